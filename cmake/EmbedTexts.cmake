@@ -3,7 +3,7 @@
 #
 #   cox_embed_texts(<out.c> <header> <prefix> <file>...)
 #
-# The output defines `PREFIX_texts[]` of `struct PREFIX_text`, declared in examples/HEADER: name (the file's, without its
+# The output defines `PREFIX_texts[]` of `struct PREFIX_text`, declared in examples/programs/HEADER: name (the file's, without its
 # folder) and text of each file, in their order. Run as a script (cmake -P) by the command that the function makes.
 
 if(CMAKE_SCRIPT_MODE_FILE)

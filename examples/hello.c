@@ -25,15 +25,22 @@ int main(void)
 
     size_t pitch_bytes = cox_runtime_pitch_bytes(runtime, COLUMNS * sizeof(float));
     int pitch = (int)(pitch_bytes / sizeof(float));
-    struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = pitch_bytes},
-                                     {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
+    struct cox_binding bindings[] = {
+        {.name = "in", .access = COX_READ, .pitch_bytes = pitch_bytes},
+        {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
     struct cox_variant variant = {.source = source, .local_columns = 64};
-    struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS, COX_ARG_PARAMS(int)};
-    struct cox_stage stage = {
-        .kernel = "root", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args};
+    struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS,
+                             COX_ARG_PARAMS(int)};
+    struct cox_stage stage = {.kernel = "root",
+                              .columns = COLUMNS,
+                              .variant_count = 1,
+                              .variants = &variant,
+                              .arg_count = 5,
+                              .args = args};
     status = cox_session_create(runtime,
-                                COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                   .stage_count = 1, .stages = &stage, .params_bytes = sizeof pitch),
+                                COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2,
+                                                   .bindings = bindings, .stage_count = 1,
+                                                   .stages = &stage, .params_bytes = sizeof pitch),
                                 &session);
     for (int i = 0; i < 2 && !status; i++)
         status = cox_buffer_create(runtime, ROWS * pitch_bytes, &buffers[i]);
@@ -43,8 +50,10 @@ int main(void)
     float *in = cox_buffer_data(buffers[0]), *out = cox_buffer_data(buffers[1]);
     for (int i = 0; i < ROWS * pitch; i++)
         in[i] = (float)i;
-    for (int frame = 0; frame < FRAMES && !status; frame++) /* each frame is split better than the one before */
-        status = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &pitch));
+    for (int frame = 0; frame < FRAMES && !status;
+         frame++) /* each frame is split better than the one before */
+        status = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2,
+                                                    .params = &pitch));
 
     for (int i = 0; i < ROWS * pitch && !status; i++)
         wrong += i % pitch < COLUMNS && fabsf(out[i] - sqrtf(in[i])) > 1e-6f * sqrtf(in[i]);

@@ -31,7 +31,9 @@ static int open_film(struct player *p, const char *path)
     const AVCodec *codec;
     int code = avformat_open_input(&p->film, path, NULL, NULL);
     code = code < 0 ? code : avformat_find_stream_info(p->film, NULL);
-    code = code < 0 ? code : (p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0));
+    code = code < 0
+               ? code
+               : (p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0));
     p->decoder = code < 0 ? NULL : avcodec_alloc_context3(codec);
     p->packet = av_packet_alloc();
     p->decoded = av_frame_alloc();
@@ -49,7 +51,8 @@ static void write_raw(struct player *p, const AVFrame *frame)
     for (int plane = 0; plane < 3; plane++) {
         const int half = plane > 0, width = (frame->width + half) >> half;
         for (int row = 0; row < (frame->height + half) >> half; row++)
-            fwrite(frame->data[plane] + (ptrdiff_t)row * frame->linesize[plane], 1, (size_t)width, p->raw);
+            fwrite(frame->data[plane] + (ptrdiff_t)row * frame->linesize[plane], 1, (size_t)width,
+                   p->raw);
     }
 }
 
@@ -58,10 +61,11 @@ static void show(struct player *p, const AVFrame *frame)
     SDL_Event event;
     if (!p->window) {
         SDL_Init(SDL_INIT_VIDEO);
-        SDL_CreateWindowAndRenderer(frame->width, frame->height, SDL_WINDOW_RESIZABLE, &p->window, &p->renderer);
+        SDL_CreateWindowAndRenderer(frame->width, frame->height, SDL_WINDOW_RESIZABLE, &p->window,
+                                    &p->renderer);
         SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT709);
-        p->texture = SDL_CreateTexture(p->renderer, SDL_PIXELFORMAT_IYUV, SDL_TEXTUREACCESS_STREAMING, frame->width,
-                                       frame->height);
+        p->texture = SDL_CreateTexture(p->renderer, SDL_PIXELFORMAT_IYUV,
+                                       SDL_TEXTUREACCESS_STREAMING, frame->width, frame->height);
     }
     p->time = (double)frame->best_effort_timestamp * av_q2d(p->film->streams[p->video]->time_base);
     const double now = (double)SDL_GetTicks64() / 1e3;
@@ -72,8 +76,8 @@ static void show(struct player *p, const AVFrame *frame)
     const double early = p->time - p->first - (now - p->began);
     if (early > 0 && early < 10)
         SDL_Delay((Uint32)(early * 1e3));
-    SDL_UpdateYUVTexture(p->texture, NULL, frame->data[0], frame->linesize[0], frame->data[1], frame->linesize[1],
-                         frame->data[2], frame->linesize[2]);
+    SDL_UpdateYUVTexture(p->texture, NULL, frame->data[0], frame->linesize[0], frame->data[1],
+                         frame->linesize[1], frame->data[2], frame->linesize[2]);
     SDL_RenderCopy(p->renderer, p->texture, NULL, NULL);
     SDL_RenderPresent(p->renderer);
     while (SDL_PollEvent(&event)) {
@@ -106,7 +110,8 @@ static int decode(struct player *p, const AVPacket *packet)
 
 static void seek(struct player *p)
 {
-    av_seek_frame(p->film, -1, (int64_t)((p->time + p->seek) * AV_TIME_BASE), p->seek < 0 ? AVSEEK_FLAG_BACKWARD : 0);
+    av_seek_frame(p->film, -1, (int64_t)((p->time + p->seek) * AV_TIME_BASE),
+                  p->seek < 0 ? AVSEEK_FLAG_BACKWARD : 0);
     avcodec_flush_buffers(p->decoder);
     cox_av_map_flush(&p->map);
     p->began = p->seek = 0;

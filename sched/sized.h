@@ -16,7 +16,8 @@ enum { COX__SIZED_MAX = 4096 };
 
 /* Copy a struct of `from_bytes` (0 = `bytes`) into one of `bytes`, whose rest is zeroed. Errors: COX_E_UNSUPPORTED
  * (a field that is not known here is not zero; *to is filled nevertheless). */
-static inline cox_status cox__sized_read(void *to, size_t bytes, const void *from, size_t from_bytes)
+static inline cox_status cox__sized_read(void *to, size_t bytes, const void *from,
+                                         size_t from_bytes)
 {
     if (!from_bytes)
         from_bytes = bytes;
@@ -31,8 +32,10 @@ static inline cox_status cox__sized_read(void *to, size_t bytes, const void *fro
 }
 
 /* The same for a struct that begins with its size; `to` gets its own. */
-#define COX__SIZED_READ(to, from) cox__sized_read_whole((to), sizeof *(to), (from), (from)->struct_size)
-static inline cox_status cox__sized_read_whole(void *to, size_t bytes, const void *from, size_t from_bytes)
+#define COX__SIZED_READ(to, from) \
+    cox__sized_read_whole((to), sizeof *(to), (from), (from)->struct_size)
+static inline cox_status cox__sized_read_whole(void *to, size_t bytes, const void *from,
+                                               size_t from_bytes)
 {
     const cox_status status = cox__sized_read(to, bytes, from, from_bytes);
     memcpy(to, &bytes, sizeof bytes);

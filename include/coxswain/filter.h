@@ -42,7 +42,8 @@ enum cox_filter_edge {
 
 /* How a filter of several steps becomes passes. The results are the same, but the Gaussian's. */
 enum cox_filter_form {
-    COX_FILTER_OVERLAP = 0,  /* fewer passes: a band computes the rows about it, which the next step needs, by itself */
+    COX_FILTER_OVERLAP =
+        0, /* fewer passes: a band computes the rows about it, which the next step needs, by itself */
     COX_FILTER_EXCHANGE = 1, /* a pass for each step: between two, the devices exchange rows */
 
     /* Gaussian only: along the rows, transposed, and both again, for comparison; channels 1 or 4. The Gaussian's
@@ -54,7 +55,8 @@ enum cox_filter_form {
 
 /* How a plane is transposed. The results are the same. */
 enum cox_filter_transpose {
-    COX_FILTER_TRANSPOSE_BEST = 0,   /* through local memory, padded against bank conflicts, tiles taken diagonally */
+    COX_FILTER_TRANSPOSE_BEST =
+        0, /* through local memory, padded against bank conflicts, tiles taken diagonally */
     COX_FILTER_TRANSPOSE_TILED = 1,  /* through local memory */
     COX_FILTER_TRANSPOSE_SIMPLE = 2, /* element by element */
 };
@@ -86,7 +88,8 @@ struct cox_filter_shape {
     enum cox_filter_form form; /* separable, box, guided, Gaussian */
     enum cox_filter_transpose transpose;
     enum cox_filter_scan scan;
-    uint32_t group;       /* work-items that transpose or add up together: a power of two, 32 .. 1024; 0 = 256 */
+    uint32_t
+        group; /* work-items that transpose or add up together: a power of two, 32 .. 1024; 0 = 256 */
     uint32_t reserved[3]; /* 0 */
 };
 
@@ -120,17 +123,19 @@ struct cox_filter_weights {
 COX_API COX_MUST_CHECK cox_status cox_filter_separable(const struct cox_filter_shape *shape,
                                                        struct cox_filter_storage *storage,
                                                        struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_separable_prepare(const struct cox_filter_shape *shape,
-                                                               const struct cox_filter_weights *weights,
-                                                               struct cox_filter_params *params);
+COX_API COX_MUST_CHECK cox_status
+cox_filter_separable_prepare(const struct cox_filter_shape *shape,
+                             const struct cox_filter_weights *weights,
+                             struct cox_filter_params *params);
 
 /* Convolution in two dimensions, radii up to 7, in one pass. Bindings: input, output. Errors as above. */
 COX_API COX_MUST_CHECK cox_status cox_filter_convolution(const struct cox_filter_shape *shape,
                                                          struct cox_filter_storage *storage,
                                                          struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_convolution_prepare(const struct cox_filter_shape *shape,
-                                                                 const struct cox_filter_weights *weights,
-                                                                 struct cox_filter_params *params);
+COX_API COX_MUST_CHECK cox_status
+cox_filter_convolution_prepare(const struct cox_filter_shape *shape,
+                               const struct cox_filter_weights *weights,
+                               struct cox_filter_params *params);
 
 /* Gaussian of float samples by a recursive filter, whose time does not depend on sigma; lines go on beyond the edges as
  * they end. Bindings: input, output.
@@ -138,8 +143,9 @@ COX_API COX_MUST_CHECK cox_status cox_filter_convolution_prepare(const struct co
 COX_API COX_MUST_CHECK cox_status cox_filter_gaussian(const struct cox_filter_shape *shape,
                                                       struct cox_filter_storage *storage,
                                                       struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *shape, float sigma_x,
-                                                              float sigma_y, struct cox_filter_params *params);
+COX_API COX_MUST_CHECK cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *shape,
+                                                              float sigma_x, float sigma_y,
+                                                              struct cox_filter_params *params);
 
 /* Mean of a window, radii up to 127, of integer samples: of its part in the frame, rounded. Bindings: input, output. */
 COX_API COX_MUST_CHECK cox_status cox_filter_box(const struct cox_filter_shape *shape,
@@ -155,7 +161,8 @@ COX_API COX_MUST_CHECK cox_status cox_filter_box_prepare(const struct cox_filter
 COX_API COX_MUST_CHECK cox_status cox_filter_guided(const struct cox_filter_shape *shape,
                                                     struct cox_filter_storage *storage,
                                                     struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_guided_prepare(const struct cox_filter_shape *shape, float epsilon,
+COX_API COX_MUST_CHECK cox_status cox_filter_guided_prepare(const struct cox_filter_shape *shape,
+                                                            float epsilon,
                                                             struct cox_filter_params *params);
 
 /* Transposition of 4-byte (channels 1) or 16-byte (channels 4) pixels; `sample` is COX_FILTER_FLOAT, and any bits pass.
@@ -163,16 +170,18 @@ COX_API COX_MUST_CHECK cox_status cox_filter_guided_prepare(const struct cox_fil
 COX_API COX_MUST_CHECK cox_status cox_filter_transposition(const struct cox_filter_shape *shape,
                                                            struct cox_filter_storage *storage,
                                                            struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_transposition_prepare(const struct cox_filter_shape *shape,
-                                                                   struct cox_filter_params *params);
+COX_API COX_MUST_CHECK cox_status
+cox_filter_transposition_prepare(const struct cox_filter_shape *shape,
+                                 struct cox_filter_params *params);
 
 /* Prefix sums along rows of integer samples, one channel: the output's uint32_t x is the sum of samples 0 .. x, modulo
  * 2^32. Bindings: input, output. */
 COX_API COX_MUST_CHECK cox_status cox_filter_prefix_sums(const struct cox_filter_shape *shape,
                                                          struct cox_filter_storage *storage,
                                                          struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_prefix_sums_prepare(const struct cox_filter_shape *shape,
-                                                                 struct cox_filter_params *params);
+COX_API COX_MUST_CHECK cox_status
+cox_filter_prefix_sums_prepare(const struct cox_filter_shape *shape,
+                               struct cox_filter_params *params);
 
 #ifdef __cplusplus
 }

@@ -45,21 +45,36 @@ static inline int cox_av_format(int from, struct cox_video_format *to)
         enum AVPixelFormat av;
         int layout, depth, high_bits, chroma_x_log2, chroma_y_log2, full;
     } known[] = {
-        {AV_PIX_FMT_YUV420P, PLANAR, 8, 0, 1, 1, 0},      {AV_PIX_FMT_YUV422P, PLANAR, 8, 0, 1, 0, 0},
-        {AV_PIX_FMT_YUV444P, PLANAR, 8, 0, 0, 0, 0},      {AV_PIX_FMT_YUVJ420P, PLANAR, 8, 0, 1, 1, 1},
-        {AV_PIX_FMT_YUVJ422P, PLANAR, 8, 0, 1, 0, 1},     {AV_PIX_FMT_YUVJ444P, PLANAR, 8, 0, 0, 0, 1},
-        {AV_PIX_FMT_YUV420P10LE, PLANAR, 10, 0, 1, 1, 0}, {AV_PIX_FMT_YUV422P10LE, PLANAR, 10, 0, 1, 0, 0},
-        {AV_PIX_FMT_YUV444P10LE, PLANAR, 10, 0, 0, 0, 0}, {AV_PIX_FMT_YUV420P12LE, PLANAR, 12, 0, 1, 1, 0},
-        {AV_PIX_FMT_YUV422P12LE, PLANAR, 12, 0, 1, 0, 0}, {AV_PIX_FMT_YUV444P12LE, PLANAR, 12, 0, 0, 0, 0},
-        {AV_PIX_FMT_YUV420P16LE, PLANAR, 16, 0, 1, 1, 0}, {AV_PIX_FMT_YUV422P16LE, PLANAR, 16, 0, 1, 0, 0},
-        {AV_PIX_FMT_YUV444P16LE, PLANAR, 16, 0, 0, 0, 0}, {AV_PIX_FMT_NV12, SEMI, 8, 0, 1, 1, 0},
-        {AV_PIX_FMT_NV16, SEMI, 8, 0, 1, 0, 0},           {AV_PIX_FMT_P010LE, SEMI, 10, 1, 1, 1, 0},
-        {AV_PIX_FMT_P016LE, SEMI, 16, 0, 1, 1, 0},        {AV_PIX_FMT_P210LE, SEMI, 10, 1, 1, 0, 0},
-        {AV_PIX_FMT_P216LE, SEMI, 16, 0, 1, 0, 0},        {AV_PIX_FMT_GBRP, GBR, 8, 0, 0, 0, 1},
-        {AV_PIX_FMT_GBRP10LE, GBR, 10, 0, 0, 0, 1},       {AV_PIX_FMT_GBRP12LE, GBR, 12, 0, 0, 0, 1},
-        {AV_PIX_FMT_GBRP14LE, GBR, 14, 0, 0, 0, 1},       {AV_PIX_FMT_GBRP16LE, GBR, 16, 0, 0, 0, 1},
-        {AV_PIX_FMT_RGBA, RGBA, 8, 0, 0, 0, 1},           {AV_PIX_FMT_RGBA64LE, RGBA, 16, 0, 0, 0, 1},
-        {AV_PIX_FMT_BGRA, BGRA, 8, 0, 0, 0, 1},           {AV_PIX_FMT_BGRA64LE, BGRA, 16, 0, 0, 0, 1},
+        {AV_PIX_FMT_YUV420P, PLANAR, 8, 0, 1, 1, 0},
+        {AV_PIX_FMT_YUV422P, PLANAR, 8, 0, 1, 0, 0},
+        {AV_PIX_FMT_YUV444P, PLANAR, 8, 0, 0, 0, 0},
+        {AV_PIX_FMT_YUVJ420P, PLANAR, 8, 0, 1, 1, 1},
+        {AV_PIX_FMT_YUVJ422P, PLANAR, 8, 0, 1, 0, 1},
+        {AV_PIX_FMT_YUVJ444P, PLANAR, 8, 0, 0, 0, 1},
+        {AV_PIX_FMT_YUV420P10LE, PLANAR, 10, 0, 1, 1, 0},
+        {AV_PIX_FMT_YUV422P10LE, PLANAR, 10, 0, 1, 0, 0},
+        {AV_PIX_FMT_YUV444P10LE, PLANAR, 10, 0, 0, 0, 0},
+        {AV_PIX_FMT_YUV420P12LE, PLANAR, 12, 0, 1, 1, 0},
+        {AV_PIX_FMT_YUV422P12LE, PLANAR, 12, 0, 1, 0, 0},
+        {AV_PIX_FMT_YUV444P12LE, PLANAR, 12, 0, 0, 0, 0},
+        {AV_PIX_FMT_YUV420P16LE, PLANAR, 16, 0, 1, 1, 0},
+        {AV_PIX_FMT_YUV422P16LE, PLANAR, 16, 0, 1, 0, 0},
+        {AV_PIX_FMT_YUV444P16LE, PLANAR, 16, 0, 0, 0, 0},
+        {AV_PIX_FMT_NV12, SEMI, 8, 0, 1, 1, 0},
+        {AV_PIX_FMT_NV16, SEMI, 8, 0, 1, 0, 0},
+        {AV_PIX_FMT_P010LE, SEMI, 10, 1, 1, 1, 0},
+        {AV_PIX_FMT_P016LE, SEMI, 16, 0, 1, 1, 0},
+        {AV_PIX_FMT_P210LE, SEMI, 10, 1, 1, 0, 0},
+        {AV_PIX_FMT_P216LE, SEMI, 16, 0, 1, 0, 0},
+        {AV_PIX_FMT_GBRP, GBR, 8, 0, 0, 0, 1},
+        {AV_PIX_FMT_GBRP10LE, GBR, 10, 0, 0, 0, 1},
+        {AV_PIX_FMT_GBRP12LE, GBR, 12, 0, 0, 0, 1},
+        {AV_PIX_FMT_GBRP14LE, GBR, 14, 0, 0, 0, 1},
+        {AV_PIX_FMT_GBRP16LE, GBR, 16, 0, 0, 0, 1},
+        {AV_PIX_FMT_RGBA, RGBA, 8, 0, 0, 0, 1},
+        {AV_PIX_FMT_RGBA64LE, RGBA, 16, 0, 0, 0, 1},
+        {AV_PIX_FMT_BGRA, BGRA, 8, 0, 0, 0, 1},
+        {AV_PIX_FMT_BGRA64LE, BGRA, 16, 0, 0, 0, 1},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i].av != from)
@@ -87,7 +102,8 @@ static inline bool cox_av_is_hdr(const AVFrame *frame)
  * that says otherwise, set its color_trc, color_primaries and colorspace first. */
 static inline bool cox_av_colours_are_known(const AVFrame *frame)
 {
-    const bool rgb = frame->colorspace == AVCOL_SPC_RGB || frame->colorspace == AVCOL_SPC_UNSPECIFIED;
+    const bool rgb = frame->colorspace == AVCOL_SPC_RGB ||
+                     frame->colorspace == AVCOL_SPC_UNSPECIFIED;
     const bool wide = rgb || frame->colorspace == AVCOL_SPC_BT2020_NCL;
     const bool narrow = rgb || frame->colorspace == AVCOL_SPC_BT709;
     return (cox_av_is_hdr(frame) || frame->color_trc == AVCOL_TRC_UNSPECIFIED) &&
@@ -116,10 +132,13 @@ static inline enum cox_chroma_site cox_av_site(enum AVChromaLocation location)
  * pixel; 0 = neither. */
 static inline float cox_av_peak_nits(const AVFrame *frame)
 {
-    const AVFrameSideData *display = av_frame_get_side_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA);
-    const AVFrameSideData *content = av_frame_get_side_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL);
+    const AVFrameSideData *display =
+        av_frame_get_side_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA);
+    const AVFrameSideData *content = av_frame_get_side_data(frame,
+                                                            AV_FRAME_DATA_CONTENT_LIGHT_LEVEL);
     if (display && display->size >= sizeof(AVMasteringDisplayMetadata)) {
-        const AVMasteringDisplayMetadata *about = (const AVMasteringDisplayMetadata *)(const void *)display->data;
+        const AVMasteringDisplayMetadata *about =
+            (const AVMasteringDisplayMetadata *)(const void *)display->data;
         if (about->has_luminance && about->max_luminance.den && av_q2d(about->max_luminance) > 0)
             return (float)av_q2d(about->max_luminance);
     }
@@ -141,13 +160,15 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     const int code = cox_av_format(frame->format, &image->format);
     if (code < 0)
         return code;
-    const bool packed = image->format.layout == COX_VIDEO_RGBA || image->format.layout == COX_VIDEO_BGRA;
+    const bool packed = image->format.layout == COX_VIDEO_RGBA ||
+                        image->format.layout == COX_VIDEO_BGRA;
     const bool rgb = packed || image->format.layout == COX_VIDEO_GBR;
     if (frame->colorspace != AVCOL_SPC_UNSPECIFIED && frame->colorspace != AVCOL_SPC_BT2020_NCL &&
         frame->colorspace != AVCOL_SPC_BT709 && !(rgb && frame->colorspace == AVCOL_SPC_RGB))
         return AVERROR(ENOSYS);
     if (frame->width <= 0 || frame->height <= 0 || frame->crop_left >= (size_t)frame->width ||
-        frame->crop_right >= (size_t)frame->width - frame->crop_left || frame->crop_top >= (size_t)frame->height ||
+        frame->crop_right >= (size_t)frame->width - frame->crop_left ||
+        frame->crop_top >= (size_t)frame->height ||
         frame->crop_bottom >= (size_t)frame->height - frame->crop_top)
         return AVERROR(ERANGE);
     const uint32_t left = (uint32_t)frame->crop_left, top = (uint32_t)frame->crop_top;
@@ -155,10 +176,13 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     image->height = (uint32_t)frame->height - top - (uint32_t)frame->crop_bottom;
     image->format.site = cox_av_site(frame->chroma_location);
     if (!packed && frame->color_range != AVCOL_RANGE_UNSPECIFIED)
-        image->format.range = frame->color_range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL : COX_RANGE_LIMITED;
-    image->transfer = frame->color_trc == AVCOL_TRC_ARIB_STD_B67 ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
+        image->format.range = frame->color_range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL
+                                                                     : COX_RANGE_LIMITED;
+    image->transfer = frame->color_trc == AVCOL_TRC_ARIB_STD_B67 ? COX_TRANSFER_HLG
+                                                                 : COX_TRANSFER_PQ;
     const bool narrow = frame->color_primaries == AVCOL_PRI_BT709 ||
-                        (frame->color_primaries == AVCOL_PRI_UNSPECIFIED && frame->colorspace == AVCOL_SPC_BT709);
+                        (frame->color_primaries == AVCOL_PRI_UNSPECIFIED &&
+                         frame->colorspace == AVCOL_SPC_BT709);
     image->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
     image->peak_nits = cox_av_peak_nits(frame);
     const uint32_t count = cox_video_planes(&image->format, image->width, image->height, planes);
@@ -209,11 +233,12 @@ static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
     }
     const int width = from->width - (int)(from->crop_left + from->crop_right);
     const int height = from->height - (int)(from->crop_top + from->crop_bottom);
-    const AVRational stretch = av_mul_q(av_make_q(width, mapped->width), av_make_q(mapped->height, height));
+    const AVRational stretch = av_mul_q(av_make_q(width, mapped->width),
+                                        av_make_q(mapped->height, height));
     const AVRational one = {1, 1};
     if (stretch.num != stretch.den)
-        mapped->sample_aspect_ratio = av_mul_q(stretch,
-                                               from->sample_aspect_ratio.num > 0 ? from->sample_aspect_ratio : one);
+        mapped->sample_aspect_ratio =
+            av_mul_q(stretch, from->sample_aspect_ratio.num > 0 ? from->sample_aspect_ratio : one);
     mapped->crop_left = mapped->crop_right = mapped->crop_top = mapped->crop_bottom = 0;
     return 0;
 }
@@ -308,7 +333,8 @@ static inline void cox_av_plane_free_(void *opaque, uint8_t *data)
 }
 
 /* Memory of those planes, all of it in use; what is idle and of other sizes goes. NULL: out of memory. */
-static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, unsigned count, const size_t *bytes)
+static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, unsigned count,
+                                                      const size_t *bytes)
 {
     struct cox_av_memory *found = NULL, *old = NULL;
     pthread_mutex_lock(&pool->lock);
@@ -342,7 +368,8 @@ static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, 
     found->pool = pool;
     for (; found->count < count; found->count++) {
         found->bytes[found->count] = bytes[found->count];
-        if (cox_buffer_create(pool->runtime, bytes[found->count], &found->planes[found->count]) != COX_OK) {
+        if (cox_buffer_create(pool->runtime, bytes[found->count], &found->planes[found->count]) !=
+            COX_OK) {
             cox_av_memory_free_(found);
             return NULL;
         }
@@ -357,12 +384,14 @@ static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, 
 }
 
 /* Put planes of the memory into `frame`, which has none. */
-static inline int cox_av_fill_(struct cox_av_memory *memory, const size_t *pitch_bytes, AVFrame *frame)
+static inline int cox_av_fill_(struct cox_av_memory *memory, const size_t *pitch_bytes,
+                               AVFrame *frame)
 {
     unsigned made = 0;
     for (; made < memory->count; made++) {
         uint8_t *data = (uint8_t *)cox_buffer_data(memory->planes[made]);
-        frame->buf[made] = av_buffer_create(data, memory->bytes[made], cox_av_plane_free_, memory, 0);
+        frame->buf[made] = av_buffer_create(data, memory->bytes[made], cox_av_plane_free_, memory,
+                                            0);
         if (!frame->buf[made])
             break;
         frame->data[made] = data;
@@ -392,10 +421,11 @@ static inline int cox_av_pool_get(struct cox_av_pool *pool, AVFrame *frame, int 
     const int code = cox_av_format(frame->format, &format);
     const uint32_t count = code < 0 || width <= 0 || height <= 0
                                ? 0
-                               : cox_video_planes(&format, (uint32_t)width, (uint32_t)height, planes);
+                               : cox_video_planes(&format, (uint32_t)width, (uint32_t)height,
+                                                  planes);
     for (uint32_t p = 0; p < count; p++) {
-        const size_t row_bytes = (planes[p].row_bytes + COX_AV_ALIGN_BYTES - 1) / COX_AV_ALIGN_BYTES *
-                                 COX_AV_ALIGN_BYTES;
+        const size_t row_bytes = (planes[p].row_bytes + COX_AV_ALIGN_BYTES - 1) /
+                                 COX_AV_ALIGN_BYTES * COX_AV_ALIGN_BYTES;
         size_t pitch = pool->pitch_bytes[p];
         if (!pitch)
             pitch = cox_runtime_pitch_bytes(pool->runtime, row_bytes);
@@ -412,11 +442,13 @@ static inline int cox_av_pool_get(struct cox_av_pool *pool, AVFrame *frame, int 
 
 /* The work of an AVCodecContext.get_buffer2: memory of the pool where the decoder and the format allow it, else of
  * FFmpeg's own. */
-static inline int cox_av_pool_get_buffer2(struct cox_av_pool *pool, AVCodecContext *decoder, AVFrame *frame, int flags)
+static inline int cox_av_pool_get_buffer2(struct cox_av_pool *pool, AVCodecContext *decoder,
+                                          AVFrame *frame, int flags)
 {
     int width = frame->width, height = frame->height, align[AV_NUM_DATA_POINTERS];
     avcodec_align_dimensions2(decoder, &width, &height, align);
-    if (decoder->codec->capabilities & AV_CODEC_CAP_DR1 && cox_av_pool_get(pool, frame, width, height) >= 0)
+    if (decoder->codec->capabilities & AV_CODEC_CAP_DR1 &&
+        cox_av_pool_get(pool, frame, width, height) >= 0)
         return 0;
     return avcodec_default_get_buffer2(decoder, frame, flags);
 }
@@ -434,7 +466,8 @@ static inline cox_buffer *cox_av_plane_of_(const struct cox_av_memory *memory, c
 
 /* The buffers that a frame's planes are in, for cox_video_image.memory: a window of a frame of the pool's, a field, or
  * planes in another order are of it too. False, and nothing is set: it is not of the pool. */
-static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *frame, cox_buffer **planes)
+static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *frame,
+                                    cox_buffer **planes)
 {
     cox_buffer *in[COX_VIDEO_PLANES_MAX] = {NULL};
     bool found = false;
@@ -442,7 +475,8 @@ static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *fra
     for (struct cox_av_memory *memory = pool->all; memory && !found; memory = memory->next) {
         found = memory->used != 0;
         for (unsigned p = 0; p < memory->count && found; p++) {
-            in[p] = frame->buf[p] && frame->buf[p]->data == (uint8_t *)cox_buffer_data(memory->planes[p])
+            in[p] = frame->buf[p] &&
+                            frame->buf[p]->data == (uint8_t *)cox_buffer_data(memory->planes[p])
                         ? cox_av_plane_of_(memory, frame->data[p])
                         : NULL;
             found = in[p] != NULL;
@@ -461,7 +495,8 @@ static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *fra
 struct cox_av_map {
     enum AVPixelFormat format; /* of mapped frames; AV_PIX_FMT_NONE = yuv420p */
     int width, height;         /* of mapped frames; 0 = as they come */
-    bool restart;              /* the next frame does not follow the one before, after a seek; becomes false again */
+    bool
+        restart; /* the next frame does not follow the one before, after a seek; becomes false again */
 
     cox_video_stream *stream;
     struct cox_av_pool *pool;
@@ -488,7 +523,8 @@ static inline int cox_av_error(cox_status status)
 
 /* `session` and `look` are cox_video_stream_create's; NULL = all defaults. */
 static inline int cox_av_map_open(struct cox_av_map *map, cox_runtime *runtime,
-                                  const struct cox_session_params *session, const struct cox_video_look *look)
+                                  const struct cox_session_params *session,
+                                  const struct cox_video_look *look)
 {
     memset(map, 0, sizeof *map);
     map->format = AV_PIX_FMT_NONE;
@@ -503,7 +539,8 @@ static inline int cox_av_map_open(struct cox_av_map *map, cox_runtime *runtime,
 
 static inline int cox_av_map_get_buffer2_(AVCodecContext *decoder, AVFrame *frame, int flags)
 {
-    return cox_av_pool_get_buffer2(((struct cox_av_map *)decoder->opaque)->pool, decoder, frame, flags);
+    return cox_av_pool_get_buffer2(((struct cox_av_map *)decoder->opaque)->pool, decoder, frame,
+                                   flags);
 }
 
 /* Have a decoder write to memory of the pool: takes its `opaque` and `get_buffer2`. Before avcodec_open2. */
@@ -529,8 +566,8 @@ static inline void cox_av_sent_free_(struct cox_av_sent_ *sent)
 }
 
 /* A reference to the frame, of which so much is to be seen, and one to be mapped to. */
-static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame, uint32_t width, uint32_t height,
-                                    struct cox_av_sent_ **out)
+static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame, uint32_t width,
+                                    uint32_t height, struct cox_av_sent_ **out)
 {
     struct cox_av_sent_ *sent = (struct cox_av_sent_ *)calloc(1, sizeof *sent);
     *out = sent;
@@ -601,7 +638,8 @@ static inline int cox_av_receive_frame(struct cox_av_map *map, AVFrame *frame)
 {
     struct cox_video_result result;
     av_frame_unref(frame);
-    const cox_status status = cox_video_stream_receive(map->stream, map->ended, &result, sizeof result);
+    const cox_status status = cox_video_stream_receive(map->stream, map->ended, &result,
+                                                       sizeof result);
     if (status == COX_E_NOT_FOUND)
         return map->ended ? AVERROR_EOF : AVERROR(EAGAIN);
     if (status != COX_OK)

@@ -46,8 +46,8 @@ struct cox_opencl_given {
  * or hung in this context: sessions go on with it in contexts that are their own; what the application has in this one
  * stays its own); *context and *device are untouched.
  * Thread-safety: as cox_runtime. Does not block. */
-COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_context *context,
-                                                    cl_device_id *device);
+COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index,
+                                                    cl_context *context, cl_device_id *device);
 
 /* Copy `bytes` bytes from a memory object to a buffer, or from a buffer to a memory object, by a command on the
  * application's queue, as clEnqueueReadBuffer and clEnqueueWriteBuffer do without blocking: after the `wait_count`
@@ -61,12 +61,16 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, 
  * of the memory object, an event or a memory object of another context than the queue's, a child process after fork),
  * COX_E_UNSUPPORTED (the memory object was made without access for the host), COX_E_DEVICE_MEMORY, COX_E_NOMEM.
  * Thread-safety: safe from any thread, as the queue is. */
-COX_API COX_MUST_CHECK cox_status cox_opencl_read(cox_buffer *to, size_t offset, cl_command_queue queue, cl_mem from,
-                                                  size_t from_offset, size_t bytes, cl_uint wait_count,
-                                                  const cl_event *wait, cl_event *event);
-COX_API COX_MUST_CHECK cox_status cox_opencl_write(const cox_buffer *from, size_t offset, cl_command_queue queue,
-                                                   cl_mem to, size_t to_offset, size_t bytes, cl_uint wait_count,
-                                                   const cl_event *wait, cl_event *event);
+COX_API COX_MUST_CHECK cox_status cox_opencl_read(cox_buffer *to, size_t offset,
+                                                  cl_command_queue queue, cl_mem from,
+                                                  size_t from_offset, size_t bytes,
+                                                  cl_uint wait_count, const cl_event *wait,
+                                                  cl_event *event);
+COX_API COX_MUST_CHECK cox_status cox_opencl_write(const cox_buffer *from, size_t offset,
+                                                   cl_command_queue queue, cl_mem to,
+                                                   size_t to_offset, size_t bytes,
+                                                   cl_uint wait_count, const cl_event *wait,
+                                                   cl_event *event);
 
 /* Make a buffer of a memory object by mapping all of it, for reading and writing, on the application's queue, behind
  * what the queue has. No copy where the driver works in host memory and the object was made with CL_MEM_USE_HOST_PTR or
@@ -84,8 +88,9 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_write(const cox_buffer *from, size_
  * the object is NULL, they are of different contexts), COX_E_UNSUPPORTED (no access for the host), COX_E_DEVICE_MEMORY
  * (the driver cannot map it), COX_E_NOMEM.
  * Thread-safety: safe from any thread, as the queue is. */
-COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem mem,
-                                                 cox_released_fn *released, void *user, cox_buffer **out);
+COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue,
+                                                 cl_mem mem, cox_released_fn *released, void *user,
+                                                 cox_buffer **out);
 
 /* Make a memory object of memory that another interface has exported as an opaque file descriptor, as Vulkan does with
  * VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT (cl_khr_external_memory_opaque_fd), in the context of a runtime's
@@ -100,8 +105,8 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_comman
  * 0; a child process after fork), COX_E_NOT_FOUND, COX_E_DEVICE_LOST (as cox_opencl_device), COX_E_UNSUPPORTED (the
  * device imports no such memory, the driver does not take this), COX_E_DEVICE_MEMORY, COX_E_NOMEM; *out is NULL then.
  * Thread-safety: as cox_runtime. */
-COX_API COX_MUST_CHECK cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index, int fd, size_t bytes,
-                                                       cl_mem *out);
+COX_API COX_MUST_CHECK cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index,
+                                                       int fd, size_t bytes, cl_mem *out);
 
 /* A kernel's argument: a binding as a read_only image2d_t, for samplers, which the kernel declares itself. `order` and
  * `type` are OpenCL's (CL_R, CL_UNSIGNED_INT8), `columns` the pixels of a row, which lie within its pitch.

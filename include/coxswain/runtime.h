@@ -26,7 +26,8 @@ typedef void cox_log_fn(void *user, enum cox_log_level level, const char *line);
 
 /* Whether a core is kept free of kernel workers to feed asynchronous devices from. */
 enum cox_reserve {
-    COX_RESERVE_AUTO = 0, /* yes if an asynchronous device takes part and there are three cores or more */
+    COX_RESERVE_AUTO =
+        0, /* yes if an asynchronous device takes part and there are three cores or more */
     COX_RESERVE_OFF = 1,
     COX_RESERVE_ON = 2,   /* yes, the runtime chooses the core */
     COX_RESERVE_CORE = 3, /* yes, the core of the operating system's CPU number `reserve_cpu` */
@@ -88,7 +89,8 @@ struct cox_runtime_params {
  *                      asked for where a device has none
  *   COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOMEM, COX_E_SYSTEM (no thread can
  *   be had) */
-COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params);
+COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out,
+                                                     const struct cox_runtime_params *params);
 
 /* Destroy and set to NULL; NULL is accepted. Blocks until the scheduler thread has ended.
  *
@@ -97,7 +99,12 @@ COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out, const st
 COX_API void cox_runtime_destroy(cox_runtime **runtime);
 
 /* What a device says it is (CL_DEVICE_TYPE). */
-enum cox_device_type { COX_DEVICE_CPU = 1, COX_DEVICE_GPU = 2, COX_DEVICE_ACCELERATOR = 3, COX_DEVICE_OTHER = 4 };
+enum cox_device_type {
+    COX_DEVICE_CPU = 1,
+    COX_DEVICE_GPU = 2,
+    COX_DEVICE_ACCELERATOR = 3,
+    COX_DEVICE_OTHER = 4
+};
 
 /* How a device reaches the frame's memory. */
 enum cox_memory_mode {
@@ -165,8 +172,8 @@ COX_API uint32_t cox_runtime_device_count(const cox_runtime *runtime);
 COX_API enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime);
 
 /* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
-COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,
-                                           size_t info_bytes);
+COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index,
+                                           struct cox_device_info *info, size_t info_bytes);
 
 /* The most kinds of cores that a cox_host_info holds. */
 enum { COX_CORE_KINDS_MAX = 8 };
@@ -177,15 +184,16 @@ struct cox_host_info {
     uint32_t cpus;                           /* hardware threads that this process may use */
     uint32_t kind_count;                     /* 0 = the kinds are unknown or alike */
     uint32_t kind_cores[COX_CORE_KINDS_MAX]; /* cores of each kind, least powerful first */
-    char kind_name[COX_CORE_KINDS_MAX][32];  /* "IntelAtom", … ; "" where the system has no name */
-    bool reserved;                           /* a core is reserved */
-    bool workers_kept_off;                   /* no CPU-platform worker may run on it */
-    uint32_t reserved_cpu;                   /* the system's number of its first hardware thread */
-    char reserve_reason[160];                /* one sentence: why this core, or why none */
+    char kind_name[COX_CORE_KINDS_MAX][32]; /* "IntelAtom", … ; "" where the system has no name */
+    bool reserved;                          /* a core is reserved */
+    bool workers_kept_off;                  /* no CPU-platform worker may run on it */
+    uint32_t reserved_cpu;                  /* the system's number of its first hardware thread */
+    char reserve_reason[160];               /* one sentence: why this core, or why none */
 };
 
 /* Zeros if `runtime` is NULL. */
-COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info, size_t info_bytes);
+COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info,
+                                   size_t info_bytes);
 
 /* Every OpenCL platform of the machine, usable or not; for diagnosis. */
 struct cox_platform_info {
@@ -199,8 +207,8 @@ struct cox_platform_info {
 COX_API uint32_t cox_runtime_platform_count(const cox_runtime *runtime);
 
 /* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
-COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index, struct cox_platform_info *info,
-                                             size_t info_bytes);
+COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
+                                             struct cox_platform_info *info, size_t info_bytes);
 
 /* Host memory that every device of the runtime can work on: page-aligned, padded to pages, pinned for the first
  * context that has a staged device, zeroed.
@@ -209,7 +217,8 @@ typedef struct cox_buffer cox_buffer;
 
 /* Errors, each with a line in the log: COX_E_INVALID (`runtime`, which has the log, or `out` is NULL; `bytes` is 0 or
  * more than SIZE_MAX / 2; a child process after fork), COX_E_NOMEM. */
-COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **out);
+COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes,
+                                                    cox_buffer **out);
 
 /* A wrapped buffer was destroyed, and no device touches its memory any more: the application may free it. Runs once, on
  * a thread of the library or inside cox_runtime_destroy, beside other callbacks. May make and destroy buffers. */
@@ -225,7 +234,8 @@ typedef void cox_released_fn(void *user);
  * Errors, each with a line in the log: COX_E_INVALID (`runtime`, which has the log, or `out` is NULL; `data` is NULL;
  * `bytes` is 0 or more than SIZE_MAX / 2; a child process after fork), COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
-                                                  cox_released_fn *released, void *user, cox_buffer **out);
+                                                  cox_released_fn *released, void *user,
+                                                  cox_buffer **out);
 
 /* Destroy and set to NULL; NULL is accepted. The library's own memory, and wrapped memory with a `released` function,
  * go when no frame and no device uses them any more; this does not block. Other wrapped memory is waited for: blocks
@@ -244,7 +254,8 @@ struct cox_buffer_info {
 };
 
 /* Zeros if `buffer` is NULL. */
-COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info, size_t info_bytes);
+COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info,
+                             size_t info_bytes);
 
 /* The memory. Belongs to the application except between cox_session_submit and the frame's callback. Where a device
  * hung, and was given up, a frame ends in fresh memory: ask again after each callback. Wrapped memory stays where it

@@ -104,15 +104,17 @@ struct cox_sched_device {
 /* What is to be split. Valid during the call only. */
 struct cox_sched_view {
     size_t struct_size;
-    uint64_t frame;         /* index of the frame, from 0 */
-    uint32_t rows;          /* rows of the frame, >= 1 */
-    uint32_t granule;       /* every band boundary but the frame's end is a multiple of it, >= 1 */
-    uint32_t min_band_rows; /* least rows of a band, unless it is the frame's only one; 0 = one granule */
-    uint32_t device_count;  /* 1 .. COX_DEVICES_MAX */
+    uint64_t frame;   /* index of the frame, from 0 */
+    uint32_t rows;    /* rows of the frame, >= 1 */
+    uint32_t granule; /* every band boundary but the frame's end is a multiple of it, >= 1 */
+    uint32_t
+        min_band_rows; /* least rows of a band, unless it is the frame's only one; 0 = one granule */
+    uint32_t device_count; /* 1 .. COX_DEVICES_MAX */
     const struct cox_sched_device *devices;
-    uint32_t in_flight; /* frames that may be split before the first of them is observed; 0 = unknown */
-    bool pool;          /* a split may leave rows to `next` */
-    bool shadow;        /* a split may ask for a shadow */
+    uint32_t
+        in_flight; /* frames that may be split before the first of them is observed; 0 = unknown */
+    bool pool;     /* a split may leave rows to `next` */
+    bool shadow;   /* a split may ask for a shadow */
 
     /* In `split` and `next`: when the frame is to be delivered, from its submission, 0 = at no time; and how long ago
      * it was submitted. */
@@ -161,24 +163,29 @@ struct cox_measurement {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint64_t wall_ns;   /* from when the device could start this band to its end, by the device's clock if known */
-    uint64_t queue_ns;  /* before that, since the frame began or it was handed out: behind the device's earlier bands */
-    uint64_t kernel_ns; /* the device's own profile of the kernels; 0 = absent, implausible or not asked for */
-    uint32_t flags;     /* of COX_MEASURED_... */
+    uint64_t
+        wall_ns; /* from when the device could start this band to its end, by the device's clock if known */
+    uint64_t
+        queue_ns; /* before that, since the frame began or it was handed out: behind the device's earlier bands */
+    uint64_t
+        kernel_ns; /* the device's own profile of the kernels; 0 = absent, implausible or not asked for */
+    uint32_t flags; /* of COX_MEASURED_... */
 };
 
 enum {
-    COX_MEASURED_CHUNK = 1,      /* handed out by `next`, and not the device's first band of the frame */
-    COX_MEASURED_SHADOW = 2,     /* a shadow; may come after its frame */
-    COX_MEASURED_UNFINISHED = 4, /* failed or timed out: the band would have taken wall_ns or more */
+    COX_MEASURED_CHUNK = 1, /* handed out by `next`, and not the device's first band of the frame */
+    COX_MEASURED_SHADOW = 2, /* a shadow; may come after its frame */
+    COX_MEASURED_UNFINISHED =
+        4, /* failed or timed out: the band would have taken wall_ns or more */
 };
 
 /* What one whole frame cost, told after its bands, in the order of frames. Frames that failed are not told. */
 struct cox_frame_measurement {
     size_t struct_size;
     uint64_t frame;
-    uint64_t wall_ns;     /* from its start to its last band's end */
-    uint64_t period_ns;   /* the part of it that no earlier frame was under way: what a stream of such frames pays */
+    uint64_t wall_ns; /* from its start to its last band's end */
+    uint64_t
+        period_ns; /* the part of it that no earlier frame was under way: what a stream of such frames pays */
     double joules;        /* used by the machine during the period; negative = unknown */
     uint64_t latency_ns;  /* from its submission to its delivery */
     uint64_t deadline_ns; /* for that; 0 = none */
@@ -186,7 +193,8 @@ struct cox_frame_measurement {
 
 /* What a session measured of a device, kept for the next session of the same kind. */
 struct cox_device_profile {
-    double frames;     /* measured frames behind it; 0 = nothing is known, and the other fields do not count */
+    double
+        frames; /* measured frames behind it; 0 = nothing is known, and the other fields do not count */
     double fixed_ns;   /* of the first band of a frame */
     double launch_ns;  /* of every further band */
     double ns_per_row; /* in the device set in use */
@@ -209,8 +217,8 @@ struct cox_policy_options {
 
     /* `static`: share of rows per device, summing to 1 (within 0.002); NULL = equal shares. Read during init only. */
     const double *ratios;
-    uint32_t ratio_count;         /* devices that `ratios` covers; must equal device_count */
-    uint32_t device;              /* `single`: 1 + index of the device; 0 = the fastest one measured */
+    uint32_t ratio_count; /* devices that `ratios` covers; must equal device_count */
+    uint32_t device;      /* `single`: 1 + index of the device; 0 = the fastest one measured */
     enum cox_objective objective; /* `adaptive` */
 
     /* When each frame is to be delivered, from its submission; 0 = at no time. A frame may have its own
@@ -234,7 +242,8 @@ struct cox_policy {
     size_t (*state_bytes)(uint32_t device_count);
 
     /* Prepare a zeroed state. Errors: COX_E_INVALID (the options do not fit the view). */
-    cox_status (*init)(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
+    cox_status (*init)(void *state, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options);
 
     /* Decide the split of frame view->frame, into a zeroed `out`. Must give a split that cox_split_check accepts. */
     cox_status (*split)(void *state, const struct cox_sched_view *view, struct cox_split *out);
@@ -248,16 +257,19 @@ struct cox_policy {
     /* Hand out rows of the frame's pool to a device that is free. Called while frame view->frame runs, each time such a
      * device is found. An invalid answer (too many rows, misaligned, none when offer->last) is taken as all rows
      * offered. A policy without it cannot leave rows in the pool. */
-    void (*next)(void *state, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out);
+    void (*next)(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
+                 struct cox_grant *out);
 
     /* Learn from a completed frame, after its bands. */
     void (*observe_frame)(void *state, const struct cox_frame_measurement *measurement);
 
     /* Begin with what an earlier session measured: device_count profiles, after init, before the first split. */
-    void (*load_profile)(void *state, const struct cox_sched_view *view, const struct cox_device_profile *profiles);
+    void (*load_profile)(void *state, const struct cox_sched_view *view,
+                         const struct cox_device_profile *profiles);
 
     /* Fill device_count profiles, which are zeroed before, with what is known of the devices now. */
-    void (*save_profile)(const void *state, const struct cox_sched_view *view, struct cox_device_profile *profiles);
+    void (*save_profile)(const void *state, const struct cox_sched_view *view,
+                         struct cox_device_profile *profiles);
 };
 
 /* The built-in policies, in display order: "adaptive" (the default), "ewma", "chunks",
@@ -272,8 +284,8 @@ COX_API const struct cox_policy *cox_policy_find(const char *name);
  *
  * Returns COX_OK, or COX_E_POLICY with one sentence in `why` that names the offending band (always terminated; may be
  * NULL with bytes 0). */
-COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view, char *why,
-                                   size_t why_bytes);
+COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view,
+                                   char *why, size_t why_bytes);
 
 /* One device of the cost model t(n) = fixed_ns + ns_per_row * n for n > 0, t(0) = 0. */
 struct cox_cost {
@@ -292,8 +304,9 @@ struct cox_cost {
  * min_band_rows binds, bisection over the frame time (why that needs no search of subsets: sched/split/waterfill.c).
  * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the granule, and about 60 times that where
  * min_band_rows binds. Allocates nothing. */
-COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, const struct cox_cost *costs,
-                             uint32_t device_count, uint32_t *rows_out);
+COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
+                             const struct cox_cost *costs, uint32_t device_count,
+                             uint32_t *rows_out);
 
 #ifdef __cplusplus
 }

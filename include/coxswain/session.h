@@ -12,15 +12,23 @@ extern "C" {
 
 /* The most bindings of a session, stages of a pass, arguments of a stage, bytes of the per-frame parameters, frames in
  * flight; and passes of a session. */
-enum { COX_BINDINGS_MAX = 12, COX_STAGES_MAX = 8, COX_ARGS_MAX = 24, COX_PARAMS_MAX = 2048, COX_IN_FLIGHT_MAX = 16 };
+enum {
+    COX_BINDINGS_MAX = 12,
+    COX_STAGES_MAX = 8,
+    COX_ARGS_MAX = 24,
+    COX_PARAMS_MAX = 2048,
+    COX_IN_FLIGHT_MAX = 16
+};
 enum { COX_PASSES_MAX = 8 };
 
 /* How a pass touches a buffer with respect to its band. */
 enum cox_contract {
-    COX_ROWS = 0,  /* row r of the band touches row r of the buffer */
-    COX_HALO = 1,  /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; see cox_binding.scratch */
+    COX_ROWS = 0, /* row r of the band touches row r of the buffer */
+    COX_HALO =
+        1, /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; see cox_binding.scratch */
     COX_WHOLE = 2, /* every device reads all of it; not written in this pass */
-    COX_REDUCE = 3, /* every band writes its own partial, zeroed before; the host merges them in row order */
+    COX_REDUCE =
+        3, /* every band writes its own partial, zeroed before; the host merges them in row order */
 };
 
 /* What a pass does with a buffer. */
@@ -44,11 +52,12 @@ struct cox_binding {
     /* ROWS: any; WHOLE: COX_READ; HALO: COX_READ, or COX_READ_WRITE for scratch that is each band's own; REDUCE:
      * COX_WRITE. */
     enum cox_access access;
-    size_t pitch_bytes;   /* ROWS, HALO: bytes from one buffer row to the next */
-    uint32_t row_divisor; /* ROWS, HALO: frame rows per buffer row, e.g. 2 for 4:2:0 chroma; 0 = 1 */
-    uint32_t halo_rows;   /* HALO: in buffer rows */
-    size_t bytes;         /* WHOLE, REDUCE: size */
-    cox_merge_fn *merge;  /* REDUCE */
+    size_t pitch_bytes; /* ROWS, HALO: bytes from one buffer row to the next */
+    uint32_t
+        row_divisor;     /* ROWS, HALO: frame rows per buffer row, e.g. 2 for 4:2:0 chroma; 0 = 1 */
+    uint32_t halo_rows;  /* HALO: in buffer rows */
+    size_t bytes;        /* WHOLE, REDUCE: size */
+    cox_merge_fn *merge; /* REDUCE */
     void *merge_user;
 
     /* Memory of the library's: the frame gives NULL for it. What a pass writes there by rows, or reduces to it, later
@@ -58,11 +67,13 @@ struct cox_binding {
 };
 
 enum cox_arg_kind {
-    COX_ARG_KIND_BUFFER = 0, /* __global T *: the first row in memory of binding `index` for this band */
+    COX_ARG_KIND_BUFFER =
+        0, /* __global T *: the first row in memory of binding `index` for this band */
     COX_ARG_KIND_PARAMS = 1, /* T by value: `bytes` of the frame's parameters from `offset` */
-    COX_ARG_KIND_FIRST = 2,  /* int: the band's first row, of the frame or of a pass with rows of its own */
-    COX_ARG_KIND_ROWS = 3,   /* int: the band's number of such rows */
-    COX_ARG_KIND_FRAME = 4,  /* int: all such rows */
+    COX_ARG_KIND_FIRST =
+        2, /* int: the band's first row, of the frame or of a pass with rows of its own */
+    COX_ARG_KIND_ROWS = 3,  /* int: the band's number of such rows */
+    COX_ARG_KIND_FRAME = 4, /* int: all such rows */
 
     /* int: the buffer row at which binding `index`'s memory begins: before the band for HALO, and at 0 where a device
      * keeps a frame's rows between passes. A kernel that takes it finds buffer row r at r - origin, of ROWS too. */
@@ -124,10 +135,12 @@ struct cox_arg {
 /* A kernel in the form that suits one kind of device. Every variant of a stage takes the same arguments and must
  * give the same results. */
 struct cox_variant {
-    uint32_t device_plus_1;    /* 1 + index of the one runtime device it is for, before one by type; 0 = by type */
-    enum cox_device_type type; /* the devices it is for; 0 = any device without a variant of its own */
-    const char *source;        /* OpenCL C; copied */
-    const char *options;       /* build options; NULL = none; copied */
+    uint32_t
+        device_plus_1; /* 1 + index of the one runtime device it is for, before one by type; 0 = by type */
+    enum cox_device_type
+        type;            /* the devices it is for; 0 = any device without a variant of its own */
+    const char *source;  /* OpenCL C; copied */
+    const char *options; /* build options; NULL = none; copied */
 
     /* Local size in work-items; 0 = 1. The global size is padded to a multiple of it: guard in the kernel with
      * get_global_id against columns and rows. Halved on a device that allows no such group, unless the kernel uses
@@ -174,8 +187,8 @@ struct cox_pass_end {
     uint64_t frame;
     uint32_t pass;
     uint32_t buffer_count;
-    void *const
-        *buffers; /* per binding: the frame's memory; to be read: what the pass reduced; NULL for a band's own */
+    void *const *
+        buffers; /* per binding: the frame's memory; to be read: what the pass reduced; NULL for a band's own */
     void *params; /* the frame's parameter block, as later passes will get it: may be changed */
 };
 
@@ -194,7 +207,8 @@ struct cox_pass {
     uint32_t rows;    /* of the pass, as of a frame; 0 = the session's */
     uint32_t use_count;
     uint32_t use_stride;
-    const struct cox_use *uses; /* the bindings that its stages touch; none: all, as cox_binding has them */
+    const struct cox_use
+        *uses; /* the bindings that its stages touch; none: all, as cox_binding has them */
     uint32_t stage_count;
     uint32_t stage_stride;
     const struct cox_stage *stages;
@@ -204,7 +218,8 @@ struct cox_pass {
     uint32_t device_count;
     const uint32_t *devices;
 
-    const char *policy;     /* NULL = the session's; with one of its own the pass has a split of its own */
+    const char
+        *policy; /* NULL = the session's; with one of its own the pass has a split of its own */
     cox_pass_done_fn *done; /* NULL = none */
     void *done_user;
 };
@@ -215,7 +230,8 @@ struct cox_band_report {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint32_t attempt; /* 0 = first; > 0 = run again, since a device failed, exceeded its timeout or gave wrong rows */
+    uint32_t
+        attempt; /* 0 = first; > 0 = run again, since a device failed, exceeded its timeout or gave wrong rows */
 
     /* Not COX_OK: the band's rows do not count, and a later attempt at them follows. COX_E_TIMEOUT: the device
      * exceeded its timeout; COX_E_MISMATCH: the rows were wrong, or made of what an earlier pass had wrong. */
@@ -226,8 +242,9 @@ struct cox_band_report {
     uint64_t end_ns;    /* its end, by the device's clock or as observed; see cox_band_notice */
     uint64_t wall_ns;   /* as in cox_measurement */
     uint64_t queue_ns;
-    uint64_t kernel_ns;  /* as in cox_measurement; staged: of sessions with `profile` */
-    uint64_t copy_in_ns; /* staged: the device's own profile of the copies; else 0. In: of sessions with `profile` */
+    uint64_t kernel_ns; /* as in cox_measurement; staged: of sessions with `profile` */
+    uint64_t
+        copy_in_ns; /* staged: the device's own profile of the copies; else 0. In: of sessions with `profile` */
     uint64_t copy_out_ns;
     uint64_t predicted_ns; /* what the policy expected wall_ns to be; 0 = it did not say */
 };
@@ -254,8 +271,9 @@ struct cox_pass_report {
 /* What one frame cost. Valid during the call only. */
 struct cox_frame_report {
     size_t struct_size; /* the library's */
-    uint64_t index;     /* from 0 in submission order; warm-up runs have the index of the frame they precede */
-    bool warmup;        /* a warm-up run of one device, not a delivered frame */
+    uint64_t
+        index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
+    bool warmup; /* a warm-up run of one device, not a delivered frame */
 
     /* One band done again on copies to measure a device or to let it back in, not a delivered frame; see
      * cox_split.shadow. */
@@ -269,8 +287,9 @@ struct cox_frame_report {
     /* Its callback comes now: once all frames before it have had theirs; with `dispatch`: are delivered. Of no frame of
      * the application's: end_ns. */
     uint64_t delivered_ns;
-    uint64_t deadline_ns;    /* for that, from submit_ns; 0 = none */
-    enum cox_reason reason;  /* of the first pass, or of a later one if something was done again there */
+    uint64_t deadline_ns; /* for that, from submit_ns; 0 = none */
+    enum cox_reason
+        reason; /* of the first pass, or of a later one if something was done again there */
     uint64_t predicted_ns;   /* of the passes together, as the next two */
     uint64_t alternative_ns; /* as in cox_split */
     uint32_t pool_rows;      /* handed out while the frame ran */
@@ -281,8 +300,9 @@ struct cox_frame_report {
     uint32_t band_count;
     const struct cox_band_report *bands;   /* in row order; re-runs after what they replace */
     const struct cox_band_notice *notices; /* parallel to bands */
-    const uint32_t *band_passes;           /* parallel to bands: the pass of each; bands are in order of passes first */
-    uint32_t pass_count;                   /* up to the last one that began */
+    const uint32_t
+        *band_passes; /* parallel to bands: the pass of each; bands are in order of passes first */
+    uint32_t pass_count; /* up to the last one that began */
     const struct cox_pass_report *passes;
 };
 
@@ -335,10 +355,12 @@ struct cox_session_params {
     const struct cox_policy_options *policy_options; /* NULL = the defaults */
     uint32_t min_band_rows;                          /* 0 = one granule */
     uint32_t in_flight;                              /* frames under way at once; 0 = 2 */
-    uint32_t device_count;                           /* devices of the runtime that take part; 0 = all */
+    uint32_t device_count; /* devices of the runtime that take part; 0 = all */
     const uint32_t *devices;
-    bool allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
-    bool no_warmup; /* no warm-up runs before the first frame, which then pays for compilation; see cox_session_warm */
+    bool
+        allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
+    bool
+        no_warmup; /* no warm-up runs before the first frame, which then pays for compilation; see cox_session_warm */
 
     /* Neither load the device profiles that an earlier session saved nor save any; see cox_runtime_params.cache_dir. */
     bool no_profile;
@@ -411,7 +433,8 @@ struct cox_session_params {
  * COX_E_UNSUPPORTED (a field that this library does not know, or a kernel that fits no device), COX_E_NOT_FOUND
  * (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM, COX_E_SYSTEM (`dispatch`, and
  * the process has no descriptor left). */
-COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
+                                                     const struct cox_session_params *params,
                                                      cox_session **out);
 
 /* How far cox_session_warm is: `done` of `total` devices are warm. On the calling thread of cox_session_warm; must not
@@ -427,8 +450,8 @@ typedef void cox_warm_fn(void *user, uint32_t done, uint32_t total);
  * Blocks: for compilation, and some ten milliseconds for each device.
  * Errors: COX_E_INVALID (NULL; from a callback, or in a child process after fork: the log says which), COX_E_NOMEM,
  * COX_E_NO_DEVICE (every device is quarantined or absent). Thread-safety: safe from any thread, callbacks aside. */
-COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress,
-                                                   void *user);
+COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *params,
+                                                   cox_warm_fn *progress, void *user);
 
 /* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Kernels that are being made for
  * devices that join are waited for too, and `ready`, which must not read `*session` meanwhile. Otherwise quick after
@@ -498,14 +521,16 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  * runtime, or written and given twice; `late` is none; in a child process after fork: the log says which),
  * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
  * quarantined or absent). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
-COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
+                                                     const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
 /* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
  * gives the frame to the devices and takes their answer itself. Policies may run on it. A driver that does not return
  * keeps the caller, though its frame is finished by others. In a session with `dispatch` it runs no callback and waits
  * for none. Errors: COX_E_INVALID too from a callback on the scheduler thread, and in a child process after fork. */
-COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
+COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
+                                                  const struct cox_frame *frame);
 
 /* Wait until no frame and no shadow is under way, and `ready` has run. In a session with `dispatch`: until all frames
  * are delivered, whose callbacks may still wait for cox_session_dispatch. Errors: COX_E_INVALID (NULL; from a callback
@@ -540,13 +565,17 @@ COX_API int cox_session_dispatch(cox_session *session, uint64_t timeout_ns);
 
 /* Whether a device takes part in a session. Values are ABI: append, never renumber. */
 enum cox_device_state {
-    COX_DEVICE_ACTIVE = 0,      /* gets rows */
-    COX_DEVICE_DRAINING = 1,    /* has failed, exceeded its timeout or given wrong rows; bands it still holds may end */
-    COX_DEVICE_QUARANTINED = 2, /* waits to be tried again, after pauses that double up to half a minute */
-    COX_DEVICE_REBUILDING = 3,  /* gets a new context and new kernels, in the background */
-    COX_DEVICE_PROBATION = 4,   /* does some rows of a frame on buffers beside it, to show that it works */
-    COX_DEVICE_JOINING = 5,     /* gets its kernels, in the background, and has no part yet: cox_session_params.ready */
-    COX_DEVICE_ABSENT = 6,      /* could not join, as the log says, and is not tried again */
+    COX_DEVICE_ACTIVE = 0, /* gets rows */
+    COX_DEVICE_DRAINING =
+        1, /* has failed, exceeded its timeout or given wrong rows; bands it still holds may end */
+    COX_DEVICE_QUARANTINED =
+        2, /* waits to be tried again, after pauses that double up to half a minute */
+    COX_DEVICE_REBUILDING = 3, /* gets a new context and new kernels, in the background */
+    COX_DEVICE_PROBATION =
+        4, /* does some rows of a frame on buffers beside it, to show that it works */
+    COX_DEVICE_JOINING =
+        5, /* gets its kernels, in the background, and has no part yet: cox_session_params.ready */
+    COX_DEVICE_ABSENT = 6, /* could not join, as the log says, and is not tried again */
 };
 
 /* "active", "draining", "quarantined", "rebuilding", "on probation", "joining", "absent"; "unknown" for any other
@@ -555,13 +584,15 @@ COX_API const char *cox_device_state_name(enum cox_device_state state);
 
 /* A device in a session. Keeps its size: what is new will stand in a further array of cox_session_info. */
 struct cox_session_device {
-    uint32_t device;           /* index in the runtime */
-    enum cox_memory_mode mode; /* shared becomes mapped when it comes back with a context of its own */
+    uint32_t device; /* index in the runtime */
+    enum cox_memory_mode
+        mode; /* shared becomes mapped when it comes back with a context of its own */
     enum cox_device_state state;
     uint32_t lost;     /* times that it went out, */
     uint32_t returned; /* and came back */
     uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
-    uint32_t max_rows; /* most rows in one launch, bounded by the device's memory; 0 = it has not joined */
+    uint32_t
+        max_rows; /* most rows in one launch, bounded by the device's memory; 0 = it has not joined */
 };
 
 struct cox_session_info {
@@ -574,13 +605,15 @@ struct cox_session_info {
     uint64_t worst_late_ns; /* the most of these, after it */
     uint32_t device_count;
     struct cox_session_device devices[COX_DEVICES_MAX];
-    enum cox_host_memory host_memory[COX_DEVICES_MAX]; /* parallel to devices: bands are wrapped or copied */
-    uint64_t frames_dropped;                           /* of frames_done: ended with COX_E_LATE; see cox_late */
+    enum cox_host_memory
+        host_memory[COX_DEVICES_MAX]; /* parallel to devices: bands are wrapped or copied */
+    uint64_t frames_dropped;          /* of frames_done: ended with COX_E_LATE; see cox_late */
 };
 
 /* Never waits for a device. All zeros for NULL, and in a child process after fork. Thread-safety: safe from any
  * thread. */
-COX_API void cox_session_info(cox_session *session, struct cox_session_info *info, size_t info_bytes);
+COX_API void cox_session_info(cox_session *session, struct cox_session_info *info,
+                              size_t info_bytes);
 
 #ifdef __cplusplus
 }

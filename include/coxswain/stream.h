@@ -53,7 +53,8 @@ struct cox_video_image {
  * pitch_bytes and memory. The other fields are left alone.
  * Errors: COX_E_INVALID (NULL; no such format or size), COX_E_NOMEM; nothing is kept then.
  * Thread-safety: as cox_buffer_create. */
-COX_API COX_MUST_CHECK cox_status cox_video_image_create(cox_runtime *runtime, const struct cox_video_format *format,
+COX_API COX_MUST_CHECK cox_status cox_video_image_create(cox_runtime *runtime,
+                                                         const struct cox_video_format *format,
                                                          uint32_t width, uint32_t height,
                                                          struct cox_video_image *image);
 
@@ -62,9 +63,11 @@ COX_API void cox_video_image_destroy(struct cox_video_image *image);
 
 /* Where the light that keeps its gradation comes from. */
 enum cox_video_peak {
-    COX_PEAK_BEFORE = 0, /* the frames before it: a frame is sent when the one before has been mapped */
-    COX_PEAK_OWN = 1,    /* the frame itself too, which is looked at first: a second pass over the input */
-    COX_PEAK_GIVEN = 2,  /* cox_video_settings.peak_nits */
+    COX_PEAK_BEFORE =
+        0, /* the frames before it: a frame is sent when the one before has been mapped */
+    COX_PEAK_OWN =
+        1, /* the frame itself too, which is looked at first: a second pass over the input */
+    COX_PEAK_GIVEN = 2, /* cox_video_settings.peak_nits */
 };
 
 /* For what the stream decides unless it is told. */
@@ -75,8 +78,9 @@ struct cox_video_look {
     size_t struct_size;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_video_peak peak;
-    enum cox_video_choice dither;   /* AUTO: where the output has fewer bits than the input */
-    enum cox_video_choice compress; /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
+    enum cox_video_choice dither; /* AUTO: where the output has fewer bits than the input */
+    enum cox_video_choice
+        compress; /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
 
     /* Of these peak_nits counts with COX_PEAK_GIVEN alone, else the gain comes on top of what the frames ask for,
      * as far as cox_video_prepare takes gain and peak.
@@ -106,7 +110,8 @@ typedef struct cox_video_stream cox_video_stream;
  * does not know), COX_E_NOMEM, COX_E_SYSTEM (no descriptor can be had). */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,
-                                                          const struct cox_video_look *look, cox_video_stream **out);
+                                                          const struct cox_video_look *look,
+                                                          cox_video_stream **out);
 
 /* Destroy and set to NULL; NULL is accepted. Frames under way are cancelled; those that were not received are not
  * reported any more, and their memory is the application's again. Blocks until then. */
@@ -116,22 +121,25 @@ COX_API void cox_video_stream_destroy(cox_video_stream **stream);
  * format that the operator does not do.
  * Errors: COX_E_INVALID (NULL; a field out of its range, as cox_video_mapping and cox_video_prepare say),
  * COX_E_UNSUPPORTED (a field that this library does not know). Nothing changes then. */
-COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_video_look *look);
+COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream,
+                                                       const struct cox_video_look *look);
 
 /* Make ready for frames like these two images, as the look is now, so that the first one does not wait for compilation.
  * Their formats, sizes, colours and pitches are read alone: `data` may be NULL. From the thread that sends.
  * Blocks: for compilation. Errors: as cox_video_stream_send. */
-COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_video_image *in,
+COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream,
+                                                           const struct cox_video_image *in,
                                                            const struct cox_video_image *out);
 
 /* A frame to be sent. */
 struct cox_video_frame {
     size_t struct_size;
-    const struct cox_video_image *in;  /* its planes are read only */
-    const struct cox_video_image *out; /* overlaps neither `in` nor another frame's planes that are not received yet; of
+    const struct cox_video_image *in; /* its planes are read only */
+    const struct cox_video_image
+        *out;    /* overlaps neither `in` nor another frame's planes that are not received yet; of
                                           another size: the frame is scaled (COX_SCALE_FILTER) */
-    void *user;                        /* comes back in the result */
-    bool nowait;                       /* COX_E_BUSY instead of blocking for other frames; what is its own, compiling
+    void *user;  /* comes back in the result */
+    bool nowait; /* COX_E_BUSY instead of blocking for other frames; what is its own, compiling
                                           and learning its light, is done all the same */
 
     /* The frame does not follow what was sent before, after a seek for one: the curve begins anew, as with the stream's
@@ -139,7 +147,8 @@ struct cox_video_frame {
     bool restart;
 
     uint64_t deadline_ns; /* as in cox_frame */
-    enum cox_late late;   /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
+    enum cox_late
+        late; /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
 };
 #define COX_VIDEO_FRAME(...) COX_LITERAL(struct cox_video_frame, __VA_ARGS__)
 
@@ -154,7 +163,8 @@ struct cox_video_frame {
  * (nowait), COX_E_CANCELLED (cox_video_stream_cancel, while its light was learnt), COX_E_UNSUPPORTED (a field that this
  * library does not know), and those of cox_session_create, among them what is wrong with the stream's `session`, and of
  * cox_session_submit. The log says why. */
-COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame);
+COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
+                                                        const struct cox_video_frame *frame);
 
 /* What became of a frame. */
 struct cox_video_result {
@@ -183,7 +193,8 @@ struct cox_video_result {
  * Errors: COX_E_BUSY (frames are under way, the next one is not done), COX_E_NOT_FOUND (none is under way),
  * COX_E_INVALID (NULL). */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
-                                                           struct cox_video_result *result, size_t result_bytes);
+                                                           struct cox_video_result *result,
+                                                           size_t result_bytes);
 
 /* Readable while a frame can be received: for poll, select, epoll. It stays the stream's: neither read nor close it.
  * -1 if `stream` is NULL. */
@@ -204,12 +215,13 @@ struct cox_video_stream_info {
 };
 
 /* Zeros if `stream` is NULL. */
-COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info, size_t info_bytes);
+COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info,
+                                   size_t info_bytes);
 
 /* Of the session that mapped the newest frame, or with COX_PEAK_OWN of the one that looks at it first (`analysis`).
  * Zeros if `stream` is NULL, or before the first frame. */
-COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis, struct cox_session_info *info,
-                                           size_t info_bytes);
+COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
+                                           struct cox_session_info *info, size_t info_bytes);
 
 #ifdef __cplusplus
 }

@@ -57,7 +57,8 @@ struct cox_tonemap_shape {
     enum cox_pixel_out out;
     size_t in_pitch_bytes;
     size_t out_pitch_bytes;
-    uint32_t local;    /* 1: the session is for COX_OPERATOR_LOCAL and for it alone; 0: for all other operators */
+    uint32_t
+        local; /* 1: the session is for COX_OPERATOR_LOCAL and for it alone; 0: for all other operators */
     uint32_t reserved; /* 0 */
 };
 
@@ -95,7 +96,10 @@ struct cox_tonemap_params {
 };
 
 /* The buffer written by the analysis pipeline: COX_TONEMAP_HISTOGRAM_BYTES, binding 1. */
-enum { COX_TONEMAP_HISTOGRAM_BINS = 1024, COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX_TONEMAP_HISTOGRAM_BINS + 2) };
+enum {
+    COX_TONEMAP_HISTOGRAM_BINS = 1024,
+    COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX_TONEMAP_HISTOGRAM_BINS + 2)
+};
 
 /* What a session's pipeline points to, filled by cox_tonemap_mapping or cox_tonemap_analysis, opaque. */
 struct cox_tonemap_storage {
@@ -145,7 +149,8 @@ COX_API void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_ton
  * the log-average to middle grey (0.18), but lifts the picture at most so far that its highlight would be diffuse white
  * under a linear operator, since a night scene is to stay one; sets peak to the analysed peak at that exposure. A
  * black picture leaves the settings alone. */
-COX_API void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings);
+COX_API void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis,
+                                struct cox_tonemap_settings *settings);
 
 #ifdef __cplusplus
 }

@@ -58,6 +58,7 @@ COX_API const char *cox_version(void);
 /* The rest of this file counts as a system header, so that GCC does not warn of the fields that a literal leaves out:
  * they are zero. What is written between the macro's parentheses is warned of as ever. */
 #pragma GCC system_header
-#define COX_LITERAL(type, ...) (__extension__ cox_literal<type>({.struct_size = sizeof(type), __VA_ARGS__}))
+#define COX_LITERAL(type, ...) \
+    (__extension__ cox_literal<type>({.struct_size = sizeof(type), __VA_ARGS__}))
 #endif
 #endif

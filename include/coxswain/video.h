@@ -19,9 +19,11 @@ extern "C" {
 
 /* How light is coded. */
 enum cox_transfer {
-    COX_TRANSFER_PQ = 0,     /* SMPTE ST 2084: absolute, up to 10 000 cd/m2 */
-    COX_TRANSFER_HLG = 1,    /* ITU-R BT.2100 hybrid log-gamma, with the OOTF of a display of `hlg_peak_nits` */
-    COX_TRANSFER_LINEAR = 2, /* 1.0 = SDR white; half floats of COX_VIDEO_RGBA and COX_VIDEO_BGRA only */
+    COX_TRANSFER_PQ = 0, /* SMPTE ST 2084: absolute, up to 10 000 cd/m2 */
+    COX_TRANSFER_HLG =
+        1, /* ITU-R BT.2100 hybrid log-gamma, with the OOTF of a display of `hlg_peak_nits` */
+    COX_TRANSFER_LINEAR =
+        2, /* 1.0 = SDR white; half floats of COX_VIDEO_RGBA and COX_VIDEO_BGRA only */
 };
 
 /* Primaries of the input, and the Y'CbCr matrix that goes with them. */
@@ -33,7 +35,8 @@ enum cox_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
 enum cox_video_layout {
     COX_VIDEO_PLANAR = 0,      /* Y', Cb, Cr */
     COX_VIDEO_SEMI_PLANAR = 1, /* Y', then Cb and Cr in turn: NV12, P010, NV16, P210 */
-    COX_VIDEO_RGBA = 2, /* one plane of R, G, B, A, full range; COX_TRANSFER_LINEAR in: half floats, else codes */
+    COX_VIDEO_RGBA =
+        2, /* one plane of R, G, B, A, full range; COX_TRANSFER_LINEAR in: half floats, else codes */
     COX_VIDEO_BGRA = 3, /* the same in the order B, G, R, A */
     COX_VIDEO_GBR = 4,  /* planes of G, B, R: GBRP10 and its kin */
 
@@ -49,9 +52,10 @@ enum cox_chroma_site { COX_SITE_LEFT = 0, COX_SITE_CENTRE = 1, COX_SITE_TOP_LEFT
 
 struct cox_video_format {
     enum cox_video_layout layout;
-    uint32_t depth;         /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
-    bool high_bits;         /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
-    uint32_t chroma_x_log2; /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
+    uint32_t depth; /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
+    bool high_bits; /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
+    uint32_t
+        chroma_x_log2; /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
     uint32_t chroma_y_log2;
     enum cox_chroma_site site; /* 4:2:0 and 4:2:2 */
     enum cox_range range;      /* of RGBA and BGRA it says nothing: theirs is full */
@@ -72,7 +76,8 @@ enum { COX_VIDEO_PLANES_MAX = 3 };
 
 /* The planes of a frame; returns how many. 0 if the size or the format does not work: sides are 1 .. 65536, there is no
  * 4:4:0 or 4:1:1, semi-planar is 4:2:0 or 4:2:2. */
-COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
+COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width,
+                                  uint32_t height,
                                   struct cox_video_plane planes[COX_VIDEO_PLANES_MAX]);
 
 /* Dither against banding: none, or an ordered 8 x 8 pattern fixed to the frame, of one code of the output. */
@@ -102,24 +107,27 @@ struct cox_video_shape {
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
-    bool fade;            /* colours brighter than SDR white fade to white, by cox_video_settings.desaturate */
+    bool fade; /* colours brighter than SDR white fade to white, by cox_video_settings.desaturate */
     enum cox_dither dither;
     enum cox_gamut gamut;
     enum cox_video_scale scale;
-    uint32_t out_width; /* COX_SCALE_FILTER: not of half floats, each side an eighth to eightfold; else 0 */
+    uint32_t
+        out_width; /* COX_SCALE_FILTER: not of half floats, each side an eighth to eightfold; else 0 */
     uint32_t out_height;
 };
 
 /* How each frame is mapped. Zero means the default. */
 struct cox_video_settings {
     size_t struct_size;
-    float sdr_white_nits; /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
-    float peak_nits;      /* the brightest light that keeps its gradation; 0 = 1000 */
-    float hlg_peak_nits;  /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
-    float gain;           /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
-    float desaturate;     /* with `fade`, as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
-    float detail;         /* COX_OPERATOR_LOCAL, as in cox_tonemap_settings: 0.25 .. 4; 0 = 1 */
-    float gamut_knee;     /* COX_GAMUT_COMPRESS: how far a colour is from grey, 1 = on the edge of BT.709, from where
+    float
+        sdr_white_nits; /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
+    float peak_nits;     /* the brightest light that keeps its gradation; 0 = 1000 */
+    float hlg_peak_nits; /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
+    float gain;          /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
+    float desaturate; /* with `fade`, as in cox_tonemap_settings: 0 = 0.75, negative = not at all */
+    float detail;     /* COX_OPERATOR_LOCAL, as in cox_tonemap_settings: 0.25 .. 4; 0 = 1 */
+    float
+        gamut_knee; /* COX_GAMUT_COMPRESS: how far a colour is from grey, 1 = on the edge of BT.709, from where
                              it is moved: 0.25 .. 0.95; 0 = 0.9 */
 };
 
@@ -161,8 +169,8 @@ struct cox_video_storage {
  *                                      not with COX_SCALE_FILTER
  *     out_width, out_height            0, or with COX_SCALE_FILTER an eighth to eightfold of the input's, 1 .. 65536
  *     op                               any operator but COX_OPERATOR_EXPOSURE */
-COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
-                                                    struct cox_video_storage *storage,
+COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape,
+                                                    bool analyse, struct cox_video_storage *storage,
                                                     struct cox_session_params *session);
 COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shape *shape,
                                                      struct cox_video_storage *storage,
@@ -181,7 +189,7 @@ COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape
 
 /* What a histogram says of its frame. */
 struct cox_video_scene {
-    float peak_nits;    /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
+    float peak_nits; /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
     float average_nits; /* the light at the mean of the signal */
     uint64_t blocks;
     uint32_t reserved[4]; /* 0 */
@@ -189,7 +197,8 @@ struct cox_video_scene {
 
 /* Fill *out from a frame's histogram. `shape` and `settings` are the frame's: which transfer its steps are of, and the
  * light that the signal stands for (sdr_white_nits, hlg_peak_nits). */
-COX_API void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
+COX_API void cox_video_read_scene(const struct cox_video_shape *shape,
+                                  const struct cox_video_settings *settings,
                                   const uint32_t *histogram, struct cox_video_scene *out);
 
 /* The curve's way through a film: peak and average follow each frame's through a one-pole filter, and jump at a cut. A
@@ -207,20 +216,23 @@ struct cox_video_steer {
 /* How steering behaves. Zero means the default. */
 struct cox_video_steer_options {
     size_t struct_size;
-    float frames;    /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
-    float cut;       /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
+    float
+        frames; /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
+    float cut; /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
     float most_nits; /* the peak never goes above, unless SDR white does; 0 = none */
 
     /* A scene whose average is over this multiple of SDR white is darkened to it; 0 = 1; negative = never. */
     float bright_average;
 
-    float prior_nits; /* the peak until a frame has told one, such as the mastering display's or MaxCLL; 0 = 1000 */
+    float
+        prior_nits; /* the peak until a frame has told one, such as the mastering display's or MaxCLL; 0 = 1000 */
 };
 
 /* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.
  * NULL options are the defaults. The peak is at least SDR white and at most 10 000 cd/m2. The gain is 0.25 .. 1.
  * Returns whether the frame began a new scene. */
-COX_API bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
+COX_API bool cox_video_steer(struct cox_video_steer *steer,
+                             const struct cox_video_steer_options *options,
                              const struct cox_video_shape *shape, const uint32_t *histogram,
                              struct cox_video_settings *settings);
 

@@ -9,7 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SEPARABLE_RADIUS = 31, CONVOLVE_RADIUS = 7, COLUMN_ROWS = 4 /* of a work-item */, SHIFT_MAX = 28 };
+enum {
+    SEPARABLE_RADIUS = 31,
+    CONVOLVE_RADIUS = 7,
+    COLUMN_ROWS = 4 /* of a work-item */,
+    SHIFT_MAX = 28
+};
 
 /* A weight as the kernels have it: the bits of a float, or an integer. */
 struct separable_params {
@@ -21,42 +26,53 @@ struct convolve_params {
     int32_t width, height, in_pitch, out_pitch, shift;
     int32_t weights[(2 * CONVOLVE_RADIUS + 1) * (2 * CONVOLVE_RADIUS + 1)];
 };
-_Static_assert(sizeof(struct separable_params) <= sizeof(struct cox_filter_params), "fits in the public block");
-_Static_assert(sizeof(struct convolve_params) <= sizeof(struct cox_filter_params), "fits in the public block");
+_Static_assert(sizeof(struct separable_params) <= sizeof(struct cox_filter_params),
+               "fits in the public block");
+_Static_assert(sizeof(struct convolve_params) <= sizeof(struct cox_filter_params),
+               "fits in the public block");
 
-static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from, uint32_t most)
+static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from,
+                             uint32_t most)
 {
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
     const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
-    const bool good = to->radius_x <= most && to->radius_y <= most && to->form <= COX_FILTER_EXCHANGE &&
-                      !to->guide_pitch_bytes && cox__plan_pitch_ok(to->out_pitch_bytes, row_bytes);
+    const bool good = to->radius_x <= most && to->radius_y <= most &&
+                      to->form <= COX_FILTER_EXCHANGE && !to->guide_pitch_bytes &&
+                      cox__plan_pitch_ok(to->out_pitch_bytes, row_bytes);
     return good ? COX_OK : COX_E_INVALID;
 }
 
-static void describe(char options[192], const struct cox_filter_shape *shape, int item, int item_rows)
+static void describe(char options[192], const struct cox_filter_shape *shape, int item,
+                     int item_rows)
 {
-    snprintf(options, 192,
-             "-DCOX_SAMPLE=%d -DCOX_CHANNELS=%u -DCOX_EDGE=%d -DCOX_ACROSS=%u -DCOX_DOWN=%u -DCOX_ITEM=%d "
-             "-DCOX_ITEM_ROWS=%d",
-             (int)shape->sample, shape->channels, (int)shape->edge, 2 * shape->radius_x + 1, 2 * shape->radius_y + 1,
-             item, item_rows);
+    snprintf(
+        options, 192,
+        "-DCOX_SAMPLE=%d -DCOX_CHANNELS=%u -DCOX_EDGE=%d -DCOX_ACROSS=%u -DCOX_DOWN=%u -DCOX_ITEM=%d "
+        "-DCOX_ITEM_ROWS=%d",
+        (int)shape->sample, shape->channels, (int)shape->edge, 2 * shape->radius_x + 1,
+        2 * shape->radius_y + 1, item, item_rows);
 }
 
 static void add_stage(struct cox__plan *plan, const char *kernel, const char *source,
-                      const struct cox_filter_shape *shape, uint32_t from, uint32_t to, size_t params_bytes,
-                      uint32_t item_rows)
+                      const struct cox_filter_shape *shape, uint32_t from, uint32_t to,
+                      size_t params_bytes, uint32_t item_rows)
 {
     char cpu_options[192], gpu_options[192];
     const uint32_t columns = cox__plan_columns(shape);
     describe(cpu_options, shape, 0, (int)item_rows);
     describe(gpu_options, shape, 1, (int)item_rows);
-    const struct cox__form cpu = {
-        .vector = COX__PLAN_VECTOR, .item_columns = columns, .item_rows = item_rows, .options = cpu_options};
-    const struct cox__form gpu = {
-        .vector = 1, .local_columns = COX__PLAN_GROUP, .item_rows = item_rows, .options = gpu_options};
-    cox__plan_stage(plan, kernel, source, columns, (const uint32_t[]){from, to}, 2, 0, params_bytes, &cpu, &gpu);
+    const struct cox__form cpu = {.vector = COX__PLAN_VECTOR,
+                                  .item_columns = columns,
+                                  .item_rows = item_rows,
+                                  .options = cpu_options};
+    const struct cox__form gpu = {.vector = 1,
+                                  .local_columns = COX__PLAN_GROUP,
+                                  .item_rows = item_rows,
+                                  .options = gpu_options};
+    cox__plan_stage(plan, kernel, source, columns, (const uint32_t[]){from, to}, 2, 0, params_bytes,
+                    &cpu, &gpu);
 }
 
 /* A sum is a float or an integer of 32 bits. */
@@ -65,7 +81,8 @@ static size_t sums_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)cox__plan_columns(shape));
 }
 
-cox_status cox_filter_separable(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
+cox_status cox_filter_separable(const struct cox_filter_shape *given,
+                                struct cox_filter_storage *storage,
                                 struct cox_session_params *session)
 {
     struct cox_filter_shape shape;
@@ -74,8 +91,10 @@ cox_status cox_filter_separable(const struct cox_filter_shape *given, struct cox
     if (!plan)
         return status ? status : COX_E_INVALID;
     const size_t params = sizeof(struct separable_params);
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.height, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+                                          shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+                                           shape.height, false);
     const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows", sums_pitch(&shape));
     cox__plan_first_step(plan, &shape, "separable", "rows");
     cox__plan_first_reads(plan, &shape, in);
@@ -83,12 +102,14 @@ cox_status cox_filter_separable(const struct cox_filter_shape *given, struct cox
     add_stage(plan, "separable_rows", cox__source_filter_separable, &shape, in, sums, params, 1);
     cox__plan_second_step(plan, &shape, "columns", sums);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, "separable_columns", cox__source_filter_separable, &shape, sums, out, params, COLUMN_ROWS);
+    add_stage(plan, "separable_columns", cox__source_filter_separable, &shape, sums, out, params,
+              COLUMN_ROWS);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
-cox_status cox_filter_convolution(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
+cox_status cox_filter_convolution(const struct cox_filter_shape *given,
+                                  struct cox_filter_storage *storage,
                                   struct cox_session_params *session)
 {
     struct cox_filter_shape shape;
@@ -96,20 +117,23 @@ cox_status cox_filter_convolution(const struct cox_filter_shape *given, struct c
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.height);
     if (!plan)
         return status ? status : COX_E_INVALID;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.height, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+                                          shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+                                           shape.height, false);
     cox__plan_pass(plan, "convolution", shape.height);
     cox__plan_use(plan, in, COX_HALO, COX_READ, shape.radius_y);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, "convolve", cox__source_filter_convolve, &shape, in, out, sizeof(struct convolve_params), 1);
+    add_stage(plan, "convolve", cox__source_filter_convolve, &shape, in, out,
+              sizeof(struct convolve_params), 1);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
 /* --- Weights ------------------------------------------------------------------------------------------------------ */
 
-static bool copy_weights(int32_t *to, const struct cox_filter_shape *shape, const float *floats, const int32_t *ints,
-                         uint32_t count, uint32_t most)
+static bool copy_weights(int32_t *to, const struct cox_filter_shape *shape, const float *floats,
+                         const int32_t *ints, uint32_t count, uint32_t most)
 {
     uint64_t sum = 0;
     if (shape->sample == COX_FILTER_FLOAT ? !floats : !ints)
@@ -129,8 +153,9 @@ static bool copy_weights(int32_t *to, const struct cox_filter_shape *shape, cons
 }
 
 /* What both filters are prepared from. */
-static cox_status read_both(struct cox_filter_shape *shape, const struct cox_filter_shape *given_shape,
-                            uint32_t most_radius, struct cox_filter_weights *weights,
+static cox_status read_both(struct cox_filter_shape *shape,
+                            const struct cox_filter_shape *given_shape, uint32_t most_radius,
+                            struct cox_filter_weights *weights,
                             const struct cox_filter_weights *given)
 {
     cox_status status = read_shape(shape, given_shape, most_radius);
@@ -140,7 +165,8 @@ static cox_status read_both(struct cox_filter_shape *shape, const struct cox_fil
 }
 
 cox_status cox_filter_separable_prepare(const struct cox_filter_shape *given_shape,
-                                        const struct cox_filter_weights *given, struct cox_filter_params *params)
+                                        const struct cox_filter_weights *given,
+                                        struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     struct cox_filter_weights weights;
@@ -154,7 +180,8 @@ cox_status cox_filter_separable_prepare(const struct cox_filter_shape *given_sha
                                  .out_pitch = (int32_t)shape.out_pitch_bytes,
                                  .shift = (int32_t)weights.shift};
     const uint32_t most = shape.sample == COX_FILTER_8 ? 1u << 11 : 1u << 14;
-    if (!copy_weights(p.across, &shape, weights.across, weights.across_int, 2 * shape.radius_x + 1, most) ||
+    if (!copy_weights(p.across, &shape, weights.across, weights.across_int, 2 * shape.radius_x + 1,
+                      most) ||
         !copy_weights(p.down, &shape, weights.down, weights.down_int, 2 * shape.radius_y + 1, most))
         return COX_E_INVALID;
     cox__plan_params(params, &p, sizeof p);
@@ -162,7 +189,8 @@ cox_status cox_filter_separable_prepare(const struct cox_filter_shape *given_sha
 }
 
 cox_status cox_filter_convolution_prepare(const struct cox_filter_shape *given_shape,
-                                          const struct cox_filter_weights *given, struct cox_filter_params *params)
+                                          const struct cox_filter_weights *given,
+                                          struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     struct cox_filter_weights weights;

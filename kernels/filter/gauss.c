@@ -26,7 +26,8 @@ struct params {
     struct direction first, second;
     struct cox__transpose_params transpose_first, transpose_second;
 };
-_Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_params), "fits in the public block");
+_Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_params),
+               "fits in the public block");
 
 /* COX_BLOCK, and the quantities of a record of sums and of states. */
 enum { BLOCK = 32, SUMS = 8, STATES = 6 };
@@ -47,14 +48,16 @@ struct sums_direction {
 struct blocks_params {
     struct sums_direction along, down;
 };
-_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_filter_params), "fits in the public block");
+_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_filter_params),
+               "fits in the public block");
 
 static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from)
 {
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
-    const bool good = to->sample == COX_FILTER_FLOAT && !to->guide_pitch_bytes && !to->radius_x && !to->radius_y &&
+    const bool good = to->sample == COX_FILTER_FLOAT && !to->guide_pitch_bytes && !to->radius_x &&
+                      !to->radius_y &&
                       cox__plan_pitch_ok(to->out_pitch_bytes, 4 * (size_t)cox__plan_columns(to)) &&
                       (to->form != COX_FILTER_ROWS || cox__transpose_fits(to));
     return good ? COX_OK : COX_E_INVALID;
@@ -71,7 +74,8 @@ static bool in_blocks(const struct cox_filter_shape *shape)
 enum { GROUPS = 2 };
 
 /* A pass that filters into rows of `lines` interleaved lines. */
-static void add_stage(struct cox__plan *plan, bool down, uint32_t lines, uint32_t from, uint32_t to, size_t params)
+static void add_stage(struct cox__plan *plan, bool down, uint32_t lines, uint32_t from, uint32_t to,
+                      size_t params)
 {
     char cpu_options[64], gpu_options[64];
     snprintf(cpu_options, sizeof cpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=%d", lines, GROUPS);
@@ -83,8 +87,8 @@ static void add_stage(struct cox__plan *plan, bool down, uint32_t lines, uint32_
                     (const uint32_t[]){from, to}, 2, params, sizeof(struct direction), &cpu, &gpu);
 }
 
-static void add_pass(struct cox__plan *plan, const char *name, uint32_t rows, bool down, uint32_t lines, uint32_t from,
-                     uint32_t to, size_t params)
+static void add_pass(struct cox__plan *plan, const char *name, uint32_t rows, bool down,
+                     uint32_t lines, uint32_t from, uint32_t to, size_t params)
 {
     cox__plan_pass(plan, name, rows);
     cox__plan_use(plan, from, down ? COX_WHOLE : COX_ROWS, COX_READ, 0);
@@ -104,19 +108,24 @@ static size_t turned_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)shape->height * channels);
 }
 
-static void add_lines_passes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t in, uint32_t out)
+static void add_lines_passes(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                             uint32_t in, uint32_t out)
 {
     const uint32_t columns = cox__plan_columns(shape), width = shape->width, height = shape->height;
     const size_t first = offsetof(struct params, first), second = offsetof(struct params, second);
     if (shape->form != COX_FILTER_ROWS) {
-        const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape), columns, true);
+        const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape),
+                                                  columns, true);
         add_pass(plan, "columns", columns, true, 1, in, turned, first);
         add_pass(plan, "rows", height, true, shape->channels, turned, out, second);
         return;
     }
-    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape), height, true);
-    const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape), width, true);
-    const uint32_t down = cox__plan_binding(plan, "columns", COX_WRITE, turned_pitch(shape), width, true);
+    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape),
+                                              height, true);
+    const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape), width,
+                                              true);
+    const uint32_t down = cox__plan_binding(plan, "columns", COX_WRITE, turned_pitch(shape), width,
+                                            true);
     add_pass(plan, "rows", height, false, shape->channels, in, across, first);
     cox__transpose_pass(plan, "transpose", shape, width, height, across, turned,
                         offsetof(struct params, transpose_first));
@@ -140,7 +149,8 @@ static size_t column_stride(const struct cox_filter_shape *shape)
 
 static size_t row_sums_pitch(const struct cox_filter_shape *shape)
 {
-    return cox__plan_scratch_pitch(sizeof(float) * SUMS * BLOCK * blocks_of(shape->width) * shape->channels);
+    return cox__plan_scratch_pitch(sizeof(float) * SUMS * BLOCK * blocks_of(shape->width) *
+                                   shape->channels);
 }
 
 static size_t column_pitch(const struct cox_filter_shape *shape, size_t quantities)
@@ -149,12 +159,14 @@ static size_t column_pitch(const struct cox_filter_shape *shape, size_t quantiti
 }
 
 /* How many of a work-item's two dimensions are lanes: along the rows, rows; down the columns, elements. */
-static void add_blocks_stage(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *kernel,
-                             bool along, bool sums, uint32_t columns, const uint32_t *bindings, uint32_t binding_count)
+static void add_blocks_stage(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                             const char *kernel, bool along, bool sums, uint32_t columns,
+                             const uint32_t *bindings, uint32_t binding_count)
 {
     enum { LANES = GROUPS * COX__PLAN_VECTOR };
     char cpu_options[64], gpu_options[64];
-    snprintf(cpu_options, sizeof cpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=%d", shape->channels, GROUPS);
+    snprintf(cpu_options, sizeof cpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=%d", shape->channels,
+             GROUPS);
     snprintf(gpu_options, sizeof gpu_options, "-DCOX_LINES=%u -DCOX_GROUPS=1", shape->channels);
     const struct cox__form cpu = {.vector = COX__PLAN_VECTOR,
                                   .item_columns = along ? 1 : LANES,
@@ -166,42 +178,56 @@ static void add_blocks_stage(struct cox__plan *plan, const struct cox_filter_sha
                                   .item_rows = along ? 1 : BLOCK,
                                   .options = gpu_options};
     cox__plan_stage(plan, kernel, cox__source_filter_gauss_blocks, columns, bindings, binding_count,
-                    along ? offsetof(struct blocks_params, along) : offsetof(struct blocks_params, down),
-                    sums ? sizeof(struct sums_direction) : sizeof(struct blocks_direction), &cpu, &gpu);
+                    along ? offsetof(struct blocks_params, along)
+                          : offsetof(struct blocks_params, down),
+                    sums ? sizeof(struct sums_direction) : sizeof(struct blocks_direction), &cpu,
+                    &gpu);
 }
 
-static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t in, uint32_t out)
+static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                              uint32_t in, uint32_t out)
 {
-    const uint32_t height = shape->height, columns = cox__plan_columns(shape), blocks = blocks_of(height);
+    const uint32_t height = shape->height, columns = cox__plan_columns(shape),
+                   blocks = blocks_of(height);
     const uint32_t records = blocks_of(shape->width) * shape->channels;
-    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX_READ_WRITE, row_sums_pitch(shape), blocks, true);
-    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape), height, true);
-    const uint32_t column_sums = cox__plan_binding(plan, "column sums", COX_WRITE, column_pitch(shape, SUMS), blocks,
-                                                   true);
-    const uint32_t states = cox__plan_binding(plan, "states", COX_READ_WRITE, column_pitch(shape, STATES), blocks,
-                                              true);
+    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX_READ_WRITE,
+                                                row_sums_pitch(shape), blocks, true);
+    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape),
+                                              height, true);
+    const uint32_t column_sums = cox__plan_binding(plan, "column sums", COX_WRITE,
+                                                   column_pitch(shape, SUMS), blocks, true);
+    const uint32_t states = cox__plan_binding(plan, "states", COX_READ_WRITE,
+                                              column_pitch(shape, STATES), blocks, true);
     cox__plan_pass(plan, "rows", height);
     cox__plan_use(plan, in, COX_HALO, COX_READ, 0);
-    cox__plan_use(plan, row_sums, COX_HALO, COX_READ_WRITE, 0); /* each band's own, with lanes past the last row */
+    cox__plan_use(plan, row_sums, COX_HALO, COX_READ_WRITE,
+                  0); /* each band's own, with lanes past the last row */
     cox__plan_divide(plan, BLOCK);
     cox__plan_use(plan, across, COX_ROWS, COX_WRITE, 0);
     cox__plan_use(plan, column_sums, COX_ROWS, COX_WRITE, 0);
     cox__plan_divide(plan, BLOCK);
-    add_blocks_stage(plan, shape, "gauss_row_sums", true, true, records, (uint32_t[]){in, row_sums}, 2);
-    add_blocks_stage(plan, shape, "gauss_row_carry", true, false, shape->channels, (uint32_t[]){row_sums}, 1);
-    add_blocks_stage(plan, shape, "gauss_row_apply", true, false, records, (uint32_t[]){in, row_sums, across}, 3);
-    add_blocks_stage(plan, shape, "gauss_column_sums", false, true, columns, (uint32_t[]){across, column_sums}, 2);
+    add_blocks_stage(plan, shape, "gauss_row_sums", true, true, records, (uint32_t[]){in, row_sums},
+                     2);
+    add_blocks_stage(plan, shape, "gauss_row_carry", true, false, shape->channels,
+                     (uint32_t[]){row_sums}, 1);
+    add_blocks_stage(plan, shape, "gauss_row_apply", true, false, records,
+                     (uint32_t[]){in, row_sums, across}, 3);
+    add_blocks_stage(plan, shape, "gauss_column_sums", false, true, columns,
+                     (uint32_t[]){across, column_sums}, 2);
     cox__plan_pass(plan, "columns", height);
     cox__plan_use(plan, across, COX_ROWS, COX_READ, 0);
     cox__plan_use(plan, column_sums, COX_WHOLE, COX_READ, 0);
     cox__plan_use(plan, states, COX_HALO, COX_READ_WRITE, blocks);
     cox__plan_divide(plan, BLOCK);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    add_blocks_stage(plan, shape, "gauss_column_carry", false, false, columns, (uint32_t[]){column_sums, states}, 2);
-    add_blocks_stage(plan, shape, "gauss_column_apply", false, false, columns, (uint32_t[]){across, states, out}, 3);
+    add_blocks_stage(plan, shape, "gauss_column_carry", false, false, columns,
+                     (uint32_t[]){column_sums, states}, 2);
+    add_blocks_stage(plan, shape, "gauss_column_apply", false, false, columns,
+                     (uint32_t[]){across, states, out}, 3);
 }
 
-cox_status cox_filter_gaussian(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
+cox_status cox_filter_gaussian(const struct cox_filter_shape *given,
+                               struct cox_filter_storage *storage,
                                struct cox_session_params *session)
 {
     struct cox_filter_shape shape;
@@ -209,8 +235,10 @@ cox_status cox_filter_gaussian(const struct cox_filter_shape *given, struct cox_
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.height);
     if (!plan)
         return status ? status : COX_E_INVALID;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.height, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+                                          shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+                                           shape.height, false);
     (in_blocks(&shape) ? add_blocks_passes : add_lines_passes)(plan, &shape, in, out);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
@@ -227,7 +255,8 @@ struct poles {
 
 static struct poles scale_poles(double q)
 {
-    const double modulus = pow(hypot(POLE_RE, POLE_IM), -1 / q), angle = -atan2(POLE_IM, POLE_RE) / q;
+    const double modulus = pow(hypot(POLE_RE, POLE_IM), -1 / q),
+                 angle = -atan2(POLE_IM, POLE_RE) / q;
     return (struct poles){modulus * cos(angle), modulus * sin(angle), pow(POLE_REAL, -1 / q)};
 }
 
@@ -236,7 +265,8 @@ static double variance(double q)
 {
     const struct poles p = scale_poles(q);
     const double re = (1 - p.re) * (1 - p.re) - p.im * p.im, im = -2 * (1 - p.re) * p.im;
-    return 4 * (p.re * re + p.im * im) / (re * re + im * im) + 2 * p.real / ((1 - p.real) * (1 - p.real));
+    return 4 * (p.re * re + p.im * im) / (re * re + im * im) +
+           2 * p.real / ((1 - p.real) * (1 - p.real));
 }
 
 /* The recursion in differences: B, c1, c2. */
@@ -254,7 +284,8 @@ static struct recursion recursion_of(double sigma)
     /* 1 - p z^-1 is u + p D with u = 1 - p and D = 1 - z^-1: the product of the three in powers of D. */
     const struct poles p = scale_poles((low + high) / 2);
     const double u_re = 1 - p.re, u_im = -p.im, u_real = 1 - p.real;
-    const double uu = u_re * u_re + u_im * u_im, up = 2 * (u_re * p.re + u_im * p.im), pp = p.re * p.re + p.im * p.im;
+    const double uu = u_re * u_re + u_im * u_im, up = 2 * (u_re * p.re + u_im * p.im),
+                 pp = p.re * p.re + p.im * p.im;
     return (struct recursion){uu * u_real, uu * p.real + up * u_real, up * p.real + pp * u_real};
 }
 
@@ -381,10 +412,13 @@ static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, 
     const int32_t straight = (int32_t)straight_pitch(shape), turned = (int32_t)turned_pitch(shape);
     struct params p = {.first = {0}};
     if (shape->form != COX_FILTER_ROWS) {
-        p.first = (struct direction){.length = height, .columns = columns, .in_pitch = in, .out_pitch = turned};
-        p.second = (struct direction){.length = width, .columns = height, .in_pitch = turned, .out_pitch = out};
+        p.first = (struct direction){
+            .length = height, .columns = columns, .in_pitch = in, .out_pitch = turned};
+        p.second = (struct direction){
+            .length = width, .columns = height, .in_pitch = turned, .out_pitch = out};
     } else {
-        p.first = (struct direction){.length = width, .columns = columns, .in_pitch = in, .out_pitch = straight};
+        p.first = (struct direction){
+            .length = width, .columns = columns, .in_pitch = in, .out_pitch = straight};
         p.transpose_first = (struct cox__transpose_params){width, height, straight, turned};
         p.second = (struct direction){.length = height, .in_pitch = turned, .out_pitch = turned};
         p.transpose_second = (struct cox__transpose_params){height, width, turned, out};
@@ -418,14 +452,15 @@ static void prepare_blocks(const struct cox_filter_shape *shape, double sigma_x,
     cox__plan_params(params, &p, sizeof p);
 }
 
-cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *given, float sigma_x, float sigma_y,
-                                       struct cox_filter_params *params)
+cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *given, float sigma_x,
+                                       float sigma_y, struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given);
     if (status || !params || !((double)sigma_x >= SIGMA_LEAST && (double)sigma_x <= SIGMA_MOST) ||
         !((double)sigma_y >= SIGMA_LEAST && (double)sigma_y <= SIGMA_MOST))
         return status ? status : COX_E_INVALID;
-    (in_blocks(&shape) ? prepare_blocks : prepare_lines)(&shape, (double)sigma_x, (double)sigma_y, params);
+    (in_blocks(&shape) ? prepare_blocks : prepare_lines)(&shape, (double)sigma_x, (double)sigma_y,
+                                                         params);
     return COX_OK;
 }

@@ -13,12 +13,13 @@ enum { TILE = 32 };
 bool cox__transpose_fits(const struct cox_filter_shape *shape)
 {
     return shape->sample == COX_FILTER_FLOAT &&
-           (shape->channels == 1 ||
-            (shape->channels == 4 && shape->in_pitch_bytes % 16 == 0 && shape->out_pitch_bytes % 16 == 0));
+           (shape->channels == 1 || (shape->channels == 4 && shape->in_pitch_bytes % 16 == 0 &&
+                                     shape->out_pitch_bytes % 16 == 0));
 }
 
-void cox__transpose_pass(struct cox__plan *plan, const char *name, const struct cox_filter_shape *shape, uint32_t width,
-                         uint32_t height, uint32_t from, uint32_t to, size_t params_offset)
+void cox__transpose_pass(struct cox__plan *plan, const char *name,
+                         const struct cox_filter_shape *shape, uint32_t width, uint32_t height,
+                         uint32_t from, uint32_t to, size_t params_offset)
 {
     static const char *const kernels[] = {[COX_FILTER_TRANSPOSE_BEST] = "transpose_padded",
                                           [COX_FILTER_TRANSPOSE_TILED] = "transpose_tiled",
@@ -26,8 +27,8 @@ void cox__transpose_pass(struct cox__plan *plan, const char *name, const struct 
     const bool tiled = shape->transpose != COX_FILTER_TRANSPOSE_SIMPLE;
     const uint32_t group_rows = shape->group / TILE;
     char options[96];
-    snprintf(options, sizeof options, "-DCOX_PIXEL_BYTES=%u -DCOX_TILE=%d -DCOX_GROUP_ROWS=%u", 4 * shape->channels,
-             (int)TILE, group_rows);
+    snprintf(options, sizeof options, "-DCOX_PIXEL_BYTES=%u -DCOX_TILE=%d -DCOX_GROUP_ROWS=%u",
+             4 * shape->channels, (int)TILE, group_rows);
     const struct cox__form form = {.vector = 1,
                                    .local_columns = TILE,
                                    .local_rows = tiled ? group_rows : 1,
@@ -36,21 +37,26 @@ void cox__transpose_pass(struct cox__plan *plan, const char *name, const struct 
     cox__plan_pass(plan, name, width);
     cox__plan_use(plan, from, COX_WHOLE, COX_READ, 0);
     cox__plan_use(plan, to, COX_ROWS, COX_WRITE, 0);
-    cox__plan_stage(plan, kernels[shape->transpose], cox__source_filter_transpose, height, (uint32_t[]){from, to}, 2,
-                    params_offset, sizeof(struct cox__transpose_params), &form, &form);
+    cox__plan_stage(plan, kernels[shape->transpose], cox__source_filter_transpose, height,
+                    (uint32_t[]){from, to}, 2, params_offset, sizeof(struct cox__transpose_params),
+                    &form, &form);
 }
 
-static cox_status read_transposition(struct cox_filter_shape *to, const struct cox_filter_shape *from)
+static cox_status read_transposition(struct cox_filter_shape *to,
+                                     const struct cox_filter_shape *from)
 {
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
-    const bool good = cox__transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x && !to->radius_y &&
-                      cox__plan_pitch_ok(to->out_pitch_bytes, (size_t)4 * to->height * to->channels);
+    const bool good = cox__transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x &&
+                      !to->radius_y &&
+                      cox__plan_pitch_ok(to->out_pitch_bytes,
+                                         (size_t)4 * to->height * to->channels);
     return good ? COX_OK : COX_E_INVALID;
 }
 
-cox_status cox_filter_transposition(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
+cox_status cox_filter_transposition(const struct cox_filter_shape *given,
+                                    struct cox_filter_storage *storage,
                                     struct cox_session_params *session)
 {
     struct cox_filter_shape shape;
@@ -58,8 +64,10 @@ cox_status cox_filter_transposition(const struct cox_filter_shape *given, struct
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.width);
     if (!plan)
         return status ? status : COX_E_INVALID;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.width, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+                                          shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+                                           shape.width, false);
     cox__transpose_pass(plan, "transpose", &shape, shape.width, shape.height, in, out, 0);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
@@ -68,14 +76,16 @@ cox_status cox_filter_transposition(const struct cox_filter_shape *given, struct
 static cox_status put_params(const struct cox_filter_shape *shape, struct cox_filter_params *params)
 {
     const struct cox__transpose_params p = {(int32_t)shape->width, (int32_t)shape->height,
-                                            (int32_t)shape->in_pitch_bytes, (int32_t)shape->out_pitch_bytes};
+                                            (int32_t)shape->in_pitch_bytes,
+                                            (int32_t)shape->out_pitch_bytes};
     if (!params)
         return COX_E_INVALID;
     cox__plan_params(params, &p, sizeof p);
     return COX_OK;
 }
 
-cox_status cox_filter_transposition_prepare(const struct cox_filter_shape *given, struct cox_filter_params *params)
+cox_status cox_filter_transposition_prepare(const struct cox_filter_shape *given,
+                                            struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -89,12 +99,14 @@ static cox_status read_prefix_sums(struct cox_filter_shape *to, const struct cox
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
-    const bool good = to->sample != COX_FILTER_FLOAT && to->channels == 1 && !to->guide_pitch_bytes && !to->radius_x &&
-                      !to->radius_y && cox__plan_pitch_ok(to->out_pitch_bytes, (size_t)4 * to->width);
+    const bool good = to->sample != COX_FILTER_FLOAT && to->channels == 1 &&
+                      !to->guide_pitch_bytes && !to->radius_x && !to->radius_y &&
+                      cox__plan_pitch_ok(to->out_pitch_bytes, (size_t)4 * to->width);
     return good ? COX_OK : COX_E_INVALID;
 }
 
-cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
+cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given,
+                                  struct cox_filter_storage *storage,
                                   struct cox_session_params *session)
 {
     struct cox_filter_shape shape;
@@ -107,18 +119,22 @@ cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given, struct c
              (unsigned)cox__plan_sample_bytes(&shape), shape.group, (int)shape.scan,
              shape.scan == COX_FILTER_SCAN_BUILTIN ? " -cl-std=CL3.0" : "");
     const struct cox__form form = {.vector = 1, .local_columns = shape.group, .options = options};
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.height, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+                                          shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+                                           shape.height, false);
     cox__plan_pass(plan, "prefix sums", shape.height);
     cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group, (uint32_t[]){in, out}, 2, 0,
-                    sizeof(struct cox__transpose_params), &form, &form);
+    cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group,
+                    (uint32_t[]){in, out}, 2, 0, sizeof(struct cox__transpose_params), &form,
+                    &form);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
-cox_status cox_filter_prefix_sums_prepare(const struct cox_filter_shape *given, struct cox_filter_params *params)
+cox_status cox_filter_prefix_sums_prepare(const struct cox_filter_shape *given,
+                                          struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);

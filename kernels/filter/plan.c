@@ -31,11 +31,12 @@ cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_
     for (size_t i = 0; i < sizeof to->reserved / sizeof *to->reserved; i++)
         if (to->reserved[i])
             return COX_E_INVALID;
-    if (!to->width || !to->height || to->width > SIDE_MAX || to->height > SIDE_MAX || to->channels > 4 ||
-        (unsigned)to->sample > COX_FILTER_16 || (unsigned)to->edge > COX_FILTER_ZERO ||
-        (unsigned)to->form > COX_FILTER_ROWS || (unsigned)to->transpose > COX_FILTER_TRANSPOSE_SIMPLE ||
-        (unsigned)to->scan > COX_FILTER_SCAN_BUILTIN || to->group < GROUP_LEAST || to->group > GROUP_MOST ||
-        (to->group & (to->group - 1)))
+    if (!to->width || !to->height || to->width > SIDE_MAX || to->height > SIDE_MAX ||
+        to->channels > 4 || (unsigned)to->sample > COX_FILTER_16 ||
+        (unsigned)to->edge > COX_FILTER_ZERO || (unsigned)to->form > COX_FILTER_ROWS ||
+        (unsigned)to->transpose > COX_FILTER_TRANSPOSE_SIMPLE ||
+        (unsigned)to->scan > COX_FILTER_SCAN_BUILTIN || to->group < GROUP_LEAST ||
+        to->group > GROUP_MOST || (to->group & (to->group - 1)))
         return COX_E_INVALID;
     const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
     if (!cox__plan_pitch_ok(to->in_pitch_bytes, row_bytes) ||
@@ -49,7 +50,8 @@ size_t cox__plan_scratch_pitch(size_t row_bytes)
     return (row_bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
 }
 
-struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session, uint32_t rows)
+struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session,
+                                  uint32_t rows)
 {
     struct cox__plan *plan = storage;
     if (!storage || !session)
@@ -59,8 +61,8 @@ struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params
     return plan;
 }
 
-uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access, size_t pitch_bytes,
-                           uint32_t rows, bool scratch)
+uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access,
+                           size_t pitch_bytes, uint32_t rows, bool scratch)
 {
     plan->bindings[plan->binding_count] = (struct cox_binding){.name = name,
                                                                .contract = COX_ROWS,
@@ -82,8 +84,8 @@ void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows)
     plan->pass_count++;
 }
 
-void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract, enum cox_access access,
-                   uint32_t halo_rows)
+void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract,
+                   enum cox_access access, uint32_t halo_rows)
 {
     struct cox_pass *pass = &plan->passes[plan->pass_count - 1];
     if (contract == COX_WHOLE && !plan->bindings[binding].scratch)
@@ -102,8 +104,8 @@ void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)
 }
 
 /* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
-static struct cox_variant make_variant(char options[COX__PLAN_OPTIONS], enum cox_device_type type, const char *source,
-                                       const struct cox__form *form)
+static struct cox_variant make_variant(char options[COX__PLAN_OPTIONS], enum cox_device_type type,
+                                       const char *source, const struct cox__form *form)
 {
     snprintf(options, COX__PLAN_OPTIONS, "-w -DCOX_WIDTH=%d %s", form->vector, form->options);
     return (struct cox_variant){.type = type,
@@ -115,7 +117,8 @@ static struct cox_variant make_variant(char options[COX__PLAN_OPTIONS], enum cox
                                 .item_rows = form->item_rows};
 }
 
-uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns, uint32_t arg_count)
+uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,
+                             uint32_t arg_count)
 {
     const uint32_t s = plan->stage_count++;
     plan->stages[s] = (struct cox_stage){.kernel = kernel,
@@ -131,9 +134,10 @@ uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_
     return s;
 }
 
-void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source, uint32_t columns,
-                     const uint32_t *bindings, uint32_t binding_count, size_t params_offset, size_t params_bytes,
-                     const struct cox__form *cpu, const struct cox__form *gpu)
+void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source,
+                     uint32_t columns, const uint32_t *bindings, uint32_t binding_count,
+                     size_t params_offset, size_t params_bytes, const struct cox__form *cpu,
+                     const struct cox__form *gpu)
 {
     const uint32_t s = cox__plan_add_stage(plan, kernel, columns, 2 * binding_count + 3);
     uint32_t args = 0;
@@ -155,25 +159,27 @@ static bool overlaps(const struct cox_filter_shape *shape)
     return shape->form == COX_FILTER_OVERLAP;
 }
 
-uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *name,
-                        size_t pitch_bytes)
+uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                        const char *name, size_t pitch_bytes)
 {
-    return cox__plan_binding(plan, name, overlaps(shape) ? COX_READ_WRITE : COX_WRITE, pitch_bytes, shape->height,
-                             true);
+    return cox__plan_binding(plan, name, overlaps(shape) ? COX_READ_WRITE : COX_WRITE, pitch_bytes,
+                             shape->height, true);
 }
 
-void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *both,
-                          const char *first)
+void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                          const char *both, const char *first)
 {
     cox__plan_pass(plan, overlaps(shape) ? both : first, shape->height);
 }
 
-void cox__plan_first_reads(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t binding)
+void cox__plan_first_reads(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                           uint32_t binding)
 {
     cox__plan_use(plan, binding, overlaps(shape) ? COX_HALO : COX_ROWS, COX_READ, 0);
 }
 
-void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t sums)
+void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                            uint32_t sums)
 {
     if (overlaps(shape))
         cox__plan_use(plan, sums, COX_HALO, COX_READ_WRITE, shape->radius_y);
@@ -181,8 +187,8 @@ void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shap
         cox__plan_use(plan, sums, COX_ROWS, COX_WRITE, 0);
 }
 
-void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *second,
-                           uint32_t sums)
+void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                           const char *second, uint32_t sums)
 {
     if (overlaps(shape))
         return;
@@ -198,7 +204,8 @@ void cox__plan_params(struct cox_filter_params *to, const void *from, size_t byt
     memcpy(to, from, bytes);
 }
 
-void cox__plan_end(const struct cox__plan *plan, size_t params_bytes, struct cox_session_params *session)
+void cox__plan_end(const struct cox__plan *plan, size_t params_bytes,
+                   struct cox_session_params *session)
 {
     session->rows = plan->rows;
     session->bindings = plan->bindings;

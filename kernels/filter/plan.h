@@ -55,40 +55,47 @@ static inline uint32_t cox__plan_columns(const struct cox_filter_shape *shape)
 size_t cox__plan_scratch_pitch(size_t row_bytes);
 
 /* Begin a plan in a storage of at least sizeof(struct cox__plan); NULL if an argument is NULL. */
-struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session, uint32_t rows);
+struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session,
+                                  uint32_t rows);
 
 /* A binding of `rows` rows (as WHOLE it is pitch times rows); returns its index. */
-uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access, size_t pitch_bytes,
-                           uint32_t rows, bool scratch);
+uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access,
+                           size_t pitch_bytes, uint32_t rows, bool scratch);
 
 /* A pass over `rows` rows; how it uses a binding; a stage with arguments: for each binding of `bindings` the buffer,
  * for each its origin, then `params_bytes` of parameters from `params_offset`, the first row, the number of rows. */
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows);
-void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract, enum cox_access access,
-                   uint32_t halo_rows);
-void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor); /* the last use: rows of the pass per buffer row */
-void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source, uint32_t columns,
-                     const uint32_t *bindings, uint32_t binding_count, size_t params_offset, size_t params_bytes,
-                     const struct cox__form *cpu, const struct cox__form *gpu);
+void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract,
+                   enum cox_access access, uint32_t halo_rows);
+void cox__plan_divide(struct cox__plan *plan,
+                      uint32_t row_divisor); /* the last use: rows of the pass per buffer row */
+void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source,
+                     uint32_t columns, const uint32_t *bindings, uint32_t binding_count,
+                     size_t params_offset, size_t params_bytes, const struct cox__form *cpu,
+                     const struct cox__form *gpu);
 
 /* A stage whose variants the caller fills in; they and their options are those of the number that is returned. */
-uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns, uint32_t arg_count);
+uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,
+                             uint32_t arg_count);
 
 /* Two steps, of which the second reads `radius_y` rows above and below its own of what the first one writes, the sums.
  * COX_FILTER_OVERLAP: both in one pass, the sums are each band's own; else in two passes, with an exchange between. */
-uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *name,
-                        size_t pitch_bytes);
-void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *both,
-                          const char *first);
-void cox__plan_first_reads(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t binding);
-void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shape *shape, uint32_t sums);
-void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape, const char *second,
-                           uint32_t sums);
+uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                        const char *name, size_t pitch_bytes);
+void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                          const char *both, const char *first);
+void cox__plan_first_reads(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                           uint32_t binding);
+void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                            uint32_t sums);
+void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
+                           const char *second, uint32_t sums);
 
 /* A filter's parameters in the public block, the rest of it 0. */
 void cox__plan_params(struct cox_filter_params *to, const void *from, size_t bytes);
 
 /* Point the session to the plan. */
-void cox__plan_end(const struct cox__plan *plan, size_t params_bytes, struct cox_session_params *session);
+void cox__plan_end(const struct cox__plan *plan, size_t params_bytes,
+                   struct cox_session_params *session);
 
 #endif

@@ -7,52 +7,65 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { BOX_RADIUS = 127, GUIDED_RADIUS = 63, COLUMN_ROWS = 32, RUN = 32 /* pixels of a work-item along a row */ };
+enum {
+    BOX_RADIUS = 127,
+    GUIDED_RADIUS = 63,
+    COLUMN_ROWS = 32,
+    RUN = 32 /* pixels of a work-item along a row */
+};
 
 struct box_params {
     int32_t width, height, in_pitch, mid_pitch, out_pitch, radius_x, radius_y;
 };
 
 struct guided_params {
-    int32_t width, height, guide_pitch, in_pitch, out_pitch, sums_pitch, ab_pitch, sums_ab_pitch, radius_x, radius_y;
+    int32_t width, height, guide_pitch, in_pitch, out_pitch, sums_pitch, ab_pitch, sums_ab_pitch,
+        radius_x, radius_y;
     int32_t stride, unused;
     uint64_t epsilon;
 };
 
-static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from, uint32_t most)
+static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from,
+                             uint32_t most)
 {
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
     const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
-    const bool good = to->radius_x <= most && to->radius_y <= most && to->form <= COX_FILTER_EXCHANGE &&
-                      to->sample != COX_FILTER_FLOAT && cox__plan_pitch_ok(to->out_pitch_bytes, row_bytes) &&
+    const bool good = to->radius_x <= most && to->radius_y <= most &&
+                      to->form <= COX_FILTER_EXCHANGE && to->sample != COX_FILTER_FLOAT &&
+                      cox__plan_pitch_ok(to->out_pitch_bytes, row_bytes) &&
                       (most == GUIDED_RADIUS || !to->guide_pitch_bytes);
     return good ? COX_OK : COX_E_INVALID;
 }
 
 static void describe(char options[192], const struct cox_filter_shape *shape, int item, int run)
 {
-    snprintf(options, 192,
-             "-DCOX_SAMPLE=%d -DCOX_CHANNELS=%u -DCOX_ITEM=%d -DCOX_RUN=%d -DCOX_ITEM_ROWS=%d -DCOX_SELF=%d",
-             (int)shape->sample, shape->channels, item, run, (int)COLUMN_ROWS, !shape->guide_pitch_bytes);
+    snprintf(
+        options, 192,
+        "-DCOX_SAMPLE=%d -DCOX_CHANNELS=%u -DCOX_ITEM=%d -DCOX_RUN=%d -DCOX_ITEM_ROWS=%d -DCOX_SELF=%d",
+        (int)shape->sample, shape->channels, item, run, (int)COLUMN_ROWS,
+        !shape->guide_pitch_bytes);
 }
 
 /* A stage of running sums, along the rows or down the columns. */
 static void add_stage(struct cox__plan *plan, const char *kernel, const char *source,
-                      const struct cox_filter_shape *shape, const uint32_t *bindings, uint32_t count,
-                      size_t params_bytes, bool down)
+                      const struct cox_filter_shape *shape, const uint32_t *bindings,
+                      uint32_t count, size_t params_bytes, bool down)
 {
     char cpu_options[192], gpu_options[192];
-    const uint32_t columns = down ? cox__plan_columns(shape) : (shape->width + RUN - 1) / RUN * shape->channels;
+    const uint32_t columns = down ? cox__plan_columns(shape)
+                                  : (shape->width + RUN - 1) / RUN * shape->channels;
     describe(cpu_options, shape, 0, 0);
     describe(gpu_options, shape, 1, RUN);
     const struct cox__form cpu = {.vector = COX__PLAN_VECTOR,
                                   .item_columns = columns,
                                   .item_rows = down ? COLUMN_ROWS : 1,
                                   .options = cpu_options};
-    const struct cox__form gpu = {
-        .vector = 1, .local_columns = COX__PLAN_GROUP, .item_rows = down ? COLUMN_ROWS : 1, .options = gpu_options};
+    const struct cox__form gpu = {.vector = 1,
+                                  .local_columns = COX__PLAN_GROUP,
+                                  .item_rows = down ? COLUMN_ROWS : 1,
+                                  .options = gpu_options};
     cox__plan_stage(plan, kernel, source, columns, bindings, count, 0, params_bytes, &cpu, &gpu);
 }
 
@@ -72,21 +85,26 @@ cox_status cox_filter_box(const struct cox_filter_shape *given, struct cox_filte
     if (!plan)
         return status ? status : COX_E_INVALID;
     const size_t params = sizeof(struct box_params);
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, shape.height, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+                                          shape.height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+                                           shape.height, false);
     const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows", box_sums_pitch(&shape));
     cox__plan_first_step(plan, &shape, "box", "rows");
     cox__plan_first_reads(plan, &shape, in);
     cox__plan_first_writes(plan, &shape, sums);
-    add_stage(plan, "box_rows", cox__source_filter_box, &shape, (const uint32_t[]){in, sums}, 2, params, false);
+    add_stage(plan, "box_rows", cox__source_filter_box, &shape, (const uint32_t[]){in, sums}, 2,
+              params, false);
     cox__plan_second_step(plan, &shape, "columns", sums);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, "box_columns", cox__source_filter_box, &shape, (const uint32_t[]){sums, out}, 2, params, true);
+    add_stage(plan, "box_columns", cox__source_filter_box, &shape, (const uint32_t[]){sums, out}, 2,
+              params, true);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
-cox_status cox_filter_box_prepare(const struct cox_filter_shape *given, struct cox_filter_params *params)
+cox_status cox_filter_box_prepare(const struct cox_filter_shape *given,
+                                  struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, BOX_RADIUS);
@@ -118,8 +136,8 @@ static size_t scratch_pitch(const struct cox_filter_shape *shape, size_t words)
 }
 enum { SUMS_WORDS = 6, AB_WORDS = 3, SUMS_AB_WORDS = 4 };
 
-cox_status cox_filter_guided(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
-                             struct cox_session_params *session)
+cox_status cox_filter_guided(const struct cox_filter_shape *given,
+                             struct cox_filter_storage *storage, struct cox_session_params *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, GUIDED_RADIUS);
@@ -130,29 +148,38 @@ cox_status cox_filter_guided(const struct cox_filter_shape *given, struct cox_fi
     const uint32_t rows = shape.height;
     const size_t bytes = sizeof(struct guided_params);
     const char *source = cox__source_filter_guided;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, rows, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, rows, false);
-    const uint32_t guide = self ? in : cox__plan_binding(plan, "guide", COX_READ, shape.guide_pitch_bytes, rows, false);
-    const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows", scratch_pitch(&shape, SUMS_WORDS));
-    const uint32_t ab = cox__plan_binding(plan, "a and b", COX_WRITE, scratch_pitch(&shape, AB_WORDS), rows, true);
-    const uint32_t sums_ab = cox__plan_binding(plan, "sums of a and b", COX_WRITE, scratch_pitch(&shape, SUMS_AB_WORDS),
-                                               rows, true);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, rows,
+                                          false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, rows,
+                                           false);
+    const uint32_t guide = self ? in
+                                : cox__plan_binding(plan, "guide", COX_READ,
+                                                    shape.guide_pitch_bytes, rows, false);
+    const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows",
+                                         scratch_pitch(&shape, SUMS_WORDS));
+    const uint32_t ab = cox__plan_binding(plan, "a and b", COX_WRITE,
+                                          scratch_pitch(&shape, AB_WORDS), rows, true);
+    const uint32_t sums_ab = cox__plan_binding(plan, "sums of a and b", COX_WRITE,
+                                               scratch_pitch(&shape, SUMS_AB_WORDS), rows, true);
     cox__plan_first_step(plan, &shape, "fit", "rows");
     cox__plan_first_reads(plan, &shape, in);
     if (!self)
         cox__plan_first_reads(plan, &shape, guide);
     cox__plan_first_writes(plan, &shape, sums);
-    add_stage(plan, "guided_rows", source, &shape, (const uint32_t[]){guide, in, sums}, 3, bytes, false);
+    add_stage(plan, "guided_rows", source, &shape, (const uint32_t[]){guide, in, sums}, 3, bytes,
+              false);
     cox__plan_second_step(plan, &shape, "fit", sums);
     cox__plan_use(plan, ab, COX_ROWS, COX_WRITE, 0);
     cox__plan_use(plan, sums_ab, COX_ROWS, COX_WRITE, 0);
     add_stage(plan, "guided_fit", source, &shape, (const uint32_t[]){sums, ab}, 2, bytes, true);
-    add_stage(plan, "guided_rows_ab", source, &shape, (const uint32_t[]){ab, sums_ab}, 2, bytes, false);
+    add_stage(plan, "guided_rows_ab", source, &shape, (const uint32_t[]){ab, sums_ab}, 2, bytes,
+              false);
     cox__plan_pass(plan, "apply", rows);
     cox__plan_use(plan, guide, COX_ROWS, COX_READ, 0);
     cox__plan_use(plan, sums_ab, COX_HALO, COX_READ, shape.radius_y);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, "guided_apply", source, &shape, (const uint32_t[]){guide, sums_ab, out}, 3, bytes, true);
+    add_stage(plan, "guided_apply", source, &shape, (const uint32_t[]){guide, sums_ab, out}, 3,
+              bytes, true);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
@@ -168,7 +195,8 @@ cox_status cox_filter_guided_prepare(const struct cox_filter_shape *given, float
     const struct guided_params p = {
         .width = (int32_t)shape.width,
         .height = (int32_t)shape.height,
-        .guide_pitch = (int32_t)(shape.guide_pitch_bytes ? shape.guide_pitch_bytes : shape.in_pitch_bytes),
+        .guide_pitch = (int32_t)(shape.guide_pitch_bytes ? shape.guide_pitch_bytes
+                                                         : shape.in_pitch_bytes),
         .in_pitch = (int32_t)shape.in_pitch_bytes,
         .out_pitch = (int32_t)shape.out_pitch_bytes,
         .sums_pitch = (int32_t)scratch_pitch(&shape, SUMS_WORDS),

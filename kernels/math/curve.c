@@ -38,7 +38,8 @@ static struct cox__curve curve_mobius(double peak)
     const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
     const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
     const double scale = (b * b + 2 * b * j + j * j) / (b - a);
-    return (struct cox__curve){.a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
+    return (struct cox__curve){
+        .a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
 }
 
 /* Narkowicz's fit of the ACES reference rendering. */
@@ -54,7 +55,8 @@ static struct cox__curve curve_exposure(double peak)
     const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
     const double x = peak * scale - low, y = white - low;
     if (x <= y * 1.001) /* nothing to compress: linear throughout */
-        return (struct cox__curve){.kind = COX__CURVE_EXPOSURE, .slope = scale / white, .start = 0x1p30};
+        return (struct cox__curve){
+            .kind = COX__CURVE_EXPOSURE, .slope = scale / white, .start = 0x1p30};
     /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the larger one above the
      * root. */
     double lo = 0, hi = 1;
@@ -175,7 +177,8 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
 double cox__curve_at(const struct cox__curve *c, double x)
 {
     if (c->kind == COX__CURVE_EXPOSURE)
-        return x < c->start ? x * c->slope : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
+        return x < c->start ? x * c->slope
+                            : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
     if (c->kind == COX__CURVE_BT2390)
         return bt2390_at(c, x);
     if (c->kind == COX__CURVE_LOCAL)

@@ -7,7 +7,12 @@
 
 #include <coxswain/tonemap.h>
 
-enum cox__curve_kind { COX__CURVE_RATIONAL = 0, COX__CURVE_EXPOSURE = 1, COX__CURVE_BT2390 = 2, COX__CURVE_LOCAL = 3 };
+enum cox__curve_kind {
+    COX__CURVE_RATIONAL = 0,
+    COX__CURVE_EXPOSURE = 1,
+    COX__CURVE_BT2390 = 2,
+    COX__CURVE_LOCAL = 3
+};
 
 struct cox__curve {
     enum cox__curve_kind kind; /* which part below is in use */

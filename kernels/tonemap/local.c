@@ -40,7 +40,8 @@ struct cox__local cox__local_of(uint32_t width, uint32_t height, uint32_t column
         .wide_stride = (int32_t)wide,
         .moments_pitch = (int32_t)cox__plan_scratch_pitch(MOMENTS * (size_t)stride * sizeof(float)),
         .ab_pitch = (int32_t)cox__plan_scratch_pitch(AB * (size_t)stride * sizeof(float)),
-        .base_pitch = (int32_t)cox__plan_scratch_pitch((BASE * (size_t)stride + WIDE * (size_t)wide) * sizeof(float))};
+        .base_pitch = (int32_t)
+            cox__plan_scratch_pitch((BASE * (size_t)stride + WIDE * (size_t)wide) * sizeof(float))};
 }
 
 bool cox__local_detail_ok(float detail)
@@ -55,45 +56,56 @@ void cox__local_settings(struct cox__local *local, const struct cox__curve *curv
     cox__curve_local(curve, &local->curve);
 }
 
-struct cox__local_scratch cox__local_bindings(struct cox__plan *plan, const struct cox__local *local)
+struct cox__local_scratch cox__local_bindings(struct cox__plan *plan,
+                                              const struct cox__local *local)
 {
     const uint32_t rows = (uint32_t)local->height;
     struct cox__local_scratch scratch;
-    scratch.moments = cox__plan_binding(plan, "moments", COX_WRITE, (size_t)local->moments_pitch, rows, true);
+    scratch.moments = cox__plan_binding(plan, "moments", COX_WRITE, (size_t)local->moments_pitch,
+                                        rows, true);
     scratch.ab = cox__plan_binding(plan, "a and b", COX_WRITE, (size_t)local->ab_pitch, rows, true);
-    scratch.base = cox__plan_binding(plan, "base", COX_WRITE, (size_t)local->base_pitch, rows, true);
+    scratch.base = cox__plan_binding(plan, "base", COX_WRITE, (size_t)local->base_pitch, rows,
+                                     true);
     return scratch;
 }
 
 /* On a CPU a work-item takes a whole row. */
-static void add_stage(struct cox__plan *plan, const char *kernel, const struct cox__local *local, uint32_t columns,
-                      uint32_t item_rows, const uint32_t *bindings, uint32_t count, size_t params_offset)
+static void add_stage(struct cox__plan *plan, const char *kernel, const struct cox__local *local,
+                      uint32_t columns, uint32_t item_rows, const uint32_t *bindings,
+                      uint32_t count, size_t params_offset)
 {
     static const char common[] = "-DCOX_SAMPLE=0 -DCOX_CHANNELS=1 -DCOX_EDGE=0";
     char options[2][80];
     snprintf(options[0], sizeof options[0], "%s -DCOX_ITEM=0", common);
     snprintf(options[1], sizeof options[1], "%s -DCOX_ITEM=1", common);
-    const struct cox__form cpu = {
-        .vector = COX__PLAN_VECTOR, .item_columns = columns, .item_rows = item_rows, .options = options[0]};
-    const struct cox__form gpu = {
-        .vector = 1, .local_columns = COX__PLAN_GROUP, .item_rows = item_rows, .options = options[1]};
-    cox__plan_stage(plan, kernel, cox__source_tonemap_base, columns, bindings, count, params_offset, sizeof *local,
-                    &cpu, &gpu);
+    const struct cox__form cpu = {.vector = COX__PLAN_VECTOR,
+                                  .item_columns = columns,
+                                  .item_rows = item_rows,
+                                  .options = options[0]};
+    const struct cox__form gpu = {.vector = 1,
+                                  .local_columns = COX__PLAN_GROUP,
+                                  .item_rows = item_rows,
+                                  .options = options[1]};
+    cox__plan_stage(plan, kernel, cox__source_tonemap_base, columns, bindings, count, params_offset,
+                    sizeof *local, &cpu, &gpu);
 }
 
-void cox__local_passes(struct cox__plan *plan, const struct cox__local *local, struct cox__local_scratch scratch,
-                       size_t params_offset)
+void cox__local_passes(struct cox__plan *plan, const struct cox__local *local,
+                       struct cox__local_scratch scratch, size_t params_offset)
 {
     const uint32_t columns = (uint32_t)local->width, rows = (uint32_t)local->height;
-    add_stage(plan, "base_rows", local, columns, 1u << local->block_log2, &scratch.moments, 1, params_offset);
+    add_stage(plan, "base_rows", local, columns, 1u << local->block_log2, &scratch.moments, 1,
+              params_offset);
     cox__plan_pass(plan, "fit", rows);
     cox__plan_use(plan, scratch.moments, COX_HALO, COX_READ, FIT_HALO);
     cox__plan_use(plan, scratch.ab, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, "base_fit", local, columns, 1, (const uint32_t[]){scratch.moments, scratch.ab}, 2, params_offset);
+    add_stage(plan, "base_fit", local, columns, 1, (const uint32_t[]){scratch.moments, scratch.ab},
+              2, params_offset);
     add_stage(plan, "base_rows_ab", local, columns, 1, &scratch.ab, 1, params_offset);
     cox__plan_pass(plan, "base", rows);
     cox__plan_use(plan, scratch.ab, COX_HALO, COX_READ, MEAN_HALO);
     cox__plan_use(plan, scratch.base, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, "base_columns", local, columns, 1, (const uint32_t[]){scratch.ab, scratch.base}, 2, params_offset);
+    add_stage(plan, "base_columns", local, columns, 1, (const uint32_t[]){scratch.ab, scratch.base},
+              2, params_offset);
     add_stage(plan, "base_widen", local, columns + 1, 1, &scratch.base, 1, params_offset);
 }

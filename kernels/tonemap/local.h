@@ -28,12 +28,13 @@ void cox__local_settings(struct cox__local *local, const struct cox__curve *curv
 struct cox__local_scratch {
     uint32_t moments, ab, base;
 };
-struct cox__local_scratch cox__local_bindings(struct cox__plan *plan, const struct cox__local *local);
+struct cox__local_scratch cox__local_bindings(struct cox__plan *plan,
+                                              const struct cox__local *local);
 
 /* To the plan's last pass, in which an earlier stage writes the blocks' stops to `moments` by rows of pixels: the sums
  * along rows. Then the passes that make `base`. The kernels' struct local_params lies `params_offset` bytes into the
  * frame's parameters. */
-void cox__local_passes(struct cox__plan *plan, const struct cox__local *local, struct cox__local_scratch scratch,
-                       size_t params_offset);
+void cox__local_passes(struct cox__plan *plan, const struct cox__local *local,
+                       struct cox__local_scratch scratch, size_t params_offset);
 
 #endif

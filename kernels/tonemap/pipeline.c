@@ -37,7 +37,8 @@ enum {
 };
 
 _Static_assert(sizeof(struct picture_params) == 200, "50 words, no padding");
-_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params), "fits in the public block");
+_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params),
+               "fits in the public block");
 
 const char *cox_operator_name(enum cox_operator op)
 {
@@ -81,7 +82,8 @@ _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_tonemap_storage), "
 
 static bool shape_ok(const struct cox_tonemap_shape *s)
 {
-    if (s->width == 0 || s->height == 0 || s->width > SIZE_MAX_PIXELS || s->height > SIZE_MAX_PIXELS)
+    if (s->width == 0 || s->height == 0 || s->width > SIZE_MAX_PIXELS ||
+        s->height > SIZE_MAX_PIXELS)
         return false;
     if ((s->in != COX_PIXEL_RGBA_HALF && s->in != COX_PIXEL_RGBA_FLOAT) ||
         (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16) || s->local > 1 || s->reserved)
@@ -142,7 +144,8 @@ static char *input_options(char *at, const struct cox_tonemap_shape *shape, size
     return shape_options(at, shape);
 }
 
-static void mapping_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t item)
+static void mapping_options(char *at, const struct cox_tonemap_shape *shape, size_t width,
+                            size_t item)
 {
     at = input_options(at, shape, width);
     at = add_define(at, "COX_OUT_16", shape->out == COX_PIXEL_RGBA16);
@@ -151,7 +154,8 @@ static void mapping_options(char *at, const struct cox_tonemap_shape *shape, siz
     add_define(at, "COX_ITEM", item);
 }
 
-static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width, size_t lanes, size_t group)
+static void histogram_options(char *at, const struct cox_tonemap_shape *shape, size_t width,
+                              size_t lanes, size_t group)
 {
     at = input_options(at, shape, width);
     at = add_define(at, "COX_LANES", lanes);
@@ -160,8 +164,8 @@ static void histogram_options(char *at, const struct cox_tonemap_shape *shape, s
 }
 
 /* One stage of two variants, [0] for CPUs and [1] for everything else. */
-static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_count, size_t params_bytes,
-                         struct cox_session_params *session)
+static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_count,
+                         size_t params_bytes, struct cox_session_params *session)
 {
     storage->stage.variants = storage->variants;
     storage->stage.variant_count = 2;
@@ -180,8 +184,8 @@ static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_
 }
 
 /* The variants of the kernel that maps. */
-static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox_variant variants[2], char *cpu_options,
-                             char *gpu_options)
+static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox_variant variants[2],
+                             char *cpu_options, char *gpu_options)
 {
     mapping_options(cpu_options, shape, CPU_WIDTH, CPU_ITEM);
     mapping_options(gpu_options, shape, 1, 1);
@@ -204,33 +208,41 @@ static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storag
                             struct cox_session_params *session)
 {
     memset(storage, 0, sizeof(*storage));
-    storage->bindings[0] = (struct cox_binding){
-        .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
-    storage->bindings[1] = (struct cox_binding){
-        .name = "output", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = shape->out_pitch_bytes};
+    storage->bindings[0] = (struct cox_binding){.name = "input",
+                                                .contract = COX_ROWS,
+                                                .access = COX_READ,
+                                                .pitch_bytes = shape->in_pitch_bytes};
+    storage->bindings[1] = (struct cox_binding){.name = "output",
+                                                .contract = COX_ROWS,
+                                                .access = COX_WRITE,
+                                                .pitch_bytes = shape->out_pitch_bytes};
     mapping_variants(shape, storage->variants, storage->options[0], storage->options[1]);
     storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
     storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
-    storage->args[2] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0, offsetof(struct picture_params, surround)};
+    storage->args[2] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0,
+                                        offsetof(struct picture_params, surround)};
     storage->args[3] = (struct cox_arg)COX_ARG_ROWS;
     storage->stage = (struct cox_stage){.kernel = "picture", .columns = shape->width};
     fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
 }
 
 /* The stage that takes the picture to blocks. */
-static void add_blocks(struct cox__plan *plan, const struct cox_tonemap_shape *shape, const struct cox__local *local,
-                       uint32_t in, uint32_t moments)
+static void add_blocks(struct cox__plan *plan, const struct cox_tonemap_shape *shape,
+                       const struct cox__local *local, uint32_t in, uint32_t moments)
 {
     char options[2][160];
     const uint32_t side = 1u << local->block_log2;
     for (size_t i = 0; i < 2; i++)
         add_define(add_define(shape_options(options[i], shape), "COX_LOCAL", 1), "COX_ITEM", i);
-    const struct cox__form cpu = {
-        .vector = CPU_WIDTH, .item_columns = (uint32_t)local->width, .item_rows = side, .options = options[0]};
+    const struct cox__form cpu = {.vector = CPU_WIDTH,
+                                  .item_columns = (uint32_t)local->width,
+                                  .item_rows = side,
+                                  .options = options[0]};
     const struct cox__form gpu = {
         .vector = 1, .local_columns = HISTOGRAM_GROUP, .item_rows = side, .options = options[1]};
-    cox__plan_stage(plan, "blocks", cox__source_tonemap_blocks, (uint32_t)local->width, (const uint32_t[]){in, moments},
-                    2, 0, sizeof(struct picture_params), &cpu, &gpu);
+    cox__plan_stage(plan, "blocks", cox__source_tonemap_blocks, (uint32_t)local->width,
+                    (const uint32_t[]){in, moments}, 2, 0, sizeof(struct picture_params), &cpu,
+                    &gpu);
 }
 
 static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__plan *plan,
@@ -238,8 +250,10 @@ static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__pla
 {
     const struct cox__local local = cox__local_of(shape->width, shape->height, 0);
     const uint32_t side = 1u << local.block_log2;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape->in_pitch_bytes, shape->height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape->out_pitch_bytes, shape->height, false);
+    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape->in_pitch_bytes,
+                                          shape->height, false);
+    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape->out_pitch_bytes,
+                                           shape->height, false);
     const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
     cox__plan_pass(plan, "blocks", shape->height);
     cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
@@ -265,8 +279,8 @@ static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__pla
     cox__plan_end(plan, sizeof(struct cox_tonemap_params), session);
 }
 
-cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *given, struct cox_tonemap_storage *room,
-                               struct cox_session_params *session)
+cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *given,
+                               struct cox_tonemap_storage *room, struct cox_session_params *session)
 {
     struct cox_tonemap_shape shape;
     const cox_status status = read_shape(&shape, given);
@@ -292,7 +306,8 @@ static void merge_histogram(void *into, const void *partial, size_t bytes, void 
         total[COX_TONEMAP_HISTOGRAM_BINS + 1] = part[COX_TONEMAP_HISTOGRAM_BINS + 1];
 }
 
-cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given, struct cox_tonemap_storage *room,
+cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given,
+                                struct cox_tonemap_storage *room,
                                 struct cox_session_params *session)
 {
     struct cox_tonemap_shape copy;
@@ -303,8 +318,10 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given, struct co
     if (status || !storage || !session || (uint64_t)shape->width * shape->height > UINT32_MAX)
         return status ? status : COX_E_INVALID;
     memset(storage, 0, sizeof(*storage));
-    storage->bindings[0] = (struct cox_binding){
-        .name = "input", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = shape->in_pitch_bytes};
+    storage->bindings[0] = (struct cox_binding){.name = "input",
+                                                .contract = COX_ROWS,
+                                                .access = COX_READ,
+                                                .pitch_bytes = shape->in_pitch_bytes};
     storage->bindings[1] = (struct cox_binding){.name = "histogram",
                                                 .contract = COX_REDUCE,
                                                 .access = COX_WRITE,
@@ -339,7 +356,8 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given, struct co
 /* SDR white of a picture in cd/m2 (BT.2408); bt2390 alone asks. */
 enum { PEAK_DEFAULT = 10, WHITE_NITS = 203 };
 
-cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const struct cox_tonemap_settings *given,
+cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
+                               const struct cox_tonemap_settings *given,
                                struct cox_tonemap_params *params)
 {
     struct cox_tonemap_shape checked;
@@ -350,16 +368,20 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape, const stru
         status = given && params ? COX__SIZED_READ(&copy, given) : COX_E_INVALID;
     if (status)
         return status;
-    if (!cox_operator_name(settings->op) || checked.local != (settings->op == COX_OPERATOR_LOCAL) || settings->reserved)
+    if (!cox_operator_name(settings->op) || checked.local != (settings->op == COX_OPERATOR_LOCAL) ||
+        settings->reserved)
         return COX_E_INVALID;
     /* Written so that a NaN fails. */
-    if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) || isnan(settings->desaturate) ||
-        !cox__local_detail_ok(settings->detail))
+    if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) ||
+        isnan(settings->desaturate) || !cox__local_detail_ok(settings->detail))
         return COX_E_INVALID;
 
     const struct cox__curve c =
-        cox__curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak, WHITE_NITS);
-    const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+        cox__curve_of(settings->op, settings->peak == 0.0f ? PEAK_DEFAULT : (double)settings->peak,
+                      WHITE_NITS);
+    const double strength = settings->desaturate == 0.0f
+                                ? 0.75
+                                : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
     /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
     struct picture_params p = {.kind = (int32_t)c.kind,
@@ -423,7 +445,8 @@ void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_ana
     out->highlight = luminance_below(histogram, out->pixels / 50);
 }
 
-void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_tonemap_settings *settings)
+void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis,
+                        struct cox_tonemap_settings *settings)
 {
     if (!(analysis->log_average > 0.0f))
         return;
@@ -434,9 +457,11 @@ void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis, struct cox_
         stops = fmin(stops, fmax(-log2((double)analysis->highlight), 0.0));
     /* Then so much more as the operator takes from middle grey. Its curve depends on the peak, which moves along. */
     double lift = 0;
-    for (int i = 0; i < 8 && settings->op != COX_OPERATOR_LINEAR; i++) { /* which gives the same at any exposure */
-        const struct cox__curve c = cox__curve_of(settings->op, fmax((double)analysis->peak * exp2(stops + lift), 1.0),
-                                                  WHITE_NITS);
+    for (int i = 0; i < 8 && settings->op != COX_OPERATOR_LINEAR;
+         i++) { /* which gives the same at any exposure */
+        const struct cox__curve c =
+            cox__curve_of(settings->op, fmax((double)analysis->peak * exp2(stops + lift), 1.0),
+                          WHITE_NITS);
         lift = log2(cox__curve_inverse(&c, grey, grey / 8, grey * 8) / grey);
     }
     stops = fmin(fmax(stops + lift + (double)settings->exposure_stops, -64.0), 64.0);

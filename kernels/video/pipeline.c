@@ -36,7 +36,8 @@ struct video_params {
     };
 };
 
-_Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params), "fits in the public block");
+_Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params),
+               "fits in the public block");
 _Static_assert(sizeof(struct cox_video_params) <= COX_PARAMS_MAX, "fits in a frame");
 
 /* What `struct cox_video_storage` holds. */
@@ -61,8 +62,8 @@ static bool is_packed_rgb(const struct cox_video_format *f)
 
 static bool format_ok(const struct cox_video_format *f)
 {
-    if (!f || (unsigned)f->range > COX_RANGE_FULL || (unsigned)f->site > COX_SITE_TOP_LEFT || f->depth < 8 ||
-        f->depth > 16 || (f->high_bits && (f->depth == 8 || f->depth == 16)))
+    if (!f || (unsigned)f->range > COX_RANGE_FULL || (unsigned)f->site > COX_SITE_TOP_LEFT ||
+        f->depth < 8 || f->depth > 16 || (f->high_bits && (f->depth == 8 || f->depth == 16)))
         return false;
     for (size_t i = 0; i < sizeof f->reserved / sizeof *f->reserved; i++)
         if (f->reserved[i])
@@ -89,7 +90,8 @@ static bool format_ok(const struct cox_video_format *f)
 uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
                           struct cox_video_plane planes[COX_VIDEO_PLANES_MAX])
 {
-    if (!format_ok(format) || width == 0 || height == 0 || width > SIZE_MAX_PIXELS || height > SIZE_MAX_PIXELS)
+    if (!format_ok(format) || width == 0 || height == 0 || width > SIZE_MAX_PIXELS ||
+        height > SIZE_MAX_PIXELS)
         return 0;
     const uint32_t sample = format->depth > 8 ? 2 : 1;
     memset(planes, 0, COX_VIDEO_PLANES_MAX * sizeof(*planes));
@@ -111,7 +113,8 @@ uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width,
     return count;
 }
 
-static bool pitches_ok(const struct cox_video_format *format, uint32_t width, uint32_t height, const size_t *pitches)
+static bool pitches_ok(const struct cox_video_format *format, uint32_t width, uint32_t height,
+                       const size_t *pitches)
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, width, height, planes);
@@ -158,16 +161,18 @@ static bool shape_ok(const struct cox_video_shape *s)
         !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
         !pitches_ok(&s->out, width, height, s->out_pitch_bytes))
         return false;
-    if ((unsigned)s->transfer > COX_TRANSFER_LINEAR || (unsigned)s->primaries > COX_PRIMARIES_BT709 ||
-        (unsigned)s->dither > COX_DITHER_ORDERED || (unsigned)s->gamut > COX_GAMUT_COMPRESS ||
-        !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
+    if ((unsigned)s->transfer > COX_TRANSFER_LINEAR ||
+        (unsigned)s->primaries > COX_PRIMARIES_BT709 || (unsigned)s->dither > COX_DITHER_ORDERED ||
+        (unsigned)s->gamut > COX_GAMUT_COMPRESS || !cox_operator_name(s->op) ||
+        s->op == COX_OPERATOR_EXPOSURE)
         return false;
     if (s->out.layout == COX_VIDEO_V210)
         return false;
     if (s->transfer == COX_TRANSFER_LINEAR)
         return is_packed_rgb(&s->in) && s->in.depth == 16;
     return cox__video_is_rgb(&s->in) || cox__video_is_rgb(&s->out) ||
-           (s->out.chroma_x_log2 >= s->in.chroma_x_log2 && s->out.chroma_y_log2 >= s->in.chroma_y_log2);
+           (s->out.chroma_x_log2 >= s->in.chroma_x_log2 &&
+            s->out.chroma_y_log2 >= s->in.chroma_y_log2);
 }
 
 static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_shape *from)
@@ -210,20 +215,23 @@ struct work {
 };
 
 /* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
-static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_video_shape *s, const struct work *work)
+static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_video_shape *s,
+                          const struct work *work)
 {
     const struct cox_video_format *in = &s->in, *out = &s->out;
-    snprintf(options, COX__PLAN_OPTIONS,
-             "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d -DCOX_ANALYSE=%d "
-             "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u -DCOX_IN_SUB_X=%u "
-             "-DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d -DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%d -DCOX_OUT_SHIFT=%u "
-             "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
-             "-DCOX_DITHER=%d -DCOX_GAMUT=%d -DCOX_HALVE=%d",
-             work->width, work->item_columns, work->item_rows, work->group, work->map, work->analyse, (int)in->layout,
-             in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->depth, in->chroma_x_log2, in->chroma_y_log2,
-             (int)in->site, (int)out->layout, out->depth > 8 ? 2 : 1, out->high_bits ? 16 - out->depth : 0,
-             out->chroma_x_log2, out->chroma_y_log2, (int)out->site, (int)s->transfer, curve_code(s->op), s->fade,
-             (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
+    snprintf(
+        options, COX__PLAN_OPTIONS,
+        "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d -DCOX_ANALYSE=%d "
+        "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u -DCOX_IN_SUB_X=%u "
+        "-DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d -DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%d -DCOX_OUT_SHIFT=%u "
+        "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
+        "-DCOX_DITHER=%d -DCOX_GAMUT=%d -DCOX_HALVE=%d",
+        work->width, work->item_columns, work->item_rows, work->group, work->map, work->analyse,
+        (int)in->layout, in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->depth,
+        in->chroma_x_log2, in->chroma_y_log2, (int)in->site, (int)out->layout,
+        out->depth > 8 ? 2 : 1, out->high_bits ? 16 - out->depth : 0, out->chroma_x_log2,
+        out->chroma_y_log2, (int)out->site, (int)s->transfer, curve_code(s->op), s->fade,
+        (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
 }
 
 /* Counts add up: exact in any order. */
@@ -238,8 +246,8 @@ static void merge_histogram(void *into, const void *partial, size_t bytes, void 
 }
 
 /* The variants of stage `s`, which maps or analyses. */
-static void fill_variants(const struct cox_video_shape *shape, bool map, bool analyse, struct cox__plan *plan,
-                          uint32_t s)
+static void fill_variants(const struct cox_video_shape *shape, bool map, bool analyse,
+                          struct cox__plan *plan, uint32_t s)
 {
     const int rows = analyse ? ANALYSE_ROWS : 2;
     const struct work cpu = {map, analyse, CPU_WIDTH, 0, rows, 1};
@@ -262,8 +270,9 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
 }
 
 /* Of an input that is halved two rows are one of the session's, but for chroma that has half as many. */
-static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format, uint32_t width,
-                           uint32_t height, const size_t *pitches, enum cox_access access, bool halve)
+static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format,
+                           uint32_t width, uint32_t height, const size_t *pitches,
+                           enum cox_access access, bool halve)
 {
     static const char *const names[2][2] = {{"input", "input chroma"}, {"output", "output chroma"}};
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
@@ -272,12 +281,13 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
         /* Chroma between two rows of samples is interpolated. */
         const bool halo = access == COX_READ && planes[i].row_divisor > 1;
         const bool paired = halve && planes[i].row_divisor == 1;
-        bindings[i] = (struct cox_binding){.name = names[access != COX_READ][i && !cox__video_is_rgb(format)],
-                                           .contract = halo ? COX_HALO : COX_ROWS,
-                                           .access = access,
-                                           .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
-                                           .row_divisor = halve ? 1 : planes[i].row_divisor,
-                                           .halo_rows = halo ? 1 : 0};
+        bindings[i] = (struct cox_binding){
+            .name = names[access != COX_READ][i && !cox__video_is_rgb(format)],
+            .contract = halo ? COX_HALO : COX_ROWS,
+            .access = access,
+            .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
+            .row_divisor = halve ? 1 : planes[i].row_divisor,
+            .halo_rows = halo ? 1 : 0};
     }
     return count;
 }
@@ -286,13 +296,15 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
 static struct cox_arg params_arg(const struct cox_video_shape *shape)
 {
     const size_t own = shape->op == COX_OPERATOR_LOCAL ? sizeof(struct cox__local) : 0;
-    return (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0, offsetof(struct video_params, surround) + own};
+    return (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0,
+                            offsetof(struct video_params, surround) + own};
 }
 
 /* The stage that maps or analyses: from the frame's planes, which are the first bindings, or from the three of `scaled`
  * where that is given, to the `outs` bindings after the planes; with `base` where that is given. */
-static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map, bool analyse,
-                            uint32_t planes, uint32_t outs, const uint32_t *scaled, const uint32_t *base)
+static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
+                            bool analyse, uint32_t planes, uint32_t outs, const uint32_t *scaled,
+                            const uint32_t *base)
 {
     const uint32_t s = cox__plan_add_stage(plan, "video", out_width(shape), 0);
     struct cox_arg *args = plan->args[s];
@@ -316,8 +328,8 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
 }
 
 /* The stage that takes the frame to blocks. */
-static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *shape, const struct cox__local *local,
-                       uint32_t planes, uint32_t moments)
+static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *shape,
+                       const struct cox__local *local, uint32_t planes, uint32_t moments)
 {
     const struct cox_video_format *in = &shape->in;
     const uint32_t side = 1u << local->block_log2, pairs = ((uint32_t)local->width + 1) / 2;
@@ -338,8 +350,8 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
             "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d "
             "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d -DCOX_CURVE=%d",
             item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in), (int)in->layout,
-            in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->chroma_x_log2, in->chroma_y_log2,
-            (int)shape->transfer, curve_code(shape->op));
+            in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->chroma_x_log2,
+            in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
         plan->variants[s][item] = (struct cox_variant){.type = item ? 0 : COX_DEVICE_CPU,
                                                        .source = cox__source_video_blocks,
                                                        .options = plan->options[s][item],
@@ -360,7 +372,8 @@ static void use_bindings(struct cox__plan *plan, uint32_t begin, uint32_t end)
 }
 
 /* The operator local: blocks, their base, and the frame as it is mapped. */
-static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *shape, bool analyse, uint32_t planes)
+static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *shape, bool analyse,
+                          uint32_t planes)
 {
     const uint32_t bindings = plan->binding_count;
     const struct cox__local local = cox__local_of(shape->width, shape->height, COLUMN_LOG2);
@@ -383,8 +396,8 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
 }
 
 /* Another size: its stages, then the one that maps, all on the band's own rows. Every device reads the whole frame. */
-static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map, bool analyse,
-                       uint32_t planes)
+static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
+                       bool analyse, uint32_t planes)
 {
     const uint32_t outs = plan->binding_count - planes;
     const struct cox_video_shape result = cox__scale_result(shape);
@@ -412,12 +425,12 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     struct cox__plan *plan = cox__plan_begin(room, session, height);
     if (!plan)
         return COX_E_INVALID;
-    uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height, shape->in_pitch_bytes,
-                                   COX_READ, shape->scale == COX_SCALE_HALF);
+    uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height,
+                                   shape->in_pitch_bytes, COX_READ, shape->scale == COX_SCALE_HALF);
     const uint32_t planes = bindings;
     if (map)
-        bindings += add_planes(plan->bindings + bindings, &shape->out, width, height, shape->out_pitch_bytes, COX_WRITE,
-                               false);
+        bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
+                               shape->out_pitch_bytes, COX_WRITE, false);
     if (analyse)
         plan->bindings[bindings++] = (struct cox_binding){.name = "histogram",
                                                           .contract = COX_REDUCE,
@@ -445,14 +458,14 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     return COX_OK;
 }
 
-cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse, struct cox_video_storage *storage,
-                             struct cox_session_params *session)
+cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
+                             struct cox_video_storage *storage, struct cox_session_params *session)
 {
     return fill_session(shape, true, analyse, storage, session);
 }
 
-cox_status cox_video_analysis(const struct cox_video_shape *shape, struct cox_video_storage *storage,
-                              struct cox_session_params *session)
+cox_status cox_video_analysis(const struct cox_video_shape *shape,
+                              struct cox_video_storage *storage, struct cox_session_params *session)
 {
     return fill_session(shape, false, true, storage, session);
 }
@@ -475,13 +488,15 @@ static struct coding coding_of(const struct cox_video_format *f)
 /* Luminance weights of the primaries (BT.2020, BT.709). */
 static const double weights[2][3] = {{0.2627, 0.6780, 0.0593}, {0.2126, 0.7152, 0.0722}};
 
-static const double to_bt709[2][9] = {
-    {1.66049100, -0.58764114, -0.07284986, -0.12455047, 1.13289990, -0.00834942, -0.01815076, -0.10057890, 1.11872966},
-    {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+static const double to_bt709[2][9] = {{1.66049100, -0.58764114, -0.07284986, -0.12455047,
+                                       1.13289990, -0.00834942, -0.01815076, -0.10057890,
+                                       1.11872966},
+                                      {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 
 /* `unit`: what the kernel has for each code of Y', or of a colour. `chromas`: how many samples it adds up for one of Cb
  * or Cr, each `unit` times. */
-static void set_input(const struct cox_video_shape *s, double unit, double chromas, struct video_params *p)
+static void set_input(const struct cox_video_shape *s, double unit, double chromas,
+                      struct video_params *p)
 {
     const struct coding code = coding_of(&s->in);
     const double *w = weights[s->primaries];
@@ -490,7 +505,8 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
     const double green_v = -red * w[0] / w[1], green_u = -blue * w[2] / w[1];
     const double offset = -code.black / code.luma;
     /* The kernel wants the signal of PQ from -1 to 1. */
-    const double scale = s->transfer == COX_TRANSFER_PQ ? 2 : 1, low = s->transfer == COX_TRANSFER_PQ ? -1 : 0;
+    const double scale = s->transfer == COX_TRANSFER_PQ ? 2 : 1,
+                 low = s->transfer == COX_TRANSFER_PQ ? -1 : 0;
     p->luma_scale = (float)(scale / (code.luma * unit));
     for (int i = 0; i < 3; i++)
         p->hlg_y[i] = (float)w[i];
@@ -519,8 +535,8 @@ static void set_output(const struct cox_video_shape *s, struct video_params *p)
 }
 
 /* `light` is SDR white's light in the unit of the EOTF, inverted. */
-static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings, double light,
-                      double white, struct video_params *p)
+static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings,
+                      double light, double white, struct video_params *p)
 {
     const double peak = cox__given(settings->peak_nits, COX__PEAK_NITS);
     const struct cox__curve c = cox__curve_of(s->op, peak / white, white);
@@ -536,7 +552,9 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     p->b2 = (float)c.b2;
     p->knee = (float)c.knee;
     cox__curve_bt2390(&c, &p->bt2390);
-    const double strength = settings->desaturate == 0.0f ? 0.75 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+    const double strength = settings->desaturate == 0.0f
+                                ? 0.75
+                                : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
     /* As for pictures: from where the curve has left the middle of its range, but never below SDR white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
     if (s->op == COX_OPERATOR_LOCAL) {
@@ -557,7 +575,8 @@ static bool in_bounds(float value, float least, float most)
     return value == 0.0f || (value >= least && value <= most);
 }
 
-cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const struct cox_video_settings *given,
+cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
+                             const struct cox_video_settings *given,
                              struct cox_video_params *params)
 {
     struct cox_video_shape shape_copy;
@@ -569,10 +588,11 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const st
         status = given && params ? COX__SIZED_READ(&settings_copy, given) : COX_E_INVALID;
     if (status)
         return status;
-    if (!in_bounds(settings->sdr_white_nits, 1, 10000) || !in_bounds(settings->peak_nits, 1, 1e6f) ||
-        !in_bounds(settings->hlg_peak_nits, 100, 10000) || !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) ||
-        isnan(settings->desaturate) || !cox__local_detail_ok(settings->detail) ||
-        !in_bounds(settings->gamut_knee, 0.25f, 0.95f))
+    if (!in_bounds(settings->sdr_white_nits, 1, 10000) ||
+        !in_bounds(settings->peak_nits, 1, 1e6f) ||
+        !in_bounds(settings->hlg_peak_nits, 100, 10000) ||
+        !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) || isnan(settings->desaturate) ||
+        !cox__local_detail_ok(settings->detail) || !in_bounds(settings->gamut_knee, 0.25f, 0.95f))
         return COX_E_INVALID;
     const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
     const double gain = cox__given(settings->gain, 1);
@@ -582,9 +602,11 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape, const st
                                                               : 1;
     const bool filtered = shape->scale == COX_SCALE_FILTER, halved = shape->scale == COX_SCALE_HALF;
     const struct cox_video_shape mapped = filtered ? cox__scale_result(shape) : *shape;
-    struct video_params p = {.width = (int32_t)out_width(shape), .height = (int32_t)out_height(shape)};
+    struct video_params p = {.width = (int32_t)out_width(shape),
+                             .height = (int32_t)out_height(shape)};
     p.chroma_width = (int32_t)((mapped.width + mapped.in.chroma_x_log2) >> mapped.in.chroma_x_log2);
-    p.chroma_height = (int32_t)((mapped.height + mapped.in.chroma_y_log2) >> mapped.in.chroma_y_log2);
+    p.chroma_height = (int32_t)((mapped.height + mapped.in.chroma_y_log2) >>
+                                mapped.in.chroma_y_log2);
     for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++) {
         p.in_pitch[i] = (int32_t)mapped.in_pitch_bytes[i];
         p.out_pitch[i] = (int32_t)mapped.out_pitch_bytes[i];

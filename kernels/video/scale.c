@@ -25,24 +25,28 @@ static struct cox__scale_axis axis_of(uint32_t from, uint32_t to, uint32_t log2,
                                     .inv_stretch = (float)(1 / stretch)};
 }
 
-struct cox__scale cox__scale_of(const struct cox_video_shape *shape, const struct cox_video_plane *planes,
-                                uint32_t count)
+struct cox__scale cox__scale_of(const struct cox_video_shape *shape,
+                                const struct cox_video_plane *planes, uint32_t count)
 {
     const struct cox_video_format *in = &shape->in;
-    struct cox__scale s = {.width = (int32_t)shape->out_width, .unit = (float)exp2(16 - (double)in->depth)};
+    struct cox__scale s = {.width = (int32_t)shape->out_width,
+                           .unit = (float)exp2(16 - (double)in->depth)};
     for (uint32_t i = 0; i < count; i++) {
         s.in_pitch[i] = (int32_t)shape->in_pitch_bytes[i];
-        s.columns[i] = in->layout == COX_VIDEO_V210 ? (int32_t)((shape->width + 1) / 2 * 4)
-                                                    : (int32_t)(planes[i].row_bytes / planes[i].sample_bytes);
+        s.columns[i] = in->layout == COX_VIDEO_V210
+                           ? (int32_t)((shape->width + 1) / 2 * 4)
+                           : (int32_t)(planes[i].row_bytes / planes[i].sample_bytes);
         s.begin[i] = s.samples;
         s.samples += s.columns[i];
     }
     s.samples = (s.samples + CPU_WIDTH - 1) / CPU_WIDTH * CPU_WIDTH;
     s.result_pitch = (int32_t)cox__plan_scratch_pitch((size_t)shape->out_width * 2);
     s.down[0] = axis_of(shape->height, shape->out_height, 0, false);
-    s.down[1] = axis_of(shape->height, shape->out_height, in->chroma_y_log2, in->site != COX_SITE_TOP_LEFT);
+    s.down[1] = axis_of(shape->height, shape->out_height, in->chroma_y_log2,
+                        in->site != COX_SITE_TOP_LEFT);
     s.along[0] = axis_of(shape->width, shape->out_width, 0, false);
-    s.along[1] = axis_of(shape->width, shape->out_width, in->chroma_x_log2, in->site == COX_SITE_CENTRE);
+    s.along[1] = axis_of(shape->width, shape->out_width, in->chroma_x_log2,
+                         in->site == COX_SITE_CENTRE);
     return s;
 }
 
@@ -53,44 +57,54 @@ struct cox_video_shape cox__scale_result(const struct cox_video_shape *shape)
     result.width = shape->out_width;
     result.height = shape->out_height;
     result.out_width = result.out_height = 0;
-    result.in = (struct cox_video_format){.layout = cox__video_is_rgb(&shape->in) ? COX_VIDEO_GBR : COX_VIDEO_PLANAR,
-                                          .depth = 16,
-                                          .range = shape->in.range};
+    result.in = (struct cox_video_format){
+        .layout = cox__video_is_rgb(&shape->in) ? COX_VIDEO_GBR : COX_VIDEO_PLANAR,
+        .depth = 16,
+        .range = shape->in.range};
     for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++)
         result.in_pitch_bytes[i] = cox__plan_scratch_pitch((size_t)shape->out_width * 2);
     return result;
 }
 
 /* Each band's own, and no rows beyond it. */
-static uint32_t add_scratch(struct cox__plan *plan, const char *name, size_t pitch_bytes, uint32_t rows)
+static uint32_t add_scratch(struct cox__plan *plan, const char *name, size_t pitch_bytes,
+                            uint32_t rows)
 {
     const uint32_t b = cox__plan_binding(plan, name, COX_READ_WRITE, pitch_bytes, rows, true);
     plan->bindings[b].contract = COX_HALO;
     return b;
 }
 
-static void add_stage(struct cox__plan *plan, const char *kernel, const struct cox_video_format *in, uint32_t columns,
-                      const uint32_t *bindings, uint32_t count, size_t params_offset)
+static void add_stage(struct cox__plan *plan, const char *kernel, const struct cox_video_format *in,
+                      uint32_t columns, const uint32_t *bindings, uint32_t count,
+                      size_t params_offset)
 {
     char options[2][80];
     for (int gpu = 0; gpu < 2; gpu++)
         snprintf(options[gpu], sizeof options[gpu],
-                 "-DCOX_COLUMNS=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u", gpu ? GPU_COLUMNS : 0,
-                 (int)in->layout, in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0);
-    const struct cox__form cpu = {
-        .vector = CPU_WIDTH, .item_columns = columns, .item_rows = CPU_WIDTH, .options = options[0]};
-    const struct cox__form gpu = {
-        .vector = 1, .local_columns = GPU_LOCAL, .item_columns = GPU_COLUMNS, .options = options[1]};
+                 "-DCOX_COLUMNS=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u",
+                 gpu ? GPU_COLUMNS : 0, (int)in->layout, in->depth > 8 ? 2 : 1,
+                 in->high_bits ? 16 - in->depth : 0);
+    const struct cox__form cpu = {.vector = CPU_WIDTH,
+                                  .item_columns = columns,
+                                  .item_rows = CPU_WIDTH,
+                                  .options = options[0]};
+    const struct cox__form gpu = {.vector = 1,
+                                  .local_columns = GPU_LOCAL,
+                                  .item_columns = GPU_COLUMNS,
+                                  .options = options[1]};
     cox__plan_stage(plan, kernel, cox__source_video_scale, columns, bindings, count, params_offset,
                     sizeof(struct cox__scale), &cpu, &gpu);
 }
 
 void cox__scale_stages(struct cox__plan *plan, const struct cox_video_shape *shape,
-                       const struct cox_video_plane *planes, uint32_t count, size_t params_offset, uint32_t result[3])
+                       const struct cox_video_plane *planes, uint32_t count, size_t params_offset,
+                       uint32_t result[3])
 {
     static const char *const names[] = {"scaled", "scaled Cb", "scaled Cr"};
     const struct cox__scale scale = cox__scale_of(shape, planes, count);
-    const uint32_t intermediate = add_scratch(plan, "intermediate", (size_t)scale.samples * BLOCK * sizeof(float),
+    const uint32_t intermediate = add_scratch(plan, "intermediate",
+                                              (size_t)scale.samples * BLOCK * sizeof(float),
                                               (shape->out_height + BLOCK - 1) / BLOCK);
     plan->bindings[intermediate].row_divisor = BLOCK;
     for (int i = 0; i < 3; i++)
@@ -100,7 +114,8 @@ void cox__scale_stages(struct cox__plan *plan, const struct cox_video_shape *sha
     for (uint32_t i = 0; i < count; i++)
         down[i] = i;
     down[count] = intermediate;
-    add_stage(plan, "scale_down", &shape->in, (uint32_t)scale.samples, down, count + 1, params_offset);
+    add_stage(plan, "scale_down", &shape->in, (uint32_t)scale.samples, down, count + 1,
+              params_offset);
     const uint32_t along[] = {intermediate, result[0], result[1], result[2]};
     add_stage(plan, "scale_along", &shape->in, shape->out_width, along, 4, params_offset);
 }

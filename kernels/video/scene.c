@@ -24,7 +24,8 @@ static double white_of(const struct cox_video_settings *settings)
 }
 
 /* The light at a place on the histogram's axis, 0 .. COX_VIDEO_BINS. */
-static double nits_at(const struct cox_video_shape *shape, const struct cox_video_settings *settings, double place)
+static double nits_at(const struct cox_video_shape *shape,
+                      const struct cox_video_settings *settings, double place)
 {
     const double signal = place / COX_VIDEO_BINS;
     if (shape->transfer == COX_TRANSFER_LINEAR)
@@ -68,8 +69,9 @@ static struct reading read_histogram(const uint32_t *histogram)
     return r;
 }
 
-void cox_video_read_scene(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
-                          const uint32_t *histogram, struct cox_video_scene *out)
+void cox_video_read_scene(const struct cox_video_shape *shape,
+                          const struct cox_video_settings *settings, const uint32_t *histogram,
+                          struct cox_video_scene *out)
 {
     const struct reading r = read_histogram(histogram);
     *out = (struct cox_video_scene){.blocks = r.blocks};
@@ -90,7 +92,8 @@ static int to_step(int step)
 
 /* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes all up to about 1 cd/m2, on
  * which PQ spends a seventh of its range: else every fade would begin and end with a leap. */
-static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogram, uint32_t coarse[COARSE])
+static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogram,
+                    uint32_t coarse[COARSE])
 {
     int bins_per_step = COX_VIDEO_BINS / COARSE, dark = 9; /* PQ: 0.8 cd/m2 */
     if (shape->transfer == COX_TRANSFER_HLG) {
@@ -118,7 +121,8 @@ static uint64_t matched(const uint32_t before[COARSE], const uint32_t now[COARSE
     uint64_t pairs = 0;
     uint32_t left_before = before[0], left_now = now[0];
     for (int b = 0, n = 0; b < COARSE && n < COARSE;) {
-        const int lowest = b == 0 ? 0 : to_step(b + shift) - CUT_REACH, highest = to_step(b + shift) + CUT_REACH;
+        const int lowest = b == 0 ? 0 : to_step(b + shift) - CUT_REACH,
+                  highest = to_step(b + shift) + CUT_REACH;
         const bool reach = lowest <= n && n <= highest;
         const uint32_t fewer = left_before < left_now ? left_before : left_now;
         const uint32_t some = reach ? fewer : 0;
@@ -157,13 +161,14 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 
 /* Take a frame that is not black into the filters. Returns whether it begins a scene. */
 static bool follow(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
-                   const struct cox_video_shape *shape, const uint32_t *histogram, double peak_signal,
-                   double average_signal)
+                   const struct cox_video_shape *shape, const uint32_t *histogram,
+                   double peak_signal, double average_signal)
 {
     uint32_t coarse[COARSE];
     coarsen(shape, histogram, coarse);
     const bool first = steer->peak_signal <= 0;
-    const bool begins = first || changed(steer->coarse, coarse) > cox__given(options->cut, CUT_DEFAULT);
+    const bool begins = first ||
+                        changed(steer->coarse, coarse) > cox__given(options->cut, CUT_DEFAULT);
     memcpy(steer->coarse, coarse, sizeof(coarse));
     steer->cuts += begins && !first;
     if (begins) {
@@ -196,14 +201,18 @@ bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer
     if (peak >= 1) {
         const double average = nits_at(shape, settings, r.average);
         /* Limited before the filter, so that the way up does not begin below the lower limit. */
-        begins = follow(steer, o, shape, histogram, cox__pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
+        begins = follow(steer, o, shape, histogram,
+                        cox__pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
                         cox__pq_signal(average / COX__PQ_NITS));
     }
 
-    double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most), gain = 1; /* while the film has been black */
+    double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most),
+           gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
-        limit = COX__PQ_NITS * cox__pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
-        const double bright = o->bright_average < 0.0f ? HUGE_VAL : cox__given(o->bright_average, 1);
+        limit = COX__PQ_NITS *
+                cox__pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
+        const double bright = o->bright_average < 0.0f ? HUGE_VAL
+                                                       : cox__given(o->bright_average, 1);
         const double average = COX__PQ_NITS * cox__pq_light(steer->average_signal);
         if (average > bright * white)
             gain = fmax(round(bright * white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);

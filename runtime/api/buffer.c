@@ -9,11 +9,12 @@ static cox_status make_buffer(cox_runtime *runtime, void *data, size_t bytes, co
 {
     struct cox__mem *mem;
     cox_buffer *buffer = calloc(1, sizeof *buffer);
-    const cox_status status = buffer ? runtime->backend->ops->mem_create(runtime->backend, data, bytes, &mem)
+    const cox_status status = buffer ? runtime->backend->ops->mem_create(runtime->backend, data,
+                                                                         bytes, &mem)
                                      : COX_E_NOMEM;
     if (status) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: %zu bytes: %s", data ? "cox_buffer_wrap" : "cox_buffer_create",
-                 bytes, cox_status_text(status));
+        cox__log(&runtime->log, COX_LOG_ERROR, "%s: %zu bytes: %s",
+                 data ? "cox_buffer_wrap" : "cox_buffer_create", bytes, cox_status_text(status));
         free(buffer);
         return status;
     }
@@ -32,7 +33,8 @@ static bool can_make(const cox_runtime *runtime, cox_buffer **out, const char *f
 {
     if (out)
         *out = NULL;
-    return runtime && !cox__misuse_null(runtime, out, function, "out") && !cox__misuse_forked(runtime, function);
+    return runtime && !cox__misuse_null(runtime, out, function, "out") &&
+           !cox__misuse_forked(runtime, function);
 }
 
 cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **out)
@@ -40,21 +42,22 @@ cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **ou
     if (!can_make(runtime, out, "cox_buffer_create"))
         return COX_E_INVALID;
     if (!bytes || bytes > SIZE_MAX / 2) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "cox_buffer_create: %zu bytes; 1 to %zu are possible", bytes,
-                 SIZE_MAX / 2);
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "cox_buffer_create: %zu bytes; 1 to %zu are possible", bytes, SIZE_MAX / 2);
         return COX_E_INVALID;
     }
     return make_buffer(runtime, NULL, bytes, out);
 }
 
-cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes, cox_released_fn *released, void *user,
-                           cox_buffer **out)
+cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
+                           cox_released_fn *released, void *user, cox_buffer **out)
 {
     if (!can_make(runtime, out, "cox_buffer_wrap"))
         return COX_E_INVALID;
     if (!data || !bytes || bytes > SIZE_MAX / 2) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, not at NULL",
-                 bytes, data, SIZE_MAX / 2);
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, not at NULL", bytes,
+                 data, SIZE_MAX / 2);
         return COX_E_INVALID;
     }
     const cox_status status = make_buffer(runtime, data, bytes, out);
@@ -86,7 +89,8 @@ static bool take_back(cox_buffer *buffer)
     pthread_mutex_unlock(&runtime->release_lock);
     if (!cox__engine_drop_mem(runtime, atomic_exchange(&buffer->mem, NULL)))
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "a device that hangs may still touch %zu bytes of the application's memory", buffer->bytes);
+                 "a device that hangs may still touch %zu bytes of the application's memory",
+                 buffer->bytes);
     return true;
 }
 
@@ -98,7 +102,8 @@ void cox_buffer_destroy(cox_buffer **out)
     cox_runtime *runtime = buffer->runtime;
     if (cox__misuse_forked(runtime, "cox_buffer_destroy"))
         return;
-    if (buffer->wrapped && !runtime->backend->ops->mem_link(buffer->mem)->released && !take_back(buffer))
+    if (buffer->wrapped && !runtime->backend->ops->mem_link(buffer->mem)->released &&
+        !take_back(buffer))
         return;
     *out = NULL;
     cox__engine_unref_buffer(buffer);

@@ -51,10 +51,12 @@ static bool wait_for_callback(struct cox_session *session, uint64_t timeout_ns)
 {
     const struct cox__outbox *outbox = &session->outbox;
     const uint64_t end_ns = cox__later(cox__clock_ns(), timeout_ns);
-    const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u), .tv_nsec = (long)(end_ns % 1000000000u)};
+    const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u),
+                                 .tv_nsec = (long)(end_ns % 1000000000u)};
     bool in_time = timeout_ns > 0;
     while (in_time && (outbox->runs || (!outbox->count && session->under_way)))
-        in_time = pthread_cond_clockwait(&session->delivered, &session->lock, CLOCK_MONOTONIC, &end) != ETIMEDOUT;
+        in_time = pthread_cond_clockwait(&session->delivered, &session->lock, CLOCK_MONOTONIC,
+                                         &end) != ETIMEDOUT;
     return outbox->count && !outbox->runs;
 }
 
@@ -75,8 +77,8 @@ static bool is_misused(const struct cox_session *session, const char *function)
     if (cox__misuse_forked(runtime, function))
         return true;
     if (!session->outbox.is_open)
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: the session was made without cox_session_params.dispatch",
-                 function);
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "%s: the session was made without cox_session_params.dispatch", function);
     return !session->outbox.is_open;
 }
 
@@ -90,16 +92,20 @@ int cox_session_descriptor(cox_session *session)
 int cox_session_dispatch(cox_session *session, uint64_t timeout_ns)
 {
     static const char function[] = "cox_session_dispatch";
-    if (!session || is_misused(session, function) || cox__misuse_in_callback(session->runtime, function))
+    if (!session || is_misused(session, function) ||
+        cox__misuse_in_callback(session->runtime, function))
         return COX_E_INVALID;
     pthread_mutex_lock(&session->lock);
     const bool inside = cox__dispatch_is_inside(session);
     session->outbox.visitors++;
-    const int count = !inside && wait_for_callback(session, timeout_ns) ? (int)run_callbacks(session) : 0;
+    const int count = !inside && wait_for_callback(session, timeout_ns)
+                          ? (int)run_callbacks(session)
+                          : 0;
     session->outbox.visitors--;
     pthread_mutex_unlock(&session->lock);
     if (!inside)
         return count;
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s: not from a callback of the same session", function);
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s: not from a callback of the same session",
+             function);
     return COX_E_INVALID;
 }

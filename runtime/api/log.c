@@ -17,7 +17,8 @@ void cox__log(const struct cox__log *log, enum cox_log_level level, const char *
     log->fn(log->user, level, line);
 }
 
-void cox__log_text(const struct cox__log *log, enum cox_log_level level, const char *prefix, const char *text)
+void cox__log_text(const struct cox__log *log, enum cox_log_level level, const char *prefix,
+                   const char *text)
 {
     while (text && *text) {
         size_t length = strcspn(text, "\n");

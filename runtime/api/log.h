@@ -17,6 +17,7 @@ void cox__log(const struct cox__log *log, enum cox_log_level level, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* A text of any length and many lines (a compiler's output), line by line, each after `prefix`. */
-void cox__log_text(const struct cox__log *log, enum cox_log_level level, const char *prefix, const char *text);
+void cox__log_text(const struct cox__log *log, enum cox_log_level level, const char *prefix,
+                   const char *text);
 
 #endif

@@ -7,8 +7,8 @@ bool cox__misuse_forked(const cox_runtime *runtime, const char *function)
 {
     const bool forked = getpid() != runtime->pid;
     if (forked)
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: this is a child process, and the runtime is its parent's",
-                 function);
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "%s: this is a child process, and the runtime is its parent's", function);
     return forked;
 }
 

@@ -16,8 +16,8 @@ bool cox__misuse_in_callback(const cox_runtime *runtime, const char *function);
 bool cox__misuse(const cox_runtime *runtime, const char *function);
 
 /* Whether the argument of this name, which `function` needs, is NULL. */
-static inline bool cox__misuse_null(const cox_runtime *runtime, const void *argument, const char *function,
-                                    const char *name)
+static inline bool cox__misuse_null(const cox_runtime *runtime, const void *argument,
+                                    const char *function, const char *name)
 {
     if (!argument)
         cox__log(&runtime->log, COX_LOG_ERROR, "%s: %s is NULL", function, name);

@@ -9,7 +9,8 @@
 
 /* A session's parameters with all that they point to but strings and sources. Refers to itself: not to be copied. */
 struct cox__session_params {
-    struct cox_session_params params; /* strides 0; custom_policy NULL or below, policy_options below */
+    struct cox_session_params
+        params; /* strides 0; custom_policy NULL or below, policy_options below */
     struct cox_policy policy;
     struct cox_policy_options policy_options;
     struct cox_binding bindings[COX_BINDINGS_MAX];
@@ -24,7 +25,8 @@ struct cox__session_params {
 
 /* Errors: COX_E_INVALID (an array is missing or too long), COX_E_UNSUPPORTED (a field that is not known here is not
  * zero). The log says which. */
-cox_status cox__session_params_read(struct cox__session_params *to, const struct cox_session_params *from,
+cox_status cox__session_params_read(struct cox__session_params *to,
+                                    const struct cox_session_params *from,
                                     const struct cox__log *log);
 
 /* The status, after a line in the log if it is COX_E_UNSUPPORTED. */

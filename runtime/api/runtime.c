@@ -31,8 +31,9 @@ static void on_start(void *ctx)
 
 static struct cox__log log_of(const struct cox_runtime_params *params)
 {
-    return (struct cox__log){
-        .fn = params->log, .user = params->log_user, .level = params->log_level ? params->log_level : COX_LOG_WARN};
+    return (struct cox__log){.fn = params->log,
+                             .user = params->log_user,
+                             .level = params->log_level ? params->log_level : COX_LOG_WARN};
 }
 
 static cox_runtime *new_runtime(const struct cox_runtime_params *params)
@@ -61,12 +62,14 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
 
 static struct cox__post post_to(cox_runtime *runtime)
 {
-    return (struct cox__post){.post = cox__engine_post, .ctx = runtime, .watchdog = runtime->watchdog};
+    return (struct cox__post){
+        .post = cox__engine_post, .ctx = runtime, .watchdog = runtime->watchdog};
 }
 
 static cox_status start_loop(cox_runtime *runtime)
 {
-    const struct cox__loop_handler handler = {.start = on_start, .step = cox__engine_step, .ctx = runtime};
+    const struct cox__loop_handler handler = {
+        .start = on_start, .step = cox__engine_step, .ctx = runtime};
     return cox__loop_create(&runtime->loop, &handler);
 }
 
@@ -106,7 +109,8 @@ static void choose_polling(cox_runtime *runtime)
         runtime->backend->ops->device_info(runtime->backend, d, &info);
         processor |= info.type == COX_DEVICE_CPU;
     }
-    const bool cores_are_free = !processor && cox__topology_worker_cpus(runtime->topology) >= CORES_FREE;
+    const bool cores_are_free = !processor &&
+                                cox__topology_worker_cpus(runtime->topology) >= CORES_FREE;
     runtime->polls_closely = cox__topology_scheduler_alone(runtime->topology) || cores_are_free;
     runtime->polls_inline = !runtime->polls_closely || !processor;
 }
@@ -124,7 +128,8 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     *out = NULL;
     status = cox__params_told(status, "cox_runtime_params", &log);
     if (status == COX_OK && (unsigned)params->arithmetic > COX_ARITHMETIC_FMA) {
-        cox__log(&log, COX_LOG_ERROR, "arithmetic: %d is no cox_arithmetic", (int)params->arithmetic);
+        cox__log(&log, COX_LOG_ERROR, "arithmetic: %d is no cox_arithmetic",
+                 (int)params->arithmetic);
         status = COX_E_INVALID;
     }
     cox_runtime *runtime = status ? NULL : new_runtime(params);
@@ -132,7 +137,8 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
         status = status ? status : COX_E_NOMEM;
         goto fail;
     }
-    status = cox__topology_create(&runtime->topology, params->reserve, params->reserve_cpu, &runtime->log);
+    status = cox__topology_create(&runtime->topology, params->reserve, params->reserve_cpu,
+                                  &runtime->log);
     if (status)
         goto fail;
     const struct cox__cl_options options = {.devices = params->devices,
@@ -171,17 +177,20 @@ fail:
 
 static bool is_in_use(cox_runtime *runtime)
 {
-    const uint32_t sessions = atomic_load(&runtime->session_count), buffers = atomic_load(&runtime->buffer_count);
+    const uint32_t sessions = atomic_load(&runtime->session_count),
+                   buffers = atomic_load(&runtime->buffer_count);
     if (cox__misuse_forked(runtime, "cox_runtime_destroy") ||
         (runtime->watchdog && cox__misuse_in_callback(runtime, "cox_runtime_destroy")))
         return true;
     if (cox__engine_is_in_released(runtime)) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "cox_runtime_destroy: not from a buffer's `released` function");
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "cox_runtime_destroy: not from a buffer's `released` function");
         return true;
     }
     if (sessions || buffers)
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "cox_runtime_destroy: %u sessions and %u buffers are to be destroyed before", sessions, buffers);
+                 "cox_runtime_destroy: %u sessions and %u buffers are to be destroyed before",
+                 sessions, buffers);
     return sessions || buffers;
 }
 
@@ -218,7 +227,8 @@ void cox_runtime_destroy(cox_runtime **out)
     const bool none_stuck = cox__watchdog_stop(runtime->watchdog);
     const uint64_t timeout_ns = runtime->stray || runtime->left_session ? HANGING_NS : BUSY_NS;
     if (!cox__worker_destroy(&runtime->worker, timeout_ns) || !none_stuck) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "the runtime's memory is leaked: a driver does not return from a call");
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "the runtime's memory is leaked: a driver does not return from a call");
         cox__leak(runtime);
         return;
     }
@@ -248,8 +258,8 @@ enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime)
     return runtime ? runtime->arithmetic : COX_ARITHMETIC_AUTO;
 }
 
-cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info,
-                                   size_t info_bytes)
+cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index,
+                                   struct cox_device_info *info, size_t info_bytes)
 {
     struct cox_device_info found;
     if (!runtime || !info)
@@ -261,7 +271,8 @@ cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, s
     return COX_OK;
 }
 
-void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info, size_t info_bytes)
+void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info,
+                           size_t info_bytes)
 {
     struct cox_host_info found = {0};
     if (!info)
@@ -276,8 +287,8 @@ uint32_t cox_runtime_platform_count(const cox_runtime *runtime)
     return runtime && runtime->topology ? cox__cl_platform_count(runtime->backend) : 0;
 }
 
-cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index, struct cox_platform_info *info,
-                                     size_t info_bytes)
+cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
+                                     struct cox_platform_info *info, size_t info_bytes)
 {
     struct cox_platform_info found;
     if (!runtime || !info)

@@ -19,13 +19,14 @@
 #include <string.h>
 
 /* Which of the runtime's devices take part; checks the list. */
-static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_params *params, uint32_t *devices,
-                                 uint32_t *count)
+static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_params *params,
+                                 uint32_t *devices, uint32_t *count)
 {
     uint32_t all = runtime->backend->ops->device_count(runtime->backend);
     *count = params->device_count ? params->device_count : all;
     if (*count > COX_DEVICES_MAX || (params->device_count && !params->devices)) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "devices: %u are given%s; a list of 1 to %d is possible", *count,
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "devices: %u are given%s; a list of 1 to %d is possible", *count,
                  params->devices ? "" : ", as NULL", COX_DEVICES_MAX);
         return COX_E_INVALID;
     }
@@ -33,12 +34,13 @@ static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_
         devices[i] = params->device_count ? params->devices[i] : i;
         for (uint32_t j = 0; j < i; j++)
             if (devices[i] == devices[j]) {
-                cox__log(&runtime->log, COX_LOG_ERROR, "devices: device %u is listed twice", devices[i]);
+                cox__log(&runtime->log, COX_LOG_ERROR, "devices: device %u is listed twice",
+                         devices[i]);
                 return COX_E_INVALID;
             }
         if (devices[i] >= all) {
-            cox__log(&runtime->log, COX_LOG_ERROR, "devices: there is no device %u; the runtime has %u", devices[i],
-                     all);
+            cox__log(&runtime->log, COX_LOG_ERROR,
+                     "devices: there is no device %u; the runtime has %u", devices[i], all);
             return COX_E_INVALID;
         }
     }
@@ -54,8 +56,8 @@ static bool copies_less_on_pages(const struct cox_device_info *info)
 
 /* Every band boundary but the frame's end is a multiple of it on each of the devices. With `on_pages` the bands of
  * devices that copy less then begin on pages. */
-static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *pass, const uint32_t *devices,
-                           uint32_t count, bool on_pages)
+static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *pass,
+                           const uint32_t *devices, uint32_t count, bool on_pages)
 {
     uint64_t granule = 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -73,18 +75,21 @@ static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *p
 enum { GRANULES_MIN = 8, GRANULES_OF_PAGES = 64 };
 
 /* Say that few splits are possible, and which pitches would mend that where the pitches are why. */
-static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pass, const uint32_t *devices,
-                         uint32_t count)
+static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pass,
+                         const uint32_t *devices, uint32_t count)
 {
     struct cox__pass other = *pass;
     for (uint32_t i = 0; i < other.binding_count; i++)
         if (cox__by_rows(&other.bindings[i]))
-            other.bindings[i].pitch_bytes = cox_runtime_pitch_bytes(runtime, other.bindings[i].pitch_bytes);
+            other.bindings[i].pitch_bytes = cox_runtime_pitch_bytes(runtime,
+                                                                    other.bindings[i].pitch_bytes);
     const uint32_t granule = granule_of(runtime, &other, devices, count, false);
     cox__log(&runtime->log, COX_LOG_WARN, "%s: the granule is %u of %u rows%s",
-             pass->granule == pass->rows ? "rows cannot be split" : "few splits are possible", pass->granule,
-             pass->rows,
-             granule < pass->granule ? "" : ", by row divisors or the rows of work-groups, and no pitch mends that");
+             pass->granule == pass->rows ? "rows cannot be split" : "few splits are possible",
+             pass->granule, pass->rows,
+             granule < pass->granule
+                 ? ""
+                 : ", by row divisors or the rows of work-groups, and no pitch mends that");
     for (uint32_t i = 0; i < other.binding_count && granule < pass->granule; i++) {
         const size_t pitch_bytes = other.bindings[i].pitch_bytes;
         other.bindings[i].pitch_bytes = pass->bindings[i].pitch_bytes;
@@ -92,12 +97,14 @@ static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pas
             cox__log(&runtime->log, COX_LOG_WARN,
                      "binding %u (%s): a pitch of %zu bytes in place of %zu lets the granule be %u "
                      "(cox_runtime_pitch_bytes)",
-                     i, other.bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes, granule);
+                     i, other.bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes,
+                     granule);
         other.bindings[i].pitch_bytes = pitch_bytes;
     }
 }
 
-static void set_granule(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices, uint32_t count)
+static void set_granule(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices,
+                        uint32_t count)
 {
     pass->granule = granule_of(runtime, pass, devices, count, true);
     if (pass->granule > pass->rows / GRANULES_OF_PAGES)
@@ -137,8 +144,9 @@ static void *make_instance(void *ctx)
 {
     struct making *making = ctx;
     struct cox__backend *backend = making->session->runtime->backend;
-    making->status = backend->ops->instance_create(backend, making->device, &making->session->pipeline,
-                                                   making->slot_count, false, &making->instance, making->max_rows);
+    making->status = backend->ops->instance_create(backend, making->device,
+                                                   &making->session->pipeline, making->slot_count,
+                                                   false, &making->instance, making->max_rows);
     return NULL;
 }
 
@@ -148,7 +156,8 @@ static void make_instances(cox_session *session, struct making *makings, uint32_
 {
     const struct cox_runtime *runtime = session->runtime;
     const struct cox__backend_ops *ops = runtime->backend->ops;
-    const bool at_once = runtime->topology && !(ops->one_thread && ops->one_thread(runtime->backend));
+    const bool at_once = runtime->topology &&
+                         !(ops->one_thread && ops->one_thread(runtime->backend));
     for (uint32_t i = 0; i < count; i++) {
         struct making *making = &makings[i];
         making->on_thread = at_once && i + 1 < count &&
@@ -190,7 +199,8 @@ static cox_status create_devices(cox_session *session, const uint32_t *devices, 
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info info;
         backend->ops->device_info(backend, devices[i], &info);
-        makings[i] = (struct making){.session = session, .device = devices[i], .slot_count = slots_of(session, &info)};
+        makings[i] = (struct making){
+            .session = session, .device = devices[i], .slot_count = slots_of(session, &info)};
     }
     make_instances(session, makings, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -198,12 +208,12 @@ static cox_status create_devices(cox_session *session, const uint32_t *devices, 
         struct cox__instance *instance = makings[i].instance;
         cox_status status = makings[i].status;
         describe_device(session, session->device_count, devices[i]);
-        if (status == COX_OK &&
-            (status = cox__device_attach(session, session->device_count, instance, makings[i].max_rows)))
+        if (status == COX_OK && (status = cox__device_attach(session, session->device_count,
+                                                             instance, makings[i].max_rows)))
             backend->ops->instance_destroy(backend, instance, NULL, NULL);
         if (status) {
-            cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", device->info.name,
-                     cox_status_text(status));
+            cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s",
+                     device->info.name, cox_status_text(status));
             first_error = first_error ? first_error : status;
             continue;
         }
@@ -223,7 +233,8 @@ static bool names_device(const struct cox__pass *pass, uint32_t device)
     return names;
 }
 
-static cox_status check_pass_devices(const cox_session *session, const uint32_t *devices, uint32_t count)
+static cox_status check_pass_devices(const cox_session *session, const uint32_t *devices,
+                                     uint32_t count)
 {
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         const struct cox__pass *pass = &session->pipeline.passes[p];
@@ -233,7 +244,8 @@ static cox_status check_pass_devices(const cox_session *session, const uint32_t 
         if (any)
             continue;
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "pass %u (%s): none of its %u devices takes part in the session", p, pass->name, pass->device_count);
+                 "pass %u (%s): none of its %u devices takes part in the session", p, pass->name,
+                 pass->device_count);
         return COX_E_INVALID;
     }
     return COX_OK;
@@ -250,9 +262,11 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
 }
 
 /* The policy of a pass, or of the passes that name none. NULL: there is none of the name. */
-static const struct cox_policy *find_policy(const struct cox_session_params *params, const char *own)
+static const struct cox_policy *find_policy(const struct cox_session_params *params,
+                                            const char *own)
 {
-    return params->custom_policy && !own ? params->custom_policy : cox_policy_find(own ? own : params->policy);
+    return params->custom_policy && !own ? params->custom_policy
+                                         : cox_policy_find(own ? own : params->policy);
 }
 
 /* Whether the pass can have the split of the one before it: the same rows, on the same devices, for the same policy,
@@ -261,12 +275,14 @@ static bool can_share(const cox_session *session, uint32_t number, uint32_t devi
 {
     const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
     const uint64_t least = cox__lcm_bounded(pass->granule, before->granule, pass->rows);
-    return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy && !pass->device_count &&
-           !before->device_count && (pass->granule == before->granule || least <= pass->rows / GRANULES_MIN);
+    return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy &&
+           !pass->device_count && !before->device_count &&
+           (pass->granule == before->granule || least <= pass->rows / GRANULES_MIN);
 }
 
 /* Which passes share a split, and the granule that suits all that do. */
-static void share_splits(cox_session *session, const struct cox_session_params *params, uint32_t devices)
+static void share_splits(cox_session *session, const struct cox_session_params *params,
+                         uint32_t devices)
 {
     const struct cox_policy *policy = find_policy(params, NULL);
     const bool never = params->split_each_pass || !policy || policy->next;
@@ -283,17 +299,20 @@ static void share_splits(cox_session *session, const struct cox_session_params *
     }
 }
 
-static cox_status start_policy(cox_session *session, uint32_t number, const struct cox_session_params *params)
+static cox_status start_policy(cox_session *session, uint32_t number,
+                               const struct cox_session_params *params)
 {
     struct cox__sharing *sharing = &session->sharing[number];
     const char *own = session->pipeline.passes[number].policy;
     const struct cox_policy *policy = find_policy(params, own);
     if (!policy) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'", own ? own : params->policy);
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "there is no policy '%s'",
+                 own ? own : params->policy);
         return COX_E_NOT_FOUND;
     }
     if (!policy->name || !policy->state_bytes || !policy->init || !policy->split) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "custom policy %s lacks %s", policy->name ? policy->name : "",
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "custom policy %s lacks %s",
+                 policy->name ? policy->name : "",
                  !policy->name          ? "a name"
                  : !policy->state_bytes ? "its function state_bytes"
                  : !policy->init        ? "its function init"
@@ -311,8 +330,8 @@ static cox_status start_policy(cox_session *session, uint32_t number, const stru
     size_t bytes = policy->state_bytes(session->device_count);
     sharing->state = calloc(1, bytes ? bytes : 1);
     if (!sharing->state) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "policy %s: no memory for %zu bytes of state", policy->name,
-                 bytes);
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "policy %s: no memory for %zu bytes of state", policy->name, bytes);
         return COX_E_NOMEM;
     }
     struct cox_sched_device devices[COX_DEVICES_MAX];
@@ -320,8 +339,9 @@ static cox_status start_policy(cox_session *session, uint32_t number, const stru
     cox__engine_view(session, number, 0, devices, &view);
     const cox_status status = policy->init(sharing->state, &view, params->policy_options);
     if (status)
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "policy %s refuses its options for %u devices: %s",
-                 policy->name, session->device_count, cox_status_text(status));
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "policy %s refuses its options for %u devices: %s", policy->name,
+                 session->device_count, cox_status_text(status));
     return status;
 }
 
@@ -338,7 +358,8 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
 {
     uint32_t failed;
     const uint32_t bindings = scratch_bindings(session);
-    const cox_status status = bindings ? cox__engine_make_mems(session, bindings, frame->scratch, &failed) : COX_OK;
+    const cox_status status =
+        bindings ? cox__engine_make_mems(session, bindings, frame->scratch, &failed) : COX_OK;
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR, "%zu bytes for scratch binding %u (%s): %s",
                  session->pipeline.bytes[failed], failed, session->pipeline.bindings[failed].name,
@@ -361,7 +382,8 @@ static cox_status create_frames(cox_session *session)
 {
     session->frames = calloc(session->in_flight + 1, sizeof *session->frames);
     session->warmup.frame = calloc(1, sizeof *session->warmup.frame);
-    bool made = session->frames && session->warmup.frame && allocate_frame(session, session->warmup.frame);
+    bool made = session->frames && session->warmup.frame &&
+                allocate_frame(session, session->warmup.frame);
     for (uint32_t i = 0; made && i <= session->in_flight; i++) {
         session->frames[i].set = i;
         made = allocate_frame(session, &session->frames[i]);
@@ -374,8 +396,9 @@ static cox_status create_frames(cox_session *session)
         made = session->sorted && session->sorted_notices && session->sorted_passes;
     }
     if (!made) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "no memory for %u frames in flight of %zu bytes each",
-                 session->in_flight, sizeof *session->frames);
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "no memory for %u frames in flight of %zu bytes each", session->in_flight,
+                 sizeof *session->frames);
         return COX_E_NOMEM;
     }
     for (uint32_t i = 0; i <= session->in_flight; i++) {
@@ -399,8 +422,8 @@ static cox_status open_outbox(cox_session *session)
 {
     const cox_status status = cox__outbox_open(&session->outbox);
     if (status)
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "no descriptor for a session with `dispatch`: %s",
-                 cox_status_text(status));
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "no descriptor for a session with `dispatch`: %s", cox_status_text(status));
     return status;
 }
 
@@ -448,7 +471,8 @@ static void destroy_instances(cox_session *session)
     struct cox__backend *backend = session->runtime->backend;
     for (uint32_t d = 0; d < session->device_count; d++)
         if (session->devices[d].queue)
-            backend->ops->instance_destroy(backend, session->devices[d].queue->instance, NULL, NULL);
+            backend->ops->instance_destroy(backend, session->devices[d].queue->instance, NULL,
+                                           NULL);
 }
 
 /* Other threads know the session from here on. */
@@ -462,16 +486,17 @@ static void begin_joining(cox_session *session, const struct cox_session_params 
         cox__loop_wake(session->runtime->loop);
 }
 
-static cox_status create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
+static cox_status create(cox_runtime *runtime, const struct cox_session_params *params,
+                         cox_session **out)
 {
     if (params->in_flight > COX_IN_FLIGHT_MAX) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "%u frames in flight; 0 to %d are possible", params->in_flight,
-                 COX_IN_FLIGHT_MAX);
+        cox__log(&runtime->log, COX_LOG_ERROR, "%u frames in flight; 0 to %d are possible",
+                 params->in_flight, COX_IN_FLIGHT_MAX);
         return COX_E_INVALID;
     }
     if (!(params->verify >= 0 && params->verify <= 1)) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "verify: a share of %g of the bands; 0 to 1 is possible",
-                 params->verify);
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "verify: a share of %g of the bands; 0 to 1 is possible", params->verify);
         return COX_E_INVALID;
     }
     if (params->predecessor && params->predecessor->runtime != runtime) {
@@ -484,7 +509,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
         return status;
     cox_session *session = calloc(1, sizeof *session);
     if (!session) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "no memory for a session of %zu bytes", sizeof *session);
+        cox__log(&runtime->log, COX_LOG_ERROR, "no memory for a session of %zu bytes",
+                 sizeof *session);
         return COX_E_NOMEM;
     }
     session->runtime = runtime;
@@ -497,7 +523,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     session->verify = params->verify;
     session->deadline_ns = params->policy_options->deadline_ns;
     session->device_timeout_ns = params->device_timeout_ns;
-    session->polls_closely = runtime->polls_closely && params->policy_options->objective != COX_OBJECTIVE_ENERGY;
+    session->polls_closely = runtime->polls_closely &&
+                             params->policy_options->objective != COX_OBJECTIVE_ENERGY;
     pthread_mutex_init(&session->lock, NULL);
     pthread_cond_init(&session->slot_free, NULL);
     pthread_cond_init(&session->delivered, NULL);
@@ -559,12 +586,14 @@ fail:
     return status;
 }
 
-cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params, cox_session **out)
+cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+                              cox_session **out)
 {
     if (out)
         *out = NULL;
     if (!runtime || cox__misuse_null(runtime, out, "cox_session_create", "out") ||
-        cox__misuse_null(runtime, params, "cox_session_create", "params") || cox__misuse(runtime, "cox_session_create"))
+        cox__misuse_null(runtime, params, "cox_session_create", "params") ||
+        cox__misuse(runtime, "cox_session_create"))
         return COX_E_INVALID;
     struct cox__session_params *copy = calloc(1, sizeof *copy);
     if (!copy) {
@@ -586,8 +615,9 @@ static cox_status make_warmup_mems(cox_session *session)
     uint32_t i = 0;
     const cox_status status = cox__engine_make_mems(session, UINT32_MAX, session->warmup.given, &i);
     if (status)
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_warm: %zu bytes for binding %u (%s): %s",
-                 session->pipeline.bytes[i], i, session->pipeline.bindings[i].name, cox_status_text(status));
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "cox_session_warm: %zu bytes for binding %u (%s): %s", session->pipeline.bytes[i],
+                 i, session->pipeline.bindings[i].name, cox_status_text(status));
     return status;
 }
 
@@ -610,17 +640,20 @@ static cox_status await_warm(cox_session *session, cox_warm_fn *progress, void *
         return COX_OK;
     if (session->warmth == COX__SESSION_WARM_IN_VAIN || session->no_device)
         return COX_E_NO_DEVICE;
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_warm: another thread that began it has no memory");
+    cox__log(&session->runtime->log, COX_LOG_ERROR,
+             "cox_session_warm: another thread that began it has no memory");
     return COX_E_NOMEM;
 }
 
-cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress, void *user)
+cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress,
+                            void *user)
 {
     if (!session || cox__misuse(session->runtime, "cox_session_warm"))
         return COX_E_INVALID;
     pthread_mutex_lock(&session->lock);
     const enum cox__session_warmth before = session->warmth;
-    const bool begins = before == COX__SESSION_COLD || (before == COX__SESSION_NOTHING_TO_WARM && !session->next_index);
+    const bool begins = before == COX__SESSION_COLD ||
+                        (before == COX__SESSION_NOTHING_TO_WARM && !session->next_index);
     session->warmers++;
     if (begins)
         cox__session_set_warmth(session, COX__SESSION_WARMING);
@@ -629,7 +662,8 @@ cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_f
     if (begins && status == COX_OK) {
         if (params)
             memcpy(session->warmup.params, params, session->pipeline.params_bytes);
-        session->warmup.request = (struct cox__request){.kind = COX__REQUEST_WARM, .session = session};
+        session->warmup.request = (struct cox__request){.kind = COX__REQUEST_WARM,
+                                                        .session = session};
         if (cox__engine_request(session->runtime, &session->warmup.request))
             cox__loop_wake(session->runtime->loop);
     }
@@ -669,7 +703,8 @@ static bool is_entered(cox_session *session)
                                                       : NULL;
     pthread_mutex_unlock(&session->lock);
     if (function)
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "cox_session_destroy: a thread is inside %s", function);
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "cox_session_destroy: a thread is inside %s", function);
     return function != NULL;
 }
 
@@ -698,8 +733,9 @@ void cox_session_destroy(cox_session **out)
         pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
     if (!quiet) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "a session's memory is leaked: a driver does not return from letting go of its device");
+        cox__log(
+            &session->runtime->log, COX_LOG_ERROR,
+            "a session's memory is leaked: a driver does not return from letting go of its device");
         cox__leak(session);
         runtime->left_session = true;
         atomic_fetch_sub(&runtime->session_count, 1);
@@ -717,12 +753,13 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
     const struct cox__pipeline *pipeline = &session->pipeline;
     const struct cox__log *log = &session->runtime->log;
     if (!frame->buffers || frame->buffer_count != pipeline->binding_count) {
-        cox__log(log, COX_LOG_ERROR, "a frame of this session has %u buffers; %u are given%s", pipeline->binding_count,
-                 frame->buffer_count, frame->buffers ? "" : ", as NULL");
+        cox__log(log, COX_LOG_ERROR, "a frame of this session has %u buffers; %u are given%s",
+                 pipeline->binding_count, frame->buffer_count, frame->buffers ? "" : ", as NULL");
         return COX_E_INVALID;
     }
     if ((unsigned)frame->late > COX_LATE_DROP) {
-        cox__log(log, COX_LOG_ERROR, "late: %u is no value of enum cox_late", (unsigned)frame->late);
+        cox__log(log, COX_LOG_ERROR, "late: %u is no value of enum cox_late",
+                 (unsigned)frame->late);
         return COX_E_INVALID;
     }
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
@@ -732,12 +769,13 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
         if (pipeline->bindings[i].scratch) {
             if (!buffer)
                 continue;
-            cox__log(log, COX_LOG_ERROR, "buffer %u (%s): NULL is given for scratch", i, pipeline->bindings[i].name);
+            cox__log(log, COX_LOG_ERROR, "buffer %u (%s): NULL is given for scratch", i,
+                     pipeline->bindings[i].name);
             return COX_E_INVALID;
         }
         if (bytes < need) {
-            cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there", i,
-                     pipeline->bindings[i].name,
+            cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there",
+                     i, pipeline->bindings[i].name,
                      !buffer                               ? "NULL"
                      : buffer->runtime != session->runtime ? "belongs to another runtime"
                                                            : "too short",
@@ -745,9 +783,10 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
             return COX_E_INVALID;
         }
         for (uint32_t j = 0; j < i; j++)
-            if (frame->buffers[j] == buffer &&
-                (pipeline->bindings[i].access != COX_READ || pipeline->bindings[j].access != COX_READ)) {
-                cox__log(log, COX_LOG_ERROR, "buffers %u and %u are the same, and one is written", j, i);
+            if (frame->buffers[j] == buffer && (pipeline->bindings[i].access != COX_READ ||
+                                                pipeline->bindings[j].access != COX_READ)) {
+                cox__log(log, COX_LOG_ERROR, "buffers %u and %u are the same, and one is written",
+                         j, i);
                 return COX_E_INVALID;
             }
     }
@@ -756,8 +795,8 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
 
 static void run_done(void *user, uint64_t frame, cox_status status);
 
-static void fill_frame(struct cox__frame *slot, const cox_session *session, const struct cox_frame *frame,
-                       cox_done_fn *done, void *user)
+static void fill_frame(struct cox__frame *slot, const cox_session *session,
+                       const struct cox_frame *frame, cox_done_fn *done, void *user)
 {
     for (uint32_t i = 0; i < frame->buffer_count; i++) {
         slot->buffers[i] = frame->buffers[i];
@@ -783,7 +822,8 @@ static uint64_t deadline_of(const struct cox_session *session, const struct cox_
 }
 
 /* `*wake`: the scheduler thread has to be woken for the frame. */
-static cox_status submit(cox_session *session, const struct cox_frame *from, cox_done_fn *done, void *user, bool *wake)
+static cox_status submit(cox_session *session, const struct cox_frame *from, cox_done_fn *done,
+                         void *user, bool *wake)
 {
     struct cox_frame copy = {0};
     const struct cox_frame *frame = &copy;
@@ -791,7 +831,8 @@ static cox_status submit(cox_session *session, const struct cox_frame *from, cox
     if (!session || cox__misuse_forked(session->runtime, "cox_session_submit"))
         return COX_E_INVALID;
     cox_status status = from ? COX__SIZED_READ(&copy, from) : COX_OK;
-    status = status ? cox__params_told(status, "cox_frame", &session->runtime->log) : check_frame(session, frame);
+    status = status ? cox__params_told(status, "cox_frame", &session->runtime->log)
+                    : check_frame(session, frame);
     if (status)
         return status;
     struct cox__backend *backend = session->runtime->backend;
@@ -819,8 +860,9 @@ static cox_status submit(cox_session *session, const struct cox_frame *from, cox
     slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
     slot->submit_ns = backend->ops->now_ns(backend);
     slot->deadline_ns = deadline_of(session, frame);
-    slot->expiry_ns = frame->late == COX_LATE_DROP && slot->deadline_ns ? cox__later(slot->submit_ns, slot->deadline_ns)
-                                                                        : UINT64_MAX;
+    slot->expiry_ns = frame->late == COX_LATE_DROP && slot->deadline_ns
+                          ? cox__later(slot->submit_ns, slot->deadline_ns)
+                          : UINT64_MAX;
     session->under_way++;
     /* Under the lock, so that requests queue up in the order of their indices. */
     *wake = cox__engine_request(session->runtime, &slot->request);
@@ -828,7 +870,8 @@ static cox_status submit(cox_session *session, const struct cox_frame *from, cox
     return COX_OK;
 }
 
-cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done, void *user)
+cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+                              cox_done_fn *done, void *user)
 {
     bool wake;
     cox_status status = submit(session, frame, done, user, &wake);
@@ -870,7 +913,9 @@ static void run_done(void *user, uint64_t frame, cox_status status)
     cox_runtime *runtime = wait->session->runtime;
     (void)frame;
     wait->status = status;
-    atomic_store(&wait->done, true); /* `wait` may be gone from here on; the runtime is not, the frame is under way */
+    atomic_store(
+        &wait->done,
+        true); /* `wait` may be gone from here on; the runtime is not, the frame is under way */
     cox__engine_awaited(runtime);
 }
 

@@ -14,7 +14,8 @@
 #include <string.h>
 
 /* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known of all. */
-static uint64_t solo_ns(const struct cox_session *session, const struct cox__device *device, uint32_t lead)
+static uint64_t solo_ns(const struct cox_session *session, const struct cox__device *device,
+                        uint32_t lead)
 {
     uint64_t sum = 0;
     for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++) {
@@ -33,24 +34,27 @@ void cox__engine_view(const struct cox_session *session, uint32_t number, uint64
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox__device *device = &session->devices[d];
         devices[d].usable = (doing >> d & 1) != 0;
-        devices[d].hint = (double)device->info.compute_units * (device->info.type == COX_DEVICE_CPU ? 1 : 4);
+        devices[d].hint = (double)device->info.compute_units *
+                          (device->info.type == COX_DEVICE_CPU ? 1 : 4);
         devices[d].solo_ns = solo_ns(session, device, number);
     }
-    *view = (struct cox_sched_view){.struct_size = sizeof *view,
-                                    .frame = frame,
-                                    .rows = pass->rows,
-                                    .granule = pass->granule,
-                                    .min_band_rows = session->min_band_rows,
-                                    .device_count = session->device_count,
-                                    .devices = devices,
-                                    .in_flight = session->in_flight,
-                                    .pool = session->sharing[number].policy.next != NULL,
-                                    .shadow = session->sharing[number].count == 1 && !pass->in_place &&
-                                              atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
+    *view = (struct cox_sched_view){
+        .struct_size = sizeof *view,
+        .frame = frame,
+        .rows = pass->rows,
+        .granule = pass->granule,
+        .min_band_rows = session->min_band_rows,
+        .device_count = session->device_count,
+        .devices = devices,
+        .in_flight = session->in_flight,
+        .pool = session->sharing[number].policy.next != NULL,
+        .shadow = session->sharing[number].count == 1 && !pass->in_place &&
+                  atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
 }
 
-static void view_of_frame(const struct cox_session *session, const struct cox__frame *frame, uint64_t now_ns,
-                          struct cox_sched_device *devices, struct cox_sched_view *view)
+static void view_of_frame(const struct cox_session *session, const struct cox__frame *frame,
+                          uint64_t now_ns, struct cox_sched_device *devices,
+                          struct cox_sched_view *view)
 {
     cox__engine_view(session, frame->pass, frame->index, devices, view);
     view->deadline_ns = frame->deadline_ns;
@@ -85,26 +89,30 @@ static void print_bands(const struct cox_split *split, char *text, size_t bytes)
     text[0] = '\0';
     for (uint32_t b = 0; b < split->band_count && b < COX_BANDS_MAX && length < bytes; b++)
         length += (size_t)snprintf(text + length, bytes - length, "%s%u+%u on %u", b ? ", " : "",
-                                   split->bands[b].first_row, split->bands[b].rows, split->bands[b].device);
+                                   split->bands[b].first_row, split->bands[b].rows,
+                                   split->bands[b].device);
     if (split->pool_rows && length < bytes)
-        length += (size_t)snprintf(text + length, bytes - length, "%spool %u+%u", length ? ", " : "",
-                                   split->pool_first_row, split->pool_rows);
+        length += (size_t)snprintf(text + length, bytes - length, "%spool %u+%u",
+                                   length ? ", " : "", split->pool_first_row, split->pool_rows);
     if (split->shadow.rows && length < bytes)
-        length += (size_t)snprintf(text + length, bytes - length, ", shadow %u+%u on %u", split->shadow.first_row,
-                                   split->shadow.rows, split->shadow.device);
+        length += (size_t)snprintf(text + length, bytes - length, ", shadow %u+%u on %u",
+                                   split->shadow.first_row, split->shadow.rows,
+                                   split->shadow.device);
     if (length >= bytes)
         memcpy(text + bytes - 4, "...", 4);
 }
 
-static void log_refusal(const struct cox_session *session, struct cox__sharing *sharing, uint64_t frame,
-                        const struct cox_split *split, const char *why)
+static void log_refusal(const struct cox_session *session, struct cox__sharing *sharing,
+                        uint64_t frame, const struct cox_split *split, const char *why)
 {
     char bands[640];
     if (!worth_a_line(&sharing->refused_splits))
         return;
     print_bands(split, bands, sizeof bands);
-    cox__log(&session->runtime->log, COX_LOG_WARN, "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
-             sharing->policy.name, (unsigned long long)frame, (unsigned long long)sharing->refused_splits, why, bands);
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
+             sharing->policy.name, (unsigned long long)frame,
+             (unsigned long long)sharing->refused_splits, why, bands);
 }
 
 /* What the policy says of a device whose share is one band is said of that band. */
@@ -126,11 +134,13 @@ static const struct cox_band_report *band_before(const struct cox__frame *frame,
 /* Rows stay where they are; those of a device that has gone go to another one. */
 static void split_as_before(struct cox_session *session, struct cox__frame *frame)
 {
-    const uint32_t rows = cox__frame_pass(session, frame)->rows, doing = cox__device_doing(session, frame->pass);
+    const uint32_t rows = cox__frame_pass(session, frame)->rows,
+                   doing = cox__device_doing(session, frame->pass);
     const uint32_t best = cox__device_best(session, frame->pass, 0);
     frame->passes[frame->pass].reason = COX_REASON_SHARED;
     for (uint32_t first = 0, end = 0; first < rows; first = end) {
-        const uint32_t had = band_before(frame, first)->device, device = doing >> had & 1 ? had : best;
+        const uint32_t had = band_before(frame, first)->device,
+                       device = doing >> had & 1 ? had : best;
         do
             end += band_before(frame, end)->rows;
         while (end < rows && band_before(frame, end)->device == had);
@@ -162,7 +172,8 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
         sharing->has_last_split = true;
     } else {
         log_refusal(session, sharing, frame->index, &split, why);
-        if (sharing->has_last_split && cox_split_check(&sharing->last_split, &view, NULL, 0) == COX_OK)
+        if (sharing->has_last_split &&
+            cox_split_check(&sharing->last_split, &view, NULL, 0) == COX_OK)
             split = sharing->last_split;
         else
             split_evenly(&view, &split);
@@ -172,8 +183,8 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     report->predicted_ns = split.predicted_ns;
     report->alternative_ns = split.alternative_ns;
     for (uint32_t b = 0; b < split.band_count; b++)
-        if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row, split.bands[b].rows,
-                            frame->attempt))
+        if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
+                            split.bands[b].rows, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
     if (sharing->count == 1)
         note_predictions(frame, &split);
@@ -202,20 +213,21 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
 
 /* For how long a device has been at the frame's bands, of which the oldest was submitted at `submit_ns`: not while it
  * was still at those of other frames. */
-static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__device *device, uint64_t submit_ns,
-                           uint64_t now)
+static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__device *device,
+                           uint64_t submit_ns, uint64_t now)
 {
     for (uint32_t i = 0; device->queue && i < device->queue->slot_count; i++) {
         const struct cox__queue_slot *slot = &device->queue->slots[i];
-        if (slot->state != COX__SLOT_FREE && slot->job.frame != frame && slot->submit_ns <= submit_ns)
+        if (slot->state != COX__SLOT_FREE && slot->job.frame != frame &&
+            slot->submit_ns <= submit_ns)
             return 0;
     }
     uint64_t start = submit_ns > device->last_end_ns ? submit_ns : device->last_end_ns;
     return now > start ? now - start : 0;
 }
 
-static void fill_progress(const struct cox_session *session, const struct cox__frame *frame, uint64_t now,
-                          struct cox_progress *progress)
+static void fill_progress(const struct cox_session *session, const struct cox__frame *frame,
+                          uint64_t now, struct cox_progress *progress)
 {
     uint64_t submit_ns[COX_DEVICES_MAX];
     memset(progress, 0, session->device_count * sizeof *progress);
@@ -252,8 +264,8 @@ static uint32_t least_grant(const struct cox_session *session, const struct cox_
 }
 
 /* The answer to an offer, made good where it is none. */
-static struct cox_grant ask_for_grant(struct cox_session *session, const struct cox__frame *frame, uint32_t device,
-                                      bool last)
+static struct cox_grant ask_for_grant(struct cox_session *session, const struct cox__frame *frame,
+                                      uint32_t device, bool last)
 {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_progress progress[COX_DEVICES_MAX];
@@ -278,8 +290,8 @@ static struct cox_grant ask_for_grant(struct cox_session *session, const struct 
                 &session->runtime->log, COX_LOG_WARN,
                 "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which is no answer (%llu "
                 "so far): all of them are given",
-                sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row, frame->pool_left, device,
-                grant.rows, (unsigned long long)sharing->refused_grants);
+                sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
+                frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
         return (struct cox_grant){.rows = frame->pool_left};
     }
     if (grant.rows && grant.rows < least_grant(session, frame))
@@ -287,7 +299,8 @@ static struct cox_grant ask_for_grant(struct cox_session *session, const struct 
     return grant;
 }
 
-static void offer_pool(struct cox_session *session, struct cox__frame *frame, uint32_t device, bool last)
+static void offer_pool(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                       bool last)
 {
     const struct cox_grant grant = ask_for_grant(session, frame, device, last);
     if (!grant.rows) {
@@ -307,7 +320,8 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
     frame->pool_left -= grant.rows;
 }
 
-bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved, bool blocking)
+bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
+                       bool blocking)
 {
     bool progress = false;
     if (frame->status) /* the frame is lost: nothing of it is begun any more */
@@ -422,7 +436,9 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
         .frame = frame->index,
         .wall_ns = report->end_ns - start_ns,
         .period_ns = report->end_ns > begin ? report->end_ns - begin : 0,
-        .joules = session->pipeline.pass_count == sharing->count ? frame->joules : -1, /* no pass's alone is known */
+        .joules = session->pipeline.pass_count == sharing->count
+                      ? frame->joules
+                      : -1, /* no pass's alone is known */
         .latency_ns = told_ns > frame->submit_ns ? told_ns - frame->submit_ns : 0,
         .deadline_ns = frame->deadline_ns};
     sharing->policy.observe_frame(sharing->state, &measurement);
@@ -430,7 +446,8 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
 
 /* ---- device profiles ---- */
 
-bool cox__engine_load_profile(struct cox_session *session, uint32_t pass, const struct cox_device_profile *profiles)
+bool cox__engine_load_profile(struct cox_session *session, uint32_t pass,
+                              const struct cox_device_profile *profiles)
 {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
@@ -442,7 +459,8 @@ bool cox__engine_load_profile(struct cox_session *session, uint32_t pass, const 
     return true;
 }
 
-bool cox__engine_save_profile(const struct cox_session *session, uint32_t pass, struct cox_device_profile *profiles)
+bool cox__engine_save_profile(const struct cox_session *session, uint32_t pass,
+                              struct cox_device_profile *profiles)
 {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;

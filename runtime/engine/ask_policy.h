@@ -10,14 +10,16 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame);
 
 /* Offer the pass's pool to the devices that have nothing of the frame to do and are not in `reserved` (a bit each),
  * either those whose enqueue call returns at once or the others. Returns whether anything came of it. */
-bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved, bool blocking);
+bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
+                       bool blocking);
 
 /* Devices that may still take rows of the frame's pool, a bit each: they get no bands of later frames meanwhile, behind
  * which the pool would wait. */
 uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame);
 
 /* A band has ended: it is DONE, or FAILED after it ran. */
-void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band);
+void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame,
+                         uint32_t band);
 
 /* A pass of a frame is done; if it is the last one, the frame is about to be delivered. */
 void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame);

@@ -35,14 +35,16 @@ struct cox__pass {
     uint32_t binding_count;
     struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
-    struct cox_stage stages[COX_STAGES_MAX]; /* 0-defaults resolved in the variants: local and item sizes >= 1 */
-    uint32_t extents[COX_STAGES_MAX];        /* per stage: rows that it does beyond the band's, above and below */
-    size_t partial_bytes;                    /* of all REDUCE bindings */
-    uint32_t written;                        /* a bit for each binding that devices write in the frame's memory */
-    uint32_t images;                         /* a bit for each that a stage takes as an image */
-    uint32_t only_images;                    /* a bit for each of them that no stage takes as a buffer */
-    bool in_place;                           /* some binding is read and written */
-    uint32_t device_count;                   /* of the runtime that do it; 0 = all of the session's */
+    struct cox_stage
+        stages[COX_STAGES_MAX]; /* 0-defaults resolved in the variants: local and item sizes >= 1 */
+    uint32_t extents
+        [COX_STAGES_MAX];  /* per stage: rows that it does beyond the band's, above and below */
+    size_t partial_bytes;  /* of all REDUCE bindings */
+    uint32_t written;      /* a bit for each binding that devices write in the frame's memory */
+    uint32_t images;       /* a bit for each that a stage takes as an image */
+    uint32_t only_images;  /* a bit for each of them that no stage takes as a buffer */
+    bool in_place;         /* some binding is read and written */
+    uint32_t device_count; /* of the runtime that do it; 0 = all of the session's */
     uint32_t devices[COX_DEVICES_MAX];
     const char *policy; /* NULL = the session's */
     cox_pass_done_fn *done;
@@ -52,9 +54,11 @@ struct cox__pass {
 /* What a session does with each frame; immutable after creation, shared by all device instances of the session. */
 struct cox__pipeline {
     uint32_t binding_count;
-    struct cox_binding bindings[COX_BINDINGS_MAX];  /* access: as the frame sees it, all passes taken together */
-    size_t bytes[COX_BINDINGS_MAX];                 /* that the memory must have; 0 = each band has its own */
-    const struct cox_arg *images[COX_BINDINGS_MAX]; /* the image that stages take of it; NULL = none */
+    struct cox_binding
+        bindings[COX_BINDINGS_MAX]; /* access: as the frame sees it, all passes taken together */
+    size_t bytes[COX_BINDINGS_MAX]; /* that the memory must have; 0 = each band has its own */
+    const struct cox_arg
+        *images[COX_BINDINGS_MAX]; /* the image that stages take of it; NULL = none */
     uint32_t pass_count;
     struct cox__pass passes[COX_PASSES_MAX];
     size_t params_bytes;
@@ -63,20 +67,23 @@ struct cox__pipeline {
     /* Bindings of which a staged device may keep rows from pass to pass, a bit for each: memory of whole frames by
      * rows, that several passes touch and none changes in place. */
     uint32_t resident;
-    uint32_t sets; /* frame slots: of each resident binding a device has memory for as many frames */
+    uint32_t
+        sets; /* frame slots: of each resident binding a device has memory for as many frames */
 };
 
 /* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
  * subsampling. At most the pass's rows: then it cannot be split. */
-uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device, const struct cox_device_info *info);
+uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device,
+                           const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
-const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type);
+const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device,
+                                             enum cox_device_type type);
 
 /* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
  * rounded down to the granule. */
-void cox__binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row, uint32_t rows,
-                       uint32_t *first, uint32_t *count);
+void cox__binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
+                       uint32_t rows, uint32_t *first, uint32_t *count);
 
 /* The engine's part of an allocation (memory.c); zeroed when it is made. */
 struct cox__mem_link {
@@ -113,26 +120,31 @@ struct cox__job {
     struct cox__mem *const *mems; /* per binding; like params valid until the job has ended */
     const void *params;
     bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
-    bool alone;    /* no other band is under way on the instance: what overlaps must be of this band */
-    bool polled;   /* it is polled closely: no post of its end is needed */
+    bool alone; /* no other band is under way on the instance: what overlaps must be of this band */
+    bool polled; /* it is polled closely: no post of its end is needed */
 
     /* On an instance that keeps rows (instance_resident): */
-    uint32_t resident;    /* bindings for which its memory of the frame is used, a bit for each; 0 = none */
-    uint32_t set;         /* the number of that memory */
-    uint32_t range_count; /* of these bindings, copied in before the kernels; for a fetch: copied out */
+    uint32_t
+        resident; /* bindings for which its memory of the frame is used, a bit for each; 0 = none */
+    uint32_t set; /* the number of that memory */
+    uint32_t
+        range_count; /* of these bindings, copied in before the kernels; for a fetch: copied out */
     struct cox__job_range ranges[COX__JOB_RANGES_MAX];
-    uint32_t out;        /* bindings of which all that the kernels write is copied out; of the others of `resident` */
+    uint32_t
+        out; /* bindings of which all that the kernels write is copied out; of the others of `resident` */
     uint32_t back_count; /* these rows are, of those that the kernels write */
     struct cox__job_range back[COX__JOB_BACK_MAX];
     bool fetch; /* runs no kernel: ranges[0] is copied out */
 
     /* Filled in by the backend. */
-    bool failing; /* job_poll says RUNNING, but one command of the job has failed; others may still run */
+    bool
+        failing; /* job_poll says RUNNING, but one command of the job has failed; others may still run */
     /* When it ended, by the device's clock or as observed, on the backend's clock; set by the time that job_poll says
      * DONE. */
     _Atomic uint64_t end_ns;
-    uint64_t clock_error_ns; /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
-    uint64_t kernel_ns;      /* profile sums; 0 = absent or implausible */
+    uint64_t
+        clock_error_ns; /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
+    uint64_t kernel_ns; /* profile sums; 0 = absent or implausible */
     uint64_t copy_in_ns;
     uint64_t copy_out_ns;
 };
@@ -142,7 +154,8 @@ struct cox__job {
 struct cox__post {
     void (*post)(void *ctx, struct cox__job *job);
     void *ctx;
-    struct cox__watchdog *watchdog; /* brackets the driver calls in job_submit, instance_flush and job_poll */
+    struct cox__watchdog
+        *watchdog; /* brackets the driver calls in job_submit, instance_flush and job_poll */
 };
 
 /* A destroyed instance touches nothing any more. Does not block; any thread. */
@@ -157,7 +170,8 @@ struct cox__backend_ops {
     bool (*one_thread)(const struct cox__backend *backend);
 
     /* host = NULL: allocate. */
-    cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out);
+    cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes,
+                             struct cox__mem **out);
     /* Waits for no abandoned instance. */
     void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
     /* The same where an abandoned instance may still write to the memory, which is leaked then. */
@@ -170,19 +184,22 @@ struct cox__backend_ops {
      * COX_E_DEVICE_MEMORY, … mean that the device cannot take part. max_rows[COX_PASSES_MAX]: most rows in one band
      * of each pass. The passes' granules are final. `fresh`: on a new context of the instance's own, since the
      * device was lost on the one it had. */
-    cox_status (*instance_create)(struct cox__backend *backend, uint32_t device, const struct cox__pipeline *pipeline,
-                                  uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows);
+    cox_status (*instance_create)(struct cox__backend *backend, uint32_t device,
+                                  const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
+                                  struct cox__instance **out, uint32_t *max_rows);
     /* The bindings of which the instance keeps rows: all of pipeline->resident, or none. */
-    uint32_t (*instance_resident)(struct cox__backend *backend, const struct cox__instance *instance);
+    uint32_t (*instance_resident)(struct cox__backend *backend,
+                                  const struct cox__instance *instance);
     /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory that is not const: the argument's
      * name, "" if that is not known, which lives as long as the instance; NULL if not, or if the driver does not
      * tell. */
-    const char *(*instance_may_write)(struct cox__backend *backend, const struct cox__instance *instance, uint32_t pass,
+    const char *(*instance_may_write)(struct cox__backend *backend,
+                                      const struct cox__instance *instance, uint32_t pass,
                                       uint32_t stage, uint32_t arg);
     /* No job may be under way, unless the instance was abandoned; then it may block for as long as the driver
      * pleases. */
-    void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance, cox__ended_fn *ended,
-                             void *ctx);
+    void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance,
+                             cox__ended_fn *ended, void *ctx);
     /* A driver call of the instance does not return: no other thread may wait for its device from now on. Called while
      * that driver call is going on. */
     void (*instance_isolate)(struct cox__backend *backend, struct cox__instance *instance);
@@ -199,7 +216,8 @@ struct cox__backend_ops {
      * not ended is RUNNING, and `failing`. */
     enum cox__job_state (*job_poll)(struct cox__backend *backend, struct cox__job *job);
     /* The job's partial of a REDUCE binding, valid until the queue slot is used again. */
-    const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job, uint32_t binding);
+    const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job,
+                               uint32_t binding);
 
     uint64_t (*now_ns)(struct cox__backend *backend);
     /* NULL on a real clock. With a virtual clock: called when the engine has nothing left to do before `deadline_ns`

@@ -30,8 +30,8 @@ static inline bool cox__is_shared(const struct cox_binding *binding)
 }
 
 /* The stage's first argument of that kind that is about the binding, or NULL. */
-static inline const struct cox_arg *cox__stage_arg(const struct cox_stage *stage, enum cox_arg_kind kind,
-                                                   uint32_t binding)
+static inline const struct cox_arg *cox__stage_arg(const struct cox_stage *stage,
+                                                   enum cox_arg_kind kind, uint32_t binding)
 {
     for (uint32_t a = 0; a < stage->arg_count; a++)
         if (stage->args[a].kind == kind && stage->args[a].index == binding)
@@ -42,7 +42,8 @@ static inline const struct cox_arg *cox__stage_arg(const struct cox_stage *stage
 /* Whether a stage takes a binding's memory as an argument, a copy of it in an image too. */
 static inline bool cox__stage_takes(const struct cox_stage *stage, uint32_t binding)
 {
-    return cox__stage_arg(stage, COX_ARG_KIND_BUFFER, binding) || cox__stage_arg(stage, COX_ARG_KIND_IMAGE, binding);
+    return cox__stage_arg(stage, COX_ARG_KIND_BUFFER, binding) ||
+           cox__stage_arg(stage, COX_ARG_KIND_IMAGE, binding);
 }
 
 /* For messages. */
@@ -69,7 +70,8 @@ static inline size_t cox__session_bytes(const struct cox_session_params *params,
 static inline size_t cox__pass_bytes(const struct cox__pass *pass, uint32_t binding)
 {
     const struct cox_binding *of = &pass->bindings[binding];
-    return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor) : of->bytes;
+    return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor)
+                            : of->bytes;
 }
 
 #endif

@@ -42,7 +42,8 @@ bool cox__buffers_take(const struct cox_session *session, struct cox__frame *fra
             return false;
     }
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
-        frame->mems[b] = frame->buffers[b] ? atomic_load(&frame->buffers[b]->mem) : frame->scratch[b];
+        frame->mems[b] = frame->buffers[b] ? atomic_load(&frame->buffers[b]->mem)
+                                           : frame->scratch[b];
     return true;
 }
 
@@ -70,7 +71,8 @@ void cox__buffers_leave(const struct cox_session *session, const struct cox__fra
         if (!writes(session, b))
             continue;
         buffer->failed = frame->status;
-        buffer->failed_before = frame->status ? atomic_load(&session->runtime->frames_submitted) : 0;
+        buffer->failed_before = frame->status ? atomic_load(&session->runtime->frames_submitted)
+                                              : 0;
     }
 }
 
@@ -87,7 +89,8 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
 {
     bool last[COX_BINDINGS_MAX] = {false};
     struct cox_runtime *runtime = session->runtime;
-    pthread_mutex_lock(&runtime->release_lock); /* for cox_buffer_destroy, both counts change at once */
+    pthread_mutex_lock(
+        &runtime->release_lock); /* for cox_buffer_destroy, both counts change at once */
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         if (!buffers[b])
             continue;

@@ -23,42 +23,49 @@ struct check {
 static cox_status check_pitch(const struct cox_binding *binding, uint32_t index, uint32_t rows,
                               const struct cox__log *log)
 {
-    const size_t most = SIZE_MAX / 2 / cox__buffer_rows(rows, binding->row_divisor ? binding->row_divisor : 1);
+    const size_t most = SIZE_MAX / 2 /
+                        cox__buffer_rows(rows, binding->row_divisor ? binding->row_divisor : 1);
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
         return REFUSE(log, "binding %u (%s): a pitch of %zu bytes; 1 to %zu are possible", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
     return COX_OK;
 }
 
-static cox_status check_binding(const struct cox_binding *binding, uint32_t index, uint32_t rows, bool allow_in_place,
-                                const struct cox__log *log)
+static cox_status check_binding(const struct cox_binding *binding, uint32_t index, uint32_t rows,
+                                bool allow_in_place, const struct cox__log *log)
 {
     const char *name = cox__binding_name(binding);
     if ((unsigned)binding->contract > COX_REDUCE || (unsigned)binding->access > COX_READ_WRITE)
-        return REFUSE(log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known", index,
-                      name, (int)binding->contract, (int)binding->access, COX_REDUCE, COX_READ_WRITE);
+        return REFUSE(
+            log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known",
+            index, name, (int)binding->contract, (int)binding->access, COX_REDUCE, COX_READ_WRITE);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
         if (status)
             return status;
         if (binding->contract == COX_HALO && binding->access != COX_READ &&
             !(binding->scratch && binding->access == COX_READ_WRITE))
-            return REFUSE(log, "binding %u (%s): a HALO binding is never written, unless it is scratch and READ_WRITE",
-                          index, name);
+            return REFUSE(
+                log,
+                "binding %u (%s): a HALO binding is never written, unless it is scratch and READ_WRITE",
+                index, name);
         if (binding->contract == COX_HALO && binding->halo_rows > INT32_MAX)
-            return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index, name,
-                          binding->halo_rows, INT32_MAX);
+            return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index,
+                          name, binding->halo_rows, INT32_MAX);
         if (binding->contract == COX_ROWS && binding->access == COX_READ_WRITE && !allow_in_place)
-            return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset", index, name);
+            return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset",
+                          index, name);
         return COX_OK;
     }
     if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
-        return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index, name, binding->bytes,
-                      SIZE_MAX / 2);
+        return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index,
+                      name, binding->bytes, SIZE_MAX / 2);
     if (binding->contract == COX_WHOLE && binding->access != COX_READ)
         return REFUSE(log, "binding %u (%s): a WHOLE binding is never written", index, name);
     if (binding->contract == COX_REDUCE && (binding->access != COX_WRITE || !binding->merge))
-        return REFUSE(log, "binding %u (%s): a REDUCE binding is written and needs a merge function", index, name);
+        return REFUSE(log,
+                      "binding %u (%s): a REDUCE binding is written and needs a merge function",
+                      index, name);
     return COX_OK;
 }
 
@@ -66,23 +73,28 @@ static cox_status check_binding(const struct cox_binding *binding, uint32_t inde
 
 static bool is_used(const struct check *check, uint32_t binding)
 {
-    return binding < check->params->binding_count && check->bindings[binding].contract != COX__UNUSED;
+    return binding < check->params->binding_count &&
+           check->bindings[binding].contract != COX__UNUSED;
 }
 
-static cox_status check_index(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
+static cox_status check_index(const struct check *check, const struct cox_arg *arg, uint32_t stage,
+                              uint32_t index)
 {
     const struct cox_session_params *params = check->params;
     if (arg->index >= params->binding_count)
-        return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u", check->where, stage,
-                      index, arg->index, params->binding_count);
+        return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u",
+                      check->where, stage, index, arg->index, params->binding_count);
     if (!is_used(check, arg->index))
-        return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses", check->where,
-                      stage, index, arg->index, cox__binding_name(&params->bindings[arg->index]));
+        return REFUSE(check->log,
+                      "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses",
+                      check->where, stage, index, arg->index,
+                      cox__binding_name(&params->bindings[arg->index]));
     return COX_OK;
 }
 
 /* An image is a copy of rows before the pass's first stage. The format is the backend's to judge. */
-static cox_status check_image(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
+static cox_status check_image(const struct check *check, const struct cox_arg *arg, uint32_t stage,
+                              uint32_t index)
 {
     const struct cox_session_params *params = check->params;
     const cox_status status = check_index(check, arg, stage, index);
@@ -90,20 +102,24 @@ static cox_status check_image(const struct check *check, const struct cox_arg *a
         return status;
     const struct cox_binding *binding = &check->bindings[arg->index];
     if (binding->access != COX_READ)
-        return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
-                      check->where, stage, index, arg->index, cox__binding_name(binding));
-    const bool short_table = !cox__by_rows(&params->bindings[arg->index]) && binding->bytes < binding->pitch_bytes;
+        return REFUSE(
+            check->log,
+            "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
+            check->where, stage, index, arg->index, cox__binding_name(binding));
+    const bool short_table = !cox__by_rows(&params->bindings[arg->index]) &&
+                             binding->bytes < binding->pitch_bytes;
     if (!arg->bytes || arg->bytes > INT32_MAX || !binding->pitch_bytes || short_table)
         return REFUSE(
             check->log,
             "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of %zu bytes; it "
             "needs 1 to %d columns and a row or more of a pitch that is not 0",
-            check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding), binding->pitch_bytes,
-            INT32_MAX);
+            check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding),
+            binding->pitch_bytes, INT32_MAX);
     return COX_OK;
 }
 
-static cox_status check_arg(const struct check *check, const struct cox_arg *arg, uint32_t stage, uint32_t index)
+static cox_status check_arg(const struct check *check, const struct cox_arg *arg, uint32_t stage,
+                            uint32_t index)
 {
     const struct cox_session_params *params = check->params;
     switch (arg->kind) {
@@ -113,14 +129,19 @@ static cox_status check_arg(const struct check *check, const struct cox_arg *arg
     case COX_ARG_KIND_IMAGE:
         return check_image(check, arg, stage, index);
     case COX_ARG_KIND_PARAMS:
-        if (!arg->bytes || arg->offset > params->params_bytes || arg->bytes > params->params_bytes - arg->offset)
-            return REFUSE(check->log, "%sstage %u, argument %u: %zu bytes from %zu, of %zu bytes of parameters",
-                          check->where, stage, index, arg->bytes, arg->offset, params->params_bytes);
+        if (!arg->bytes || arg->offset > params->params_bytes ||
+            arg->bytes > params->params_bytes - arg->offset)
+            return REFUSE(check->log,
+                          "%sstage %u, argument %u: %zu bytes from %zu, of %zu bytes of parameters",
+                          check->where, stage, index, arg->bytes, arg->offset,
+                          params->params_bytes);
         return COX_OK;
     case COX_ARG_KIND_LOCAL:
         if (!arg->bytes)
-            return REFUSE(check->log, "%sstage %u, argument %u: local memory of 0 bytes; 1 or more are possible",
-                          check->where, stage, index);
+            return REFUSE(
+                check->log,
+                "%sstage %u, argument %u: local memory of 0 bytes; 1 or more are possible",
+                check->where, stage, index);
         return COX_OK;
     case COX_ARG_KIND_FIRST:
     case COX_ARG_KIND_ROWS:
@@ -128,27 +149,31 @@ static cox_status check_arg(const struct check *check, const struct cox_arg *arg
     case COX_ARG_KIND_COLUMNS:
         return COX_OK;
     }
-    return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; 0 to %d are known", check->where, stage, index,
-                  (int)arg->kind, COX_ARG_KIND_IMAGE);
+    return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; 0 to %d are known",
+                  check->where, stage, index, (int)arg->kind, COX_ARG_KIND_IMAGE);
 }
 
-static cox_status check_stage(const struct check *check, const struct cox_stage *stage, uint32_t index)
+static cox_status check_stage(const struct check *check, const struct cox_stage *stage,
+                              uint32_t index)
 {
     const struct cox__log *log = check->log;
     if (!stage->kernel || !*stage->kernel)
         return REFUSE(log, "%sstage %u has no kernel name", check->where, index);
     if (stage->columns > INT32_MAX)
-        return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where, index, stage->kernel,
-                      stage->columns, INT32_MAX);
+        return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where,
+                      index, stage->kernel, stage->columns, INT32_MAX);
     for (uint32_t v = 0; v < stage->variant_count; v++) {
         const struct cox_variant *variant = &stage->variants[v];
         if (!variant->source)
-            return REFUSE(log, "%sstage %u (%s), variant %u has no source", check->where, index, stage->kernel, v);
-        if (variant->local_columns > SIDE_MAX || variant->local_rows > SIDE_MAX || variant->item_columns > SIDE_MAX ||
-            variant->item_rows > SIDE_MAX)
-            return REFUSE(log, "%sstage %u (%s), variant %u: local size %u x %u, item size %u x %u; each 0 to %d",
-                          check->where, index, stage->kernel, v, variant->local_columns, variant->local_rows,
-                          variant->item_columns, variant->item_rows, SIDE_MAX);
+            return REFUSE(log, "%sstage %u (%s), variant %u has no source", check->where, index,
+                          stage->kernel, v);
+        if (variant->local_columns > SIDE_MAX || variant->local_rows > SIDE_MAX ||
+            variant->item_columns > SIDE_MAX || variant->item_rows > SIDE_MAX)
+            return REFUSE(
+                log,
+                "%sstage %u (%s), variant %u: local size %u x %u, item size %u x %u; each 0 to %d",
+                check->where, index, stage->kernel, v, variant->local_columns, variant->local_rows,
+                variant->item_columns, variant->item_rows, SIDE_MAX);
     }
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         cox_status status = check_arg(check, &stage->args[a], index, a);
@@ -171,19 +196,22 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
             takers++;
         }
     if (takers < 2)
-        return REFUSE(check->log,
-                      "%sbinding %u (%s): HALO, READ_WRITE and scratch is for what one stage writes and a "
-                      "later one reads; %u of them take it",
-                      check->where, own, name, takers);
+        return REFUSE(
+            check->log,
+            "%sbinding %u (%s): HALO, READ_WRITE and scratch is for what one stage writes and a "
+            "later one reads; %u of them take it",
+            check->where, own, name, takers);
     for (uint32_t i = 0; i < check->params->binding_count; i++) {
         const struct cox_binding *binding = &check->bindings[i];
         const bool fits = binding->contract == COX_HALO || binding->contract == COX_WHOLE;
         if (cox__stage_takes(&pass->stages[writer], i) && !fits)
-            return REFUSE(check->log,
-                          "%sstage %u (%s) writes binding %u (%s), for more rows than the band's, so it "
-                          "cannot have binding %u (%s) by the band's rows: give that as HALO, of 0 rows "
-                          "perhaps",
-                          check->where, writer, pass->stages[writer].kernel, own, name, i, cox__binding_name(binding));
+            return REFUSE(
+                check->log,
+                "%sstage %u (%s) writes binding %u (%s), for more rows than the band's, so it "
+                "cannot have binding %u (%s) by the band's rows: give that as HALO, of 0 rows "
+                "perhaps",
+                check->where, writer, pass->stages[writer].kernel, own, name, i,
+                cox__binding_name(binding));
     }
     return COX_OK;
 }
@@ -194,24 +222,27 @@ static cox_status check_use(struct check *check, const struct cox_use *use)
 {
     const struct cox_session_params *params = check->params;
     if (use->binding >= params->binding_count)
-        return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where, use->binding,
-                      params->binding_count);
+        return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where,
+                      use->binding, params->binding_count);
     struct cox_binding *binding = &check->bindings[use->binding];
     const struct cox_binding *of = &params->bindings[use->binding];
     if (binding->contract != COX__UNUSED)
-        return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding, cox__binding_name(of));
+        return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding,
+                      cox__binding_name(of));
     if ((use->contract == COX_REDUCE) != (of->contract == COX_REDUCE) && use->contract != COX_WHOLE)
-        return REFUSE(check->log,
-                      "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
-                      "nothing else as REDUCE",
-                      check->where, use->binding, cox__binding_name(of));
+        return REFUSE(
+            check->log,
+            "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
+            "nothing else as REDUCE",
+            check->where, use->binding, cox__binding_name(of));
     binding->contract = use->contract;
     binding->access = use->access;
     binding->row_divisor = use->row_divisor;
     binding->halo_rows = use->halo_rows;
     if (use->contract == COX_HALO && use->halo_rows > check->rows)
-        return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u", check->where, use->binding,
-                      cox__binding_name(of), use->halo_rows, check->rows);
+        return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u",
+                      check->where, use->binding, cox__binding_name(of), use->halo_rows,
+                      check->rows);
     return COX_OK;
 }
 
@@ -234,7 +265,8 @@ static cox_status check_bindings(const struct check *check)
             binding.bytes = 1; /* what it has is known with every pass's uses */
         }
         if (status == COX_OK)
-            status = check_binding(&binding, i, check->rows, check->params->allow_in_place, check->log);
+            status = check_binding(&binding, i, check->rows, check->params->allow_in_place,
+                                   check->log);
         if (status)
             return status;
     }
@@ -248,9 +280,11 @@ static cox_status check_pass(struct check *check, const struct cox_pass *pass, u
     check->rows = pass->rows ? pass->rows : params->rows;
     check->where[0] = '\0';
     if (params->pass_count)
-        snprintf(check->where, sizeof check->where, "pass %u (%.40s), ", index, pass->name ? pass->name : "unnamed");
+        snprintf(check->where, sizeof check->where, "pass %u (%.40s), ", index,
+                 pass->name ? pass->name : "unnamed");
     if (check->rows > INT32_MAX)
-        return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows, INT32_MAX);
+        return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows,
+                      INT32_MAX);
     memcpy(check->bindings, params->bindings, params->binding_count * sizeof *check->bindings);
     for (uint32_t i = 0; i < params->binding_count && pass->use_count; i++)
         check->bindings[i].contract = COX__UNUSED;
@@ -285,9 +319,12 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
             const struct cox_arg *arg = &check->pass->stages[s].args[a];
             if (arg->kind != COX_ARG_KIND_IMAGE || arg->index != index)
                 continue;
-            if (memory->image && (memory->image->offset != arg->offset || memory->image->bytes != arg->bytes))
-                return REFUSE(check->log, "%sstage %u, argument %u: binding %u (%s) is an image of another format",
-                              check->where, s, a, index, cox__binding_name(&check->bindings[index]));
+            if (memory->image &&
+                (memory->image->offset != arg->offset || memory->image->bytes != arg->bytes))
+                return REFUSE(
+                    check->log,
+                    "%sstage %u, argument %u: binding %u (%s) is an image of another format",
+                    check->where, s, a, index, cox__binding_name(&check->bindings[index]));
             memory->image = arg;
         }
     return COX_OK;
@@ -301,8 +338,9 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     if (binding->contract == COX__UNUSED)
         return COX_OK;
     if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
-        return REFUSE(check->log, "%sbinding %u (%s): what is HALO and READ_WRITE is of one pass alone", check->where,
-                      index, name);
+        return REFUSE(check->log,
+                      "%sbinding %u (%s): what is HALO and READ_WRITE is of one pass alone",
+                      check->where, index, name);
     memory->own = cox__is_own(binding);
     if (memory->own)
         return COX_OK;
@@ -310,10 +348,12 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     if (status)
         return status;
     if (scratch && !memory->written && binding->access != COX_WRITE)
-        return REFUSE(check->log, "%sbinding %u (%s): scratch is read before any pass has written it", check->where,
-                      index, name);
+        return REFUSE(check->log,
+                      "%sbinding %u (%s): scratch is read before any pass has written it",
+                      check->where, index, name);
     if (binding->contract == COX_REDUCE && memory->reduced)
-        return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where, index, name);
+        return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where,
+                      index, name);
     memory->reduced |= binding->contract == COX_REDUCE;
     memory->written |= binding->access != COX_READ;
     if (!cox__by_rows(binding))
@@ -321,8 +361,10 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
     const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
     if (memory->bytes && memory->bytes != bytes)
-        return REFUSE(check->log, "%sbinding %u (%s): %zu bytes by the rows of this pass, %zu by those of another one",
-                      check->where, index, name, bytes, memory->bytes);
+        return REFUSE(
+            check->log,
+            "%sbinding %u (%s): %zu bytes by the rows of this pass, %zu by those of another one",
+            check->where, index, name, bytes, memory->bytes);
     memory->bytes = bytes;
     return COX_OK;
 }
@@ -335,13 +377,15 @@ static cox_status check_sum(const struct check *check, const struct memory *memo
     for (uint32_t i = 0; i < params->binding_count; i++) {
         const size_t bytes = memories[i].bytes ? memories[i].bytes : cox__session_bytes(params, i);
         if (bytes > left)
-            return REFUSE(check->log, "the bindings together are larger than %zu bytes", SIZE_MAX / 2);
+            return REFUSE(check->log, "the bindings together are larger than %zu bytes",
+                          SIZE_MAX / 2);
         left -= bytes;
     }
     return COX_OK;
 }
 
-cox_status cox__contracts_check(const struct cox_session_params *params, const struct cox_pass *passes, uint32_t count,
+cox_status cox__contracts_check(const struct cox_session_params *params,
+                                const struct cox_pass *passes, uint32_t count,
                                 const struct cox__log *log)
 {
     struct check check = {.params = params, .log = log};
@@ -349,7 +393,8 @@ cox_status cox__contracts_check(const struct cox_session_params *params, const s
     if (!params->rows || params->rows > INT32_MAX)
         return REFUSE(log, "a frame of %u rows; 1 to %d are possible", params->rows, INT32_MAX);
     if (params->params_bytes > COX_PARAMS_MAX)
-        return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes, COX_PARAMS_MAX);
+        return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes,
+                      COX_PARAMS_MAX);
     for (uint32_t p = 0; p < count; p++) {
         cox_status status = check_pass(&check, &passes[p], p);
         for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)

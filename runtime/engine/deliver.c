@@ -28,7 +28,9 @@ static void has_called_back(struct cox_session *session)
 static struct cox__frame *complete_head(struct cox_session *session)
 {
     struct cox__frame *frame = session->order_count ? cox__session_frame(session, 0) : NULL;
-    return frame && cox__frame_is_complete(session, frame) && !cox__relocate_holds(session, frame) ? frame : NULL;
+    return frame && cox__frame_is_complete(session, frame) && !cox__relocate_holds(session, frame)
+               ? frame
+               : NULL;
 }
 
 bool cox__deliver_is_due(struct cox_session *session)
@@ -126,7 +128,8 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 bool cox__deliver(struct cox_session *session, bool awaited_only)
 {
     bool progress = cox__shadow_end(session);
-    for (struct cox__frame *frame; (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
+    for (struct cox__frame *frame;
+         (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
         if (session->event_count) /* a band that has failed is to be done again */
             return true;
         cox__frame_note_cancel(session, frame); /* the callback before may have cancelled it */

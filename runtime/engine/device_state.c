@@ -33,7 +33,8 @@ bool cox__device_any_joining(const struct cox_session *session)
 bool cox__device_any_joined(const struct cox_session *session)
 {
     for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state != COX_DEVICE_JOINING && session->devices[d].state != COX_DEVICE_ABSENT)
+        if (session->devices[d].state != COX_DEVICE_JOINING &&
+            session->devices[d].state != COX_DEVICE_ABSENT)
             return true;
     return false;
 }
@@ -53,8 +54,10 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
     uint32_t best = session->device_count;
     uint64_t best_ns = 0;
     for (uint32_t d = 0; d < session->device_count; d++) {
-        const uint64_t solo_ns = session->devices[d].passes[pass].solo_ns, ns = solo_ns ? solo_ns : UINT64_MAX;
-        if (doing >> d & 1 && !(except >> d & 1) && (best == session->device_count || ns < best_ns)) {
+        const uint64_t solo_ns = session->devices[d].passes[pass].solo_ns,
+                       ns = solo_ns ? solo_ns : UINT64_MAX;
+        if (doing >> d & 1 && !(except >> d & 1) &&
+            (best == session->device_count || ns < best_ns)) {
             best = d;
             best_ns = ns;
         }
@@ -89,8 +92,9 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
         session->no_device_since_ns = cox__engine_now(session);
     session->attention = true;
     if (takes_part || status == COX_E_MISMATCH)
-        cox__event_emit(session,
-                        (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED, .device = device, .status = status});
+        cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
+                                                     .device = device,
+                                                     .status = status});
 }
 
 void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
@@ -120,7 +124,8 @@ void cox__device_return(struct cox_session *session, uint32_t device)
 
 /* ---- queues ---- */
 
-static struct cox__queue *new_queue(struct cox_session *session, uint32_t device, struct cox__instance *instance)
+static struct cox__queue *new_queue(struct cox_session *session, uint32_t device,
+                                    struct cox__instance *instance)
 {
     struct cox__queue *queue = calloc(1, sizeof *queue);
     if (!queue)
@@ -148,15 +153,16 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
     return queue;
 }
 
-cox_status cox__device_attach(struct cox_session *session, uint32_t device, struct cox__instance *instance,
-                              const uint32_t *max_rows)
+cox_status cox__device_attach(struct cox_session *session, uint32_t device,
+                              struct cox__instance *instance, const uint32_t *max_rows)
 {
     struct cox__device *of = &session->devices[device];
     uint32_t most[COX_PASSES_MAX] = {0};
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         const struct cox__pass *pass = &session->pipeline.passes[p];
         most[p] = max_rows[p];
-        if (most[p] < pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
+        if (most[p] <
+            pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
             most[p] -= most[p] % pass->granule;
         if ((uint64_t)most[p] * (COX_BANDS_MAX / 2) < pass->rows)
             return COX_E_DEVICE_MEMORY;
@@ -164,7 +170,8 @@ cox_status cox__device_attach(struct cox_session *session, uint32_t device, stru
     of->queue = new_queue(session, device, instance);
     if (!of->queue)
         return COX_E_NOMEM;
-    of->resident = session->runtime->backend->ops->instance_resident(session->runtime->backend, instance);
+    of->resident = session->runtime->backend->ops->instance_resident(session->runtime->backend,
+                                                                     instance);
     pthread_mutex_lock(&session->lock);
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++)
         of->passes[p].max_rows = most[p];

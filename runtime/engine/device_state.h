@@ -50,8 +50,8 @@ void cox__device_return(struct cox_session *session, uint32_t device);
 /* Give a device an instance and a queue for it. max_rows: of each pass. Errors: COX_E_DEVICE_MEMORY (its bands would
  * be too many), COX_E_NOMEM; then the device has no queue, and `instance` stays the caller's. While no other thread
  * knows the session, or by the engine. */
-cox_status cox__device_attach(struct cox_session *session, uint32_t device, struct cox__instance *instance,
-                              const uint32_t *max_rows);
+cox_status cox__device_attach(struct cox_session *session, uint32_t device,
+                              struct cox__instance *instance, const uint32_t *max_rows);
 
 /* Free a queue. Its instance is gone. NULL is accepted. */
 void cox__queue_free(struct cox__queue *queue);

@@ -33,7 +33,8 @@ uint64_t cox__engine_step(void *runtime);
 
 /* The engine lock was revoked from a thread that is kept in a driver call about an instance; the watchdog's `revoked`,
  * and its `after`. */
-void cox__engine_revoked(void *runtime, void *session, void *instance, int role, struct cox__stuck_thread *stuck);
+void cox__engine_revoked(void *runtime, void *session, void *instance, int role,
+                         struct cox__stuck_thread *stuck);
 void cox__engine_after_revoked(void *runtime);
 
 /* ---- any thread: threads.c ---- */
@@ -79,10 +80,12 @@ void cox__engine_view(const struct cox_session *session, uint32_t pass, uint64_t
 
 /* Give the policy of a pass the profiles that an earlier session saved, one for each device: after its init, before
  * the first frame. False: it takes none. ask_policy.c */
-bool cox__engine_load_profile(struct cox_session *session, uint32_t pass, const struct cox_device_profile *profiles);
+bool cox__engine_load_profile(struct cox_session *session, uint32_t pass,
+                              const struct cox_device_profile *profiles);
 
 /* Ask the policy of a pass what it knows, a profile for each device. False: it tells nothing. ask_policy.c */
-bool cox__engine_save_profile(const struct cox_session *session, uint32_t pass, struct cox_device_profile *profiles);
+bool cox__engine_save_profile(const struct cox_session *session, uint32_t pass,
+                              struct cox_device_profile *profiles);
 
 /* Free the spare buffers: the instances are gone and the engine does not know the session any more. spare.c */
 void cox__engine_drop_spare(struct cox_session *session);
@@ -95,8 +98,8 @@ void cox__engine_drop_warmup(struct cox_session *session);
 /* Allocate memory for some of the session's bindings, a bit for each, and NULL for the others; on an error none is
  * left, and *failed is the binding for which there was none. Takes as long as the driver pleases. Not from the
  * scheduler thread. */
-cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bindings, struct cox__mem **mems,
-                                 uint32_t *failed);
+cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bindings,
+                                 struct cox__mem **mems, uint32_t *failed);
 
 /* Destroy memory that no frame uses, or, where a device that was given up may still touch it, once that has ended.
  * False: that is so. Not from the scheduler thread. */

@@ -11,7 +11,8 @@
 
 static bool is_at_work(const struct cox__band *band)
 {
-    return band->state == COX__BAND_PLANNED || band->state == COX__BAND_QUEUED || band->state == COX__BAND_RUNNING;
+    return band->state == COX__BAND_PLANNED || band->state == COX__BAND_QUEUED ||
+           band->state == COX__BAND_RUNNING;
 }
 
 static bool counts_agree(const struct cox__frame *frame)
@@ -50,13 +51,15 @@ void cox__frame_free(struct cox__frame *frame)
 
 /* ---- bands ---- */
 
-void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame, uint32_t pass)
+void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame,
+                           uint32_t pass)
 {
     COX_INVARIANT(pass < session->pipeline.pass_count && !frame->unfinished);
     frame->pass = pass;
     frame->first_band = frame->band_count;
     frame->again = false;
-    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session), .reason = COX_REASON_NONE};
+    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session),
+                                                   .reason = COX_REASON_NONE};
     frame->pool_left = frame->pool_first_row = 0;
     frame->declined = frame->served = 0;
     frame->shadow.rows = 0;
@@ -64,7 +67,8 @@ void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame 
     frame->vote.state = COX__VOTE_NONE;
 }
 
-void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame, cox_status why)
+void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame,
+                           cox_status why)
 {
     for (uint32_t b = 0; b < frame->band_count; b++) {
         const uint32_t attempt = frame->reports[b].attempt;
@@ -77,7 +81,8 @@ void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame 
     cox__frame_begin_pass(session, frame, 0);
 }
 
-void cox__frame_start(const struct cox_session *session, struct cox__frame *frame, enum cox__frame_kind kind)
+void cox__frame_start(const struct cox_session *session, struct cox__frame *frame,
+                      enum cox__frame_kind kind)
 {
     frame->started = true;
     frame->kind = kind;
@@ -107,7 +112,8 @@ bool cox__frame_has_more(const struct cox_session *session, const struct cox__fr
 {
     bool more = frame->pool_left || frame->again || !cox__frame_is_in_last_pass(session, frame);
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
-        more = more || (frame->bands[b].state == COX__BAND_PLANNED && cox__band_is_of_split(&frame->bands[b]));
+        more = more || (frame->bands[b].state == COX__BAND_PLANNED &&
+                        cox__band_is_of_split(&frame->bands[b]));
     return more;
 }
 
@@ -122,27 +128,33 @@ void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame)
     pthread_cond_signal(&session->slot_free);
 }
 
-static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows, uint32_t attempt)
+static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows,
+                     uint32_t attempt)
 {
     if (frame->band_count == frame->band_max)
         return false;
     uint32_t index = frame->band_count++;
     struct cox__band *band = &frame->bands[index];
-    frame->reports[index] = (struct cox_band_report){
-        .device = device, .first_row = first_row, .rows = rows, .attempt = attempt, .status = COX_OK};
+    frame->reports[index] = (struct cox_band_report){.device = device,
+                                                     .first_row = first_row,
+                                                     .rows = rows,
+                                                     .attempt = attempt,
+                                                     .status = COX_OK};
     frame->notices[index] = (struct cox_band_notice){.clock_error_ns = UINT64_MAX};
-    *band = (struct cox__band){.state = COX__BAND_PLANNED, .pass = frame->pass, .partials = band->partials};
+    *band = (struct cox__band){
+        .state = COX__BAND_PLANNED, .pass = frame->pass, .partials = band->partials};
     frame->at_work[device]++;
     frame->served |= UINT32_C(1) << device;
     frame->unfinished++;
     return true;
 }
 
-bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
-                    uint32_t rows, uint32_t attempt)
+bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                    uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
     uint32_t most = session->devices[device].passes[frame->pass].max_rows;
-    COX_INVARIANT(frame->started && rows && first_row + rows <= cox__frame_pass(session, frame)->rows);
+    COX_INVARIANT(frame->started && rows &&
+                  first_row + rows <= cox__frame_pass(session, frame)->rows);
     for (uint32_t done = 0; done < rows;) {
         uint32_t part = rows - done < most ? rows - done : most;
         if (!add_band(frame, device, first_row + done, part, attempt))
@@ -154,8 +166,8 @@ bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame,
 }
 
 /* A fetch has no rows of the pass. Its record says rows 0 .. n - 1, so that its time limit is about right. */
-bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
-                          uint32_t binding, uint32_t first, uint32_t end)
+bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
+                          uint32_t device, uint32_t binding, uint32_t first, uint32_t end)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     const uint32_t served = frame->served, rows = end - first;
@@ -197,7 +209,8 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     if (!pass->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
         return true;
-    if (!frame->bands[band].partials && !(frame->bands[band].partials = malloc(session->partial_bytes)))
+    if (!frame->bands[band].partials &&
+        !(frame->bands[band].partials = malloc(session->partial_bytes)))
         return false;
     char *to = frame->bands[band].partials;
     for (uint32_t i = 0; i < pass->binding_count; i++)
@@ -212,7 +225,8 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
 {
     uint32_t band = 0;
     while (frame->bands[band].pass != pass || frame->bands[band].state != COX__BAND_DONE ||
-           !cox__band_is_of_split(&frame->bands[band]) || frame->reports[band].first_row != first_row)
+           !cox__band_is_of_split(&frame->bands[band]) ||
+           frame->reports[band].first_row != first_row)
         band++;
     COX_INVARIANT(band < frame->band_count);
     return band;
@@ -231,7 +245,8 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
         memset(into, 0, binding->bytes);
         for (uint32_t next = 0; next < pass->rows;) {
             const uint32_t band = cox__frame_band_from(frame, frame->pass, next);
-            binding->merge(into, (char *)frame->bands[band].partials + offset, binding->bytes, binding->merge_user);
+            binding->merge(into, (char *)frame->bands[band].partials + offset, binding->bytes,
+                           binding->merge_user);
             next += frame->reports[band].rows;
         }
         offset += binding->bytes;
@@ -240,12 +255,13 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
 
 /* ---- the report ---- */
 
-static bool comes_before(const struct cox_band_report *one, uint32_t pass_of_one, const struct cox_band_report *other,
-                         uint32_t pass_of_other)
+static bool comes_before(const struct cox_band_report *one, uint32_t pass_of_one,
+                         const struct cox_band_report *other, uint32_t pass_of_other)
 {
     if (pass_of_one != pass_of_other)
         return pass_of_one < pass_of_other;
-    return one->first_row != other->first_row ? one->first_row < other->first_row : one->attempt < other->attempt;
+    return one->first_row != other->first_row ? one->first_row < other->first_row
+                                              : one->attempt < other->attempt;
 }
 
 /* Sort by pass, then first row, then attempt; few bands, nearly sorted. Checks and fetches are left out. Returns how
@@ -275,7 +291,8 @@ static uint32_t sort_reports(struct cox_session *session, const struct cox__fram
 }
 
 /* What the passes say together. */
-static struct cox_pass_report sum_passes(const struct cox_session *session, const struct cox__frame *frame)
+static struct cox_pass_report sum_passes(const struct cox_session *session,
+                                         const struct cox__frame *frame)
 {
     struct cox_pass_report sum = frame->passes[0];
     for (uint32_t p = 1; p <= frame->pass; p++) {
@@ -283,8 +300,12 @@ static struct cox_pass_report sum_passes(const struct cox_session *session, cons
         sum.reason = pass->reason == COX_REASON_RERUN ? pass->reason : sum.reason;
         if (session->sharing[p].lead != p) /* what was predicted is for all that share the split */
             continue;
-        sum.predicted_ns = sum.predicted_ns && pass->predicted_ns ? sum.predicted_ns + pass->predicted_ns : 0;
-        sum.alternative_ns = sum.alternative_ns && pass->alternative_ns ? sum.alternative_ns + pass->alternative_ns : 0;
+        sum.predicted_ns = sum.predicted_ns && pass->predicted_ns
+                               ? sum.predicted_ns + pass->predicted_ns
+                               : 0;
+        sum.alternative_ns = sum.alternative_ns && pass->alternative_ns
+                                 ? sum.alternative_ns + pass->alternative_ns
+                                 : 0;
         sum.pool_rows += pass->pool_rows;
     }
     return sum;
@@ -296,7 +317,8 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
     if (!session->report)
         return;
     frame->passes[frame->pass].end_ns = frame->end_ns;
-    const uint32_t first = internal ? frame->pass : 0; /* runs of the engine's own are of one pass */
+    const uint32_t first = internal ? frame->pass
+                                    : 0; /* runs of the engine's own are of one pass */
     const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(session, frame);
     const struct cox_frame_report report = {.struct_size = sizeof report,
                                             .index = frame->index,
@@ -306,7 +328,8 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
                                             .submit_ns = frame->submit_ns,
                                             .start_ns = frame->start_ns,
                                             .end_ns = frame->end_ns,
-                                            .delivered_ns = internal ? frame->end_ns : frame->delivered_ns,
+                                            .delivered_ns = internal ? frame->end_ns
+                                                                     : frame->delivered_ns,
                                             .deadline_ns = frame->deadline_ns,
                                             .reason = all.reason,
                                             .predicted_ns = all.predicted_ns,

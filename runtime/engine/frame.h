@@ -10,13 +10,16 @@ bool cox__frame_allocate(const struct cox_session *session, struct cox__frame *f
 void cox__frame_free(struct cox__frame *frame);
 
 /* Begin to use a frame slot: its first pass, no bands yet. */
-void cox__frame_start(const struct cox_session *session, struct cox__frame *frame, enum cox__frame_kind kind);
+void cox__frame_start(const struct cox_session *session, struct cox__frame *frame,
+                      enum cox__frame_kind kind);
 
 /* Go on with another pass: no bands of it yet. The bands of the pass before have ended. */
-void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame, uint32_t pass);
+void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame,
+                           uint32_t pass);
 
 /* Begin again with the first pass: none of the bands so far counts, their status is `why`. They have ended. */
-void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame, cox_status why);
+void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame,
+                           cox_status why);
 
 /* Whether every row of the pass under way is done, or will not be. */
 bool cox__frame_pass_is_done(const struct cox__frame *frame);
@@ -33,12 +36,12 @@ void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame);
 
 /* Add PLANNED bands for these rows of the pass on one device, cut to what the device can hold at once. False: the
  * frame has too many bands. */
-bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
-                    uint32_t rows, uint32_t attempt);
+bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                    uint32_t first_row, uint32_t rows, uint32_t attempt);
 
 /* Add a band with which the device copies rows of a binding out, first .. end - 1 of the buffer. False: as above. */
-bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
-                          uint32_t binding, uint32_t first, uint32_t end);
+bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
+                          uint32_t device, uint32_t binding, uint32_t first, uint32_t end);
 
 /* A band that was at work has ended: DONE, or FAILED with a status that is not COX_OK. */
 void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status);

@@ -7,12 +7,13 @@
 #ifdef COX_ASSERTIONS
 #include <stdio.h>
 #include <stdlib.h>
-#define COX_INVARIANT(holds)                                                                         \
-    do {                                                                                             \
-        if (!(holds)) {                                                                              \
-            fprintf(stderr, "%s:%d: the invariant does not hold: %s\n", __FILE__, __LINE__, #holds); \
-            abort();                                                                                 \
-        }                                                                                            \
+#define COX_INVARIANT(holds)                                                                \
+    do {                                                                                    \
+        if (!(holds)) {                                                                     \
+            fprintf(stderr, "%s:%d: the invariant does not hold: %s\n", __FILE__, __LINE__, \
+                    #holds);                                                                \
+            abort();                                                                        \
+        }                                                                                   \
     } while (0)
 #else
 /* Never evaluated; what only assertions need is not unused. */

@@ -20,15 +20,17 @@ static void make_task(void *ctx)
     struct cox_session *session = making->session;
     struct cox__backend *backend = session->runtime->backend;
     struct cox__loop *loop = session->runtime->loop;
-    making->status = backend->ops->instance_create(backend, making->device, &session->pipeline, making->slot_count,
-                                                   making->fresh, &making->instance, making->max_rows);
+    making->status = backend->ops->instance_create(backend, making->device, &session->pipeline,
+                                                   making->slot_count, making->fresh,
+                                                   &making->instance, making->max_rows);
     atomic_store(&making->done, true); /* the engine may free it from here on */
     cox__loop_wake(loop);
 }
 
 /* `run`: cox__worker_run or cox__worker_run_now. False: there is no memory or no thread. */
 static bool begin_making(struct cox_session *session, uint32_t device, bool fresh,
-                         bool (*run)(struct cox__worker *worker, void (*task)(void *ctx), void *ctx))
+                         bool (*run)(struct cox__worker *worker, void (*task)(void *ctx),
+                                     void *ctx))
 {
     struct cox__device *of = &session->devices[device];
     struct cox__making *making = calloc(1, sizeof *making);
@@ -53,7 +55,8 @@ static cox_status end_making(struct cox_session *session, uint32_t device)
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = making->status;
     session->devices[device].making = NULL;
-    if (status == COX_OK && (status = cox__device_attach(session, device, making->instance, making->max_rows)))
+    if (status == COX_OK &&
+        (status = cox__device_attach(session, device, making->instance, making->max_rows)))
         backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
     free(making);
     return status;
@@ -88,7 +91,8 @@ static void cannot_join(struct cox_session *session, uint32_t device, cox_status
     struct cox__device *of = &session->devices[device];
     of->join_status = status;
     cox__device_set_state(session, device, COX_DEVICE_ABSENT);
-    cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", of->info.name, cox_status_text(status));
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", of->info.name,
+             cox_status_text(status));
 }
 
 static bool join(struct cox_session *session, uint32_t device)
@@ -147,8 +151,9 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
     if (status) {
         cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
         cox__device_plan_retry(session, device, false);
-        cox__log(&session->runtime->log, COX_LOG_INFO, "%s does not come back: %s; it is tried again in %llu ms",
-                 of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+        cox__log(&session->runtime->log, COX_LOG_INFO,
+                 "%s does not come back: %s; it is tried again in %llu ms", of->info.name,
+                 cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
         return;
     }
     if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
@@ -166,7 +171,8 @@ static void look_again(const struct cox_session *session, uint64_t at_ns, uint64
         *next_ns = at_ns;
 }
 
-static bool step_device(struct cox_session *session, uint32_t device, uint64_t now_ns, uint64_t *next_ns)
+static bool step_device(struct cox_session *session, uint32_t device, uint64_t now_ns,
+                        uint64_t *next_ns)
 {
     const struct cox__device *of = &session->devices[device];
     switch (of->state) {

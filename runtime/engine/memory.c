@@ -18,7 +18,8 @@ static struct cox__mem_link *link_of(const struct cox_runtime *runtime, struct c
 static bool holds(const struct cox__queue *queue, const struct cox__mem *mem, bool written)
 {
     for (uint32_t i = 0; i < queue->slot_count; i++)
-        for (uint32_t b = 0; queue->slots[i].state == COX__SLOT_ABANDONED && b < COX_BINDINGS_MAX; b++)
+        for (uint32_t b = 0; queue->slots[i].state == COX__SLOT_ABANDONED && b < COX_BINDINGS_MAX;
+             b++)
             if (queue->slots[i].mems[b] == mem && (!written || queue->slots[i].written >> b & 1))
                 return true;
     return false;
@@ -31,12 +32,14 @@ static bool any_holds(const struct cox__queue *queue, const struct cox__mem *mem
     return queue != NULL;
 }
 
-bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox__mem *mem, bool written)
+bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox__mem *mem,
+                            bool written)
 {
     if (!mem || !atomic_load(&runtime->abandoned_queues))
         return false;
     bool tainted = any_holds(runtime->stray, mem, written);
-    for (const struct cox_session *session = runtime->active; session && !tainted; session = session->next_active)
+    for (const struct cox_session *session = runtime->active; session && !tainted;
+         session = session->next_active)
         tainted = any_holds(session->lost_queues, mem, written);
     return tainted;
 }
@@ -66,7 +69,8 @@ static void note_released(struct cox_runtime *runtime, bool inside)
 bool cox__engine_is_in_released(struct cox_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->release_lock);
-    const bool inside = runtime->in_released && pthread_equal(runtime->release_thread, pthread_self());
+    const bool inside = runtime->in_released &&
+                        pthread_equal(runtime->release_thread, pthread_self());
     pthread_mutex_unlock(&runtime->release_lock);
     return inside;
 }
@@ -92,7 +96,8 @@ static void release_all(struct cox_runtime *runtime, bool alone)
 static void release_task(void *ctx)
 {
     struct cox_runtime *runtime = ctx;
-    release_all(runtime, runtime->backend->ops->one_thread && runtime->backend->ops->one_thread(runtime->backend));
+    release_all(runtime, runtime->backend->ops->one_thread &&
+                             runtime->backend->ops->one_thread(runtime->backend));
 }
 
 static void release(struct cox_runtime *runtime, struct cox__mem *mem)
@@ -105,7 +110,8 @@ static void release(struct cox_runtime *runtime, struct cox__mem *mem)
     pthread_mutex_unlock(&runtime->release_lock);
     if (!begins || !runtime->worker || cox__worker_run_now(runtime->worker, release_task, runtime))
         return;
-    pthread_mutex_lock(&runtime->release_lock); /* it waits for the next one, or for the runtime's end */
+    pthread_mutex_lock(
+        &runtime->release_lock); /* it waits for the next one, or for the runtime's end */
     runtime->release_task = false;
     pthread_mutex_unlock(&runtime->release_lock);
 }

@@ -7,7 +7,8 @@
 #include "state.h"
 
 /* Whether a device that was given up may still read or write the memory; `written`: write it. Engine lock held. */
-bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox__mem *mem, bool written);
+bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox__mem *mem,
+                            bool written);
 
 /* Let go of memory that nothing uses any more. The worker thread destroys it: at once, or, if it is tainted, when the
  * device has ended. Does not block. Engine lock held. */

@@ -42,15 +42,18 @@ void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
 {
-    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) || session->event_count)
+    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) ||
+        session->event_count)
         return false;
-    if (!cox__device_any_active(session)) { /* a pass cannot be split among none: it waits for one to come back */
+    if (!cox__device_any_active(
+            session)) { /* a pass cannot be split among none: it waits for one to come back */
         frame->status = session->no_device ? COX_E_DEVICE_LOST : COX_OK;
         return session->no_device;
     }
     if (frame->again) {
         memcpy(frame->params, frame->given_params, session->pipeline.params_bytes);
-        cox__frame_begin_anew(session, frame, session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST);
+        cox__frame_begin_anew(session, frame,
+                              session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST);
         cox__policy_split(session, frame);
         frame->passes[0].reason = COX_REASON_RERUN;
         return true;

@@ -21,7 +21,8 @@ uint64_t cox__lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
     return a > bound / step ? bound : a * step;
 }
 
-const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device, enum cox_device_type type)
+const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device,
+                                             enum cox_device_type type)
 {
     const struct cox_variant *found = NULL;
     int rank = 0;
@@ -38,7 +39,8 @@ const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint
     return found;
 }
 
-uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device, const struct cox_device_info *info)
+uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device,
+                           const struct cox_device_info *info)
 {
     uint64_t granule = 1, bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -46,20 +48,23 @@ uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device, const 
         if (!cox__by_rows(binding))
             continue;
         /* A band's own rows begin where its memory does. */
-        uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes : 1;
+        uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes
+                                                                         : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
         granule = cox__lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
     }
     for (uint32_t i = 0; i < pass->stage_count; i++) {
-        const struct cox_variant *variant = cox__stage_variant(&pass->stages[i], device, info->type);
+        const struct cox_variant *variant = cox__stage_variant(&pass->stages[i], device,
+                                                               info->type);
         if (variant)
-            granule = cox__lcm_bounded(granule, (uint64_t)variant->local_rows * variant->item_rows, bound);
+            granule = cox__lcm_bounded(granule, (uint64_t)variant->local_rows * variant->item_rows,
+                                       bound);
     }
     return (uint32_t)granule;
 }
 
-void cox__binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row, uint32_t rows, uint32_t *first,
-                       uint32_t *count)
+void cox__binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
+                       uint32_t rows, uint32_t *first, uint32_t *count)
 {
     const struct cox_binding *binding = &pass->bindings[index];
     uint32_t divisor = binding->row_divisor;
@@ -78,28 +83,31 @@ void cox__binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t fi
 
 /* ---- what kernels could write ---- */
 
-static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s, struct cox__backend *backend,
-                       const struct cox__instance *instance, uint32_t *told, const struct cox__log *log)
+static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s,
+                       struct cox__backend *backend, const struct cox__instance *instance,
+                       uint32_t *told, const struct cox__log *log)
 {
     const struct cox_stage *stage = &pass->stages[s];
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const uint32_t index = stage->args[a].index;
-        if (stage->args[a].kind != COX_ARG_KIND_BUFFER || pass->bindings[index].access != COX_READ ||
-            *told & UINT32_C(1) << index)
+        if (stage->args[a].kind != COX_ARG_KIND_BUFFER ||
+            pass->bindings[index].access != COX_READ || *told & UINT32_C(1) << index)
             continue;
         const char *name = backend->ops->instance_may_write(backend, instance, number, s, a);
         if (!name)
             continue;
         *told |= UINT32_C(1) << index;
-        cox__log(log, COX_LOG_WARN,
-                 "kernel %s, argument %u (%s): binding %u (%s) is only read, but the kernel could write it, and so "
-                 "what other devices read; declare the pointer const",
-                 stage->kernel, a, *name ? name : "unnamed", index, pass->bindings[index].name);
+        cox__log(
+            log, COX_LOG_WARN,
+            "kernel %s, argument %u (%s): binding %u (%s) is only read, but the kernel could write it, and so "
+            "what other devices read; declare the pointer const",
+            stage->kernel, a, *name ? name : "unnamed", index, pass->bindings[index].name);
     }
 }
 
 void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct cox__backend *backend,
-                                 const struct cox__instance *instance, uint32_t *told, const struct cox__log *log)
+                                 const struct cox__instance *instance, uint32_t *told,
+                                 const struct cox__log *log)
 {
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++)
@@ -120,8 +128,8 @@ static bool copy_variants(struct cox_stage *to, const struct cox_stage *from)
         variants[v] = *source;
         variants[v].source = strdup(source->source);
         variants[v].options = strdup(source->options ? source->options : "");
-        uint32_t *sizes[] = {&variants[v].local_columns, &variants[v].local_rows, &variants[v].item_columns,
-                             &variants[v].item_rows};
+        uint32_t *sizes[] = {&variants[v].local_columns, &variants[v].local_rows,
+                             &variants[v].item_columns, &variants[v].item_rows};
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             if (!*sizes[s])
                 *sizes[s] = 1;
@@ -144,7 +152,8 @@ static bool copy_stage(struct cox_stage *to, const struct cox_stage *from)
 }
 
 /* A pass's bindings: those that its uses name, as they say; without uses all, as the session has them. */
-static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipeline, const struct cox_pass *from)
+static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipeline,
+                          const struct cox_pass *from)
 {
     to->binding_count = pipeline->binding_count;
     for (uint32_t i = 0; i < to->binding_count; i++) {
@@ -162,7 +171,8 @@ static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipe
     }
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->written |= (uint32_t)cox__written_by_rows(&to->bindings[i]) << i;
-        to->in_place |= to->bindings[i].contract == COX_ROWS && to->bindings[i].access == COX_READ_WRITE;
+        to->in_place |= to->bindings[i].contract == COX_ROWS &&
+                        to->bindings[i].access == COX_READ_WRITE;
         to->partial_bytes += to->bindings[i].contract == COX_REDUCE ? to->bindings[i].bytes : 0;
     }
 }
@@ -190,7 +200,8 @@ static void extend(struct cox__pass *pass)
                                      pass->bindings[i].halo_rows;
                 const uint64_t rows = own * divisor;
                 if (cox__stage_takes(&pass->stages[reader], i) && rows > pass->extents[s])
-                    pass->extents[s] = rows < pass->rows ? (uint32_t)rows : pass->rows; /* it has no more */
+                    pass->extents[s] = rows < pass->rows ? (uint32_t)rows
+                                                         : pass->rows; /* it has no more */
             }
         }
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -219,7 +230,8 @@ static void find_images(struct cox__pipeline *pipeline, struct cox__pass *pass)
     }
 }
 
-static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline, const struct cox_pass *from)
+static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
+                      const struct cox_pass *from)
 {
     to->rows = from->rows;
     to->granule = 1;
@@ -243,7 +255,8 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline, cons
     return true;
 }
 
-static bool copy_session_bindings(struct cox__pipeline *out, const struct cox_session_params *params)
+static bool copy_session_bindings(struct cox__pipeline *out,
+                                  const struct cox_session_params *params)
 {
     for (uint32_t i = 0; i < params->binding_count; i++) {
         struct cox_binding *binding = &out->bindings[i];
@@ -335,7 +348,8 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
 cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
                               const struct cox__log *log)
 {
-    const struct cox_pass only = {.rows = params->rows, .stage_count = params->stage_count, .stages = params->stages};
+    const struct cox_pass only = {
+        .rows = params->rows, .stage_count = params->stage_count, .stages = params->stages};
     const struct cox_pass *passes = params->pass_count ? params->passes : &only;
     const uint32_t count = params->pass_count ? params->pass_count : 1;
     memset(out, 0, sizeof *out);
@@ -357,7 +371,8 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_sessio
         out->resident = find_resident(out);
         return COX_OK;
     }
-    cox__log(log, COX_LOG_ERROR, "no memory for a copy of %u bindings and %u passes", params->binding_count, count);
+    cox__log(log, COX_LOG_ERROR, "no memory for a copy of %u bindings and %u passes",
+             params->binding_count, count);
     cox__pipeline_clear(out);
     return COX_E_NOMEM;
 }

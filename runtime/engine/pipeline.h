@@ -16,7 +16,8 @@ void cox__pipeline_clear(struct cox__pipeline *pipeline);
 /* Warn of each binding that is only read, but which a kernel of the instance takes as a pointer to what is not const.
  * `*told` has a bit for each binding that was warned of already: 0 before the session's first instance. */
 void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct cox__backend *backend,
-                                 const struct cox__instance *instance, uint32_t *told, const struct cox__log *log);
+                                 const struct cox__instance *instance, uint32_t *told,
+                                 const struct cox__log *log);
 
 /* Least common multiple of two granules >= 1, or `bound` if it is larger: a granule beyond the frame means "cannot be
  * split". */

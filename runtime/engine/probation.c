@@ -33,7 +33,8 @@ static bool make_frame(struct cox_session *session)
 }
 
 /* Begin a shadow run, if that can be done now. */
-static void begin(struct cox_session *session, const struct cox__frame *of, const struct cox_band *band, bool probation)
+static void begin(struct cox_session *session, const struct cox__frame *of,
+                  const struct cox_band *band, bool probation)
 {
     struct cox__shadow *shadow = &session->shadow;
     if (shadow->busy || session->closing || cox__frame_pass(session, of)->in_place ||
@@ -57,7 +58,8 @@ static void begin(struct cox_session *session, const struct cox__frame *of, cons
     shadow->probation = probation;
     shadow->compare = probation && session->verify > 0;
     if (shadow->compare)
-        cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows, shadow->digest);
+        cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows,
+                          shadow->digest);
     pthread_mutex_lock(&session->lock);
     session->under_way++;
     pthread_mutex_unlock(&session->lock);
@@ -75,7 +77,8 @@ void cox__shadow_begin(struct cox_session *session, struct cox__frame *frame, ui
     const struct cox__device *device = &session->devices[wish.device];
     frame->shadow.rows = 0;
     /* A device that computes inside the enqueue call would hold up this thread, and with it every frame. */
-    if (frame->status || !cox__device_is_active(device) || device->blocks_in_submit || reserved >> wish.device & 1)
+    if (frame->status || !cox__device_is_active(device) || device->blocks_in_submit ||
+        reserved >> wish.device & 1)
         return;
     const uint32_t most = device->passes[frame->pass].max_rows;
     wish.rows = wish.rows < most ? wish.rows : most;
@@ -103,14 +106,15 @@ static uint32_t probation_rows(const struct cox_session *session, const struct c
 static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
                              const struct cox__device *device)
 {
-    return cox__frame_pass(session, frame)->in_place || atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE ||
-           device->blocks_in_submit;
+    return cox__frame_pass(session, frame)->in_place ||
+           atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
 }
 
 static void emit_result(struct cox_session *session, uint32_t device, cox_status status)
 {
-    cox__event_emit(session,
-                    (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT, .device = device, .status = status});
+    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
+                                                 .device = device,
+                                                 .status = status});
 }
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
@@ -132,7 +136,8 @@ bool cox__probation_skip(struct cox_session *session, bool warms)
     const bool needed = !cox__device_any_active(session);
     bool any = false;
     for (uint32_t d = 0; d < session->device_count && !session->shadow.busy; d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION && (needed || (warms && !session->devices[d].lost))) {
+        if (session->devices[d].state == COX_DEVICE_PROBATION &&
+            (needed || (warms && !session->devices[d].lost))) {
             emit_result(session, d, COX_OK);
             any = true;
         }
@@ -150,7 +155,8 @@ bool cox__shadow_end(struct cox_session *session)
     unsigned char digest[32];
     if (frame->status == COX_OK && shadow->compare) {
         const struct cox_band_report *report = &frame->reports[0];
-        cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row, report->rows, digest);
+        cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row,
+                          report->rows, digest);
         if (memcmp(digest, shadow->digest, sizeof digest) != 0)
             frame->status = COX_E_MISMATCH;
     }

@@ -42,23 +42,25 @@ static bool is_empty(const struct cox__queue *queue)
 }
 
 /* What the slot's job does in host memory. */
-static void fill_memory(struct cox_session *session, struct cox__queue_slot *slot, const struct cox__frame *frame)
+static void fill_memory(struct cox_session *session, struct cox__queue_slot *slot,
+                        const struct cox__frame *frame)
 {
     const struct cox__job *job = &slot->job;
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        slot->mems[i] = job->fetch                            ? (i == job->ranges[0].binding ? frame->mems[i] : NULL)
+        slot->mems[i] = job->fetch ? (i == job->ranges[0].binding ? frame->mems[i] : NULL)
                         : !cox__is_shared(&pass->bindings[i]) ? NULL
                         : slot->on_spare                      ? session->spare.mems[i]
                                                               : frame->mems[i];
-    slot->written = job->fetch ? UINT32_C(1) << job->ranges[0].binding : pass->written & ~(job->resident & ~job->out);
+    slot->written = job->fetch ? UINT32_C(1) << job->ranges[0].binding
+                               : pass->written & ~(job->resident & ~job->out);
     for (uint32_t b = 0; b < job->back_count; b++)
         slot->written |= UINT32_C(1) << job->back[b].binding;
 }
 
 /* False: the frame begins anew. */
-static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot, struct cox__frame *frame,
-                      uint32_t band)
+static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
+                      struct cox__frame *frame, uint32_t band)
 {
     const bool check = frame->bands[band].kind == COX__BAND_CHECK;
     struct cox__job *job = &slot->job;
@@ -114,12 +116,13 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
 }
 
 /* A device on probation gets the band of its shadow run and no other. */
-static bool may_submit(const struct cox_session *session, const struct cox__frame *frame, uint32_t band,
-                       uint32_t reserved, bool blocking)
+static bool may_submit(const struct cox_session *session, const struct cox__frame *frame,
+                       uint32_t band, uint32_t reserved, bool blocking)
 {
     const uint32_t d = frame->reports[band].device;
     const struct cox__device *device = &session->devices[d];
-    const bool probation = device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW;
+    const bool probation = device->state == COX_DEVICE_PROBATION &&
+                           frame->kind == COX__FRAME_SHADOW;
     return frame->bands[band].state == COX__BAND_PLANNED && device->blocks_in_submit == blocking &&
            !(reserved >> d & 1) && (cox__device_is_active(device) || probation) &&
            cox__residency_is_ready(session, frame, band);
@@ -135,7 +138,8 @@ bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, ui
     return progress;
 }
 
-bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
+bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *frame,
+                                uint32_t reserved)
 {
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (may_submit(session, frame, b, reserved, true) && submit_band(session, frame, b)) {
@@ -153,7 +157,8 @@ void cox__queue_flush(struct cox_session *session)
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
         struct cox__queue *queue = walk.queue;
         const enum cox__queue_state state = atomic_load(&queue->state);
-        if (!queue->unflushed || queue->stuck || (state != COX__QUEUE_LIVE && state != COX__QUEUE_DRAINING))
+        if (!queue->unflushed || queue->stuck ||
+            (state != COX__QUEUE_LIVE && state != COX__QUEUE_DRAINING))
             continue;
         queue->unflushed = false;
         expect_calls(session, queue);
@@ -181,33 +186,37 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
-    frame->notices[job->band] = (struct cox_band_notice){.noticed_ns = now > report->end_ns ? now : report->end_ns,
-                                                         .clock_error_ns = report->end_ns == end ? job->clock_error_ns
-                                                                                                 : UINT64_MAX};
+    frame->notices[job->band] = (struct cox_band_notice){
+        .noticed_ns = now > report->end_ns ? now : report->end_ns,
+        .clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX};
     cox__queue_advance_deadlines(slot->queue, report->end_ns);
     cox__queue_plan_polls(session, slot->queue, report->end_ns);
     cox__residency_note_done(session, frame, job, slot->queue->device);
     if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: no memory for what a band has reduced",
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "frame %llu: no memory for what a band has reduced",
                  (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;
     }
     if (frame->bands[job->band].kind != COX__BAND_CHECK && report->end_ns > frame->end_ns)
         frame->end_ns = report->end_ns;
     cox__frame_end_band(frame, job->band, COX_OK);
-    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_DONE, .frame = frame, .band = job->band});
+    cox__event_emit(session, (struct cox__event){
+                                 .kind = COX__EVENT_BAND_DONE, .frame = frame, .band = job->band});
 }
 
-static void band_failed(struct cox_session *session, struct cox__queue_slot *slot, cox_status status)
+static void band_failed(struct cox_session *session, struct cox__queue_slot *slot,
+                        cox_status status)
 {
     struct cox__frame *frame = slot->job.frame;
     cox__slot_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
     frame->notices[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
     cox__queue_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
     cox__frame_end_band(frame, slot->job.band, status);
-    cox__event_emit(session,
-                    (struct cox__event){
-                        .kind = COX__EVENT_BAND_FAILED, .frame = frame, .band = slot->job.band, .status = status});
+    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
+                                                 .frame = frame,
+                                                 .band = slot->job.band,
+                                                 .status = status});
 }
 
 bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
@@ -220,13 +229,15 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     const bool live = slot->state == COX__SLOT_BUSY;
     if (state == COX__JOB_RUNNING && (!slot->job.failing || !live))
         return false;
-    if (state == COX__JOB_RUNNING) { /* a command has failed; the band fails when the others have ended */
+    if (state ==
+        COX__JOB_RUNNING) { /* a command has failed; the band fails when the others have ended */
         cox__device_fail(session, queue->device, COX_E_DEVICE_LOST);
         return true;
     }
     cox__slot_set_state(slot, COX__SLOT_FREE);
     if (live) {
-        session->devices[queue->device].polled |= !posted && !slot->posted_early; /* the driver's posts are late */
+        session->devices[queue->device].polled |=
+            !posted && !slot->posted_early; /* the driver's posts are late */
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
@@ -244,7 +255,8 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     return true;
 }
 
-bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
+bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot,
+                               uint64_t now_ns)
 {
     if (now_ns < slot->deadline_ns)
         return false;
@@ -257,8 +269,8 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
     session->attention = true;
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
-             session->devices[slot->queue->device].info.name, job->first_row, job->first_row + job->rows - 1,
-             (unsigned long long)slot->frame_index);
+             session->devices[slot->queue->device].info.name, job->first_row,
+             job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
     cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);
     return true;
 }

@@ -10,7 +10,8 @@
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved);
 
 /* Submit one PLANNED band to a device that computes inside the enqueue call. Returns as above. */
-bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *frame, uint32_t reserved);
+bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *frame,
+                                uint32_t reserved);
 
 /* Flush the queues that have been given something since they were flushed last. */
 void cox__queue_flush(struct cox_session *session);
@@ -20,6 +21,7 @@ void cox__queue_flush(struct cox_session *session);
 bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted);
 
 /* Fail the device if the slot's band has missed its deadline. True: it has. */
-bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns);
+bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot,
+                               uint64_t now_ns);
 
 #endif

@@ -28,7 +28,8 @@
 
 static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 {
-    const uint64_t drain_ns = cox__later(cox__engine_now(session), cox__session_timeout_ns(session));
+    const uint64_t drain_ns = cox__later(cox__engine_now(session),
+                                         cox__session_timeout_ns(session));
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state == COX__SLOT_FREE)
@@ -54,13 +55,15 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
     cox__queue_set_state(queue, COX__QUEUE_DRAINING);
     orphan_slots(session, queue);
     queue->convicted = status == COX_E_MISMATCH;
-    queue->unflushed = !queue->stuck; /* flushed once more: the driver may have refused the last flush */
+    queue->unflushed =
+        !queue->stuck; /* flushed once more: the driver may have refused the last flush */
     queue->rebuild_after_ns = cox__later(cox__engine_now(session), BESIDE_NS);
     queue->next = session->lost_queues;
     session->lost_queues = queue;
     cox__device_plan_retry(session, device, true);
-    cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s; it is tried again in %llu ms",
-             of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "%s leaves the session: %s; it is tried again in %llu ms", of->info.name,
+             cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
 }
 
 /* Nothing of the queue is waited for any more. */
@@ -76,11 +79,12 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
         if (slot->state == COX__SLOT_FREE)
             continue;
         cox__slot_set_state(slot, COX__SLOT_ABANDONED); /* `mems` is tainted */
-        if (slot->on_spare)                             /* in use, so the worker thread is not at it */
+        if (slot->on_spare) /* in use, so the worker thread is not at it */
             cox__spare_set_state(&session->spare, COX__SPARE_TAINTED);
-        cox__log(&session->runtime->log, COX_LOG_WARN, "%s: rows %u..%u of frame %llu are abandoned",
-                 session->devices[queue->device].info.name, job->first_row, job->first_row + job->rows - 1,
-                 (unsigned long long)slot->frame_index);
+        cox__log(&session->runtime->log, COX_LOG_WARN,
+                 "%s: rows %u..%u of frame %llu are abandoned",
+                 session->devices[queue->device].info.name, job->first_row,
+                 job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
         cox__frame_end_band(job->frame, job->band, COX_E_TIMEOUT);
         cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
                                                      .frame = job->frame,
@@ -122,11 +126,13 @@ static void begin_destruction(struct cox__queue *queue)
 {
     cox__queue_set_state(queue, COX__QUEUE_DESTROYING);
     if (!cox__worker_run(queue->runtime->worker, destroy_task, queue))
-        cox__queue_set_state(queue, COX__QUEUE_ABANDONED); /* no thread for it: tried again in the next step */
+        cox__queue_set_state(
+            queue, COX__QUEUE_ABANDONED); /* no thread for it: tried again in the next step */
 }
 
 /* Whether the queue holds bands; *expired: one has missed its deadline. */
-static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *expired, uint64_t *next_ns)
+static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *expired,
+                        uint64_t *next_ns)
 {
     bool any = false;
     for (uint32_t i = 0; i < queue->slot_count; i++) {
@@ -140,7 +146,8 @@ static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *e
     return any;
 }
 
-static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t now_ns, uint64_t *next_ns)
+static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t now_ns,
+                 uint64_t *next_ns)
 {
     bool expired = false, progress = release_stuck(queue, now_ns);
     const bool holds = holds_bands(queue, now_ns, &expired, next_ns);

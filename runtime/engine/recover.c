@@ -10,7 +10,8 @@
 #include "timing.h"
 #include "verify.h"
 
-void cox__recover_band(struct cox_session *session, struct cox__frame *frame, uint32_t band, bool ran)
+void cox__recover_band(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+                       bool ran)
 {
     const struct cox_band_report report = frame->reports[band];
     if (frame->kind != COX__FRAME_OF_APPLICATION) {
@@ -30,28 +31,35 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         return;
     const uint32_t device = cox__device_fallback(session, frame->pass, report.device);
     if (device == session->device_count || (ran && cox__frame_pass(session, frame)->in_place) ||
-        !cox__frame_add(session, frame, device, report.first_row, report.rows, report.attempt + 1)) {
+        !cox__frame_add(session, frame, device, report.first_row, report.rows,
+                        report.attempt + 1)) {
         frame->status = COX_E_DEVICE_LOST;
         return;
     }
     frame->passes[frame->pass].reason = COX_REASON_RERUN;
-    if (cox__device_is_active(&session->devices[device])) /* else the rows wait for the first device that comes back */
+    if (cox__device_is_active(
+            &session
+                 ->devices[device])) /* else the rows wait for the first device that comes back */
         cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
-                 (unsigned long long)frame->index, report.first_row, report.first_row + report.rows - 1,
-                 session->devices[report.device].info.name, session->devices[device].info.name);
+                 (unsigned long long)frame->index, report.first_row,
+                 report.first_row + report.rows - 1, session->devices[report.device].info.name,
+                 session->devices[device].info.name);
 }
 
 /* ---- bands that were not submitted yet ---- */
 
-static bool has_device(const struct cox_session *session, const struct cox__frame *frame, uint32_t band)
+static bool has_device(const struct cox_session *session, const struct cox__frame *frame,
+                       uint32_t band)
 {
     const struct cox__device *device = &session->devices[frame->reports[band].device];
-    return cox__device_is_active(device) || (device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW);
+    return cox__device_is_active(device) ||
+           (device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW);
 }
 
 static void recover_frame(struct cox_session *session, struct cox__frame *frame)
 {
-    const uint32_t count = frame->band_count; /* a band that is added on the way has a device, or there is none */
+    const uint32_t count =
+        frame->band_count; /* a band that is added on the way has a device, or there is none */
     for (uint32_t b = 0; b < count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED && !has_device(session, frame, b)) {
             cox__frame_end_band(frame, b, COX_E_DEVICE_LOST);
@@ -100,8 +108,8 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
         struct cox__frame *frame = cox__session_frame(session, i);
         const uint32_t count = frame->started && !frame->status ? frame->band_count : 0;
         for (uint32_t b = 0; b < count; b++) {
-            if (frame->bands[b].state != COX__BAND_DONE || !cox__band_is_of_split(&frame->bands[b]) ||
-                frame->reports[b].device != device)
+            if (frame->bands[b].state != COX__BAND_DONE ||
+                !cox__band_is_of_split(&frame->bands[b]) || frame->reports[b].device != device)
                 continue;
             cox__frame_revoke_band(frame, b, COX_E_MISMATCH);
             if (b < frame->first_band)
@@ -118,17 +126,19 @@ static bool any_may_join(const struct cox_session *session)
 {
     bool any = cox__device_any_joining(session);
     for (uint32_t d = 0; d < session->device_count; d++)
-        any = any || (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost);
+        any = any ||
+              (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost);
     return any;
 }
 
 bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
     const bool joined = cox__device_any_joined(session);
-    if ((joined && !session->no_device_since_ns) || session->no_device || cox__device_any_active(session) ||
-        any_may_join(session))
+    if ((joined && !session->no_device_since_ns) || session->no_device ||
+        cox__device_any_active(session) || any_may_join(session))
         return false;
-    const uint64_t end_ns = cox__later(session->no_device_since_ns, cox__session_timeout_ns(session));
+    const uint64_t end_ns = cox__later(session->no_device_since_ns,
+                                       cox__session_timeout_ns(session));
     if (joined && now_ns < end_ns) {
         if (session->order_count && end_ns < *next_ns)
             *next_ns = end_ns;

@@ -7,7 +7,8 @@
 
 /* A band has failed (its state says so): have another device do its rows, wait for one, or give the frame up. `ran`:
  * the device may have written anywhere in the rows. */
-void cox__recover_band(struct cox_session *session, struct cox__frame *frame, uint32_t band, bool ran);
+void cox__recover_band(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+                       bool ran);
 
 /* Give the PLANNED bands of devices that are out to others. */
 void cox__recover_planned(struct cox_session *session);

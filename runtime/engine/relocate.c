@@ -53,7 +53,8 @@ static void destroy_fresh(struct cox__relocation *relocation)
             backend->ops->mem_destroy(backend, relocation->parts[i].to);
 }
 
-static bool change_state(struct cox__relocation *relocation, enum relocation_state from, enum relocation_state to)
+static bool change_state(struct cox__relocation *relocation, enum relocation_state from,
+                         enum relocation_state to)
 {
     return atomic_compare_exchange_strong(&relocation->state, &from, to);
 }
@@ -66,14 +67,16 @@ static void relocate_task(void *ctx)
     for (uint32_t i = 0; i < relocation->count && relocation->status == COX_OK; i++)
         relocation->status = backend->ops->mem_create(backend, NULL, relocation->parts[i].bytes,
                                                       &relocation->parts[i].to);
-    if (!change_state(relocation, ALLOCATING, COPYING)) { /* the frame may be gone, and what it was to be copied from */
+    if (!change_state(relocation, ALLOCATING,
+                      COPYING)) { /* the frame may be gone, and what it was to be copied from */
         destroy_fresh(relocation);
         free(relocation);
         return;
     }
-    for (uint32_t i = 0; i < relocation->count && relocation->status == COX_OK && relocation->copies; i++)
-        memcpy(backend->ops->mem_data(relocation->parts[i].to), backend->ops->mem_data(relocation->parts[i].from),
-               relocation->parts[i].bytes);
+    for (uint32_t i = 0;
+         i < relocation->count && relocation->status == COX_OK && relocation->copies; i++)
+        memcpy(backend->ops->mem_data(relocation->parts[i].to),
+               backend->ops->mem_data(relocation->parts[i].from), relocation->parts[i].bytes);
     if (relocation->status)
         destroy_fresh(relocation);
     atomic_store(&relocation->state, DONE); /* the engine may free it from here on */
@@ -86,8 +89,8 @@ static void fail(struct cox_session *session, struct cox__frame *frame, cox_stat
 {
     if (frame->status)
         return;
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: %s", (unsigned long long)frame->index,
-             cox_status_text(status));
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: %s",
+             (unsigned long long)frame->index, cox_status_text(status));
     frame->status = status;
 }
 
@@ -104,7 +107,8 @@ static void end_tainted(struct cox_session *session, struct cox__frame *frame, u
     fail(session, frame, status);
 }
 
-static void install(struct cox_session *session, struct cox__frame *frame, const struct cox__relocation *relocation)
+static void install(struct cox_session *session, struct cox__frame *frame,
+                    const struct cox__relocation *relocation)
 {
     for (uint32_t i = 0; i < relocation->count; i++) {
         const uint32_t b = relocation->parts[i].binding;
@@ -115,9 +119,10 @@ static void install(struct cox_session *session, struct cox__frame *frame, const
         frame->mems[b] = relocation->parts[i].to;
         cox__memory_let_go(session->runtime, relocation->parts[i].from);
     }
-    cox__log(&session->runtime->log, COX_LOG_WARN,
-             "frame %llu goes on in fresh memory: a device that was given up may still write to the old",
-             (unsigned long long)frame->index);
+    cox__log(
+        &session->runtime->log, COX_LOG_WARN,
+        "frame %llu goes on in fresh memory: a device that was given up may still write to the old",
+        (unsigned long long)frame->index);
 }
 
 /* Whether the relocation under way has come to an end. */
@@ -160,7 +165,8 @@ static uint32_t find_tainted(struct cox_session *session, struct cox__frame *fra
     uint32_t bindings = 0;
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         cox_buffer *buffer = frame->buffers[b]; /* NULL = scratch */
-        if ((buffer && buffer->unsafe) || !cox__memory_is_tainted(session->runtime, frame->mems[b], true))
+        if ((buffer && buffer->unsafe) ||
+            !cox__memory_is_tainted(session->runtime, frame->mems[b], true))
             continue;
         if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX_READ)) {
             buffer->unsafe = true;
@@ -187,8 +193,9 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (bindings >> b & 1) {
             relocation->parts[relocation->count].binding = b;
-            relocation->parts[relocation->count].bytes = frame->buffers[b] ? frame->buffers[b]->bytes
-                                                                           : session->pipeline.bytes[b];
+            relocation->parts[relocation->count].bytes = frame->buffers[b]
+                                                             ? frame->buffers[b]->bytes
+                                                             : session->pipeline.bytes[b];
             relocation->parts[relocation->count++].from = frame->mems[b];
         }
     frame->relocation = relocation;
@@ -224,7 +231,8 @@ void cox__relocate_due(const struct cox_session *session, uint64_t *next_ns)
         const struct cox__relocation *relocation = cox__session_frame(session, i)->relocation;
         if (!relocation)
             continue;
-        const uint64_t wait_ns = relocation->left_ns < relocation->look_ns ? relocation->left_ns : relocation->look_ns;
+        const uint64_t wait_ns = relocation->left_ns < relocation->look_ns ? relocation->left_ns
+                                                                           : relocation->look_ns;
         const uint64_t due_ns = relocation->last_ns + wait_ns;
         *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
     }

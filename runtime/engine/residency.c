@@ -19,7 +19,8 @@ static uint32_t place_count(const struct cox_session *session)
     return session->device_count + 2;
 }
 
-static struct cox__row_set *rows_at(const struct cox_session *session, const struct cox__frame *frame, uint32_t binding,
+static struct cox__row_set *rows_at(const struct cox_session *session,
+                                    const struct cox__frame *frame, uint32_t binding,
                                     uint32_t place)
 {
     const uint32_t index = place < HOST ? place : session->device_count + (place - HOST);
@@ -33,12 +34,13 @@ static bool is_resident(const struct cox_session *session, uint32_t binding)
 
 static uint32_t all_rows(const struct cox_session *session, uint32_t binding)
 {
-    return (uint32_t)(session->pipeline.bytes[binding] / session->pipeline.bindings[binding].pitch_bytes);
+    return (uint32_t)(session->pipeline.bytes[binding] /
+                      session->pipeline.bindings[binding].pitch_bytes);
 }
 
 /* The buffer rows of a resident binding that a band over these rows of the pass touches. */
-static struct cox__row_range rows_of(const struct cox_session *session, uint32_t pass, uint32_t binding,
-                                     uint32_t first_row, uint32_t rows)
+static struct cox__row_range rows_of(const struct cox_session *session, uint32_t pass,
+                                     uint32_t binding, uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *of = &session->pipeline.passes[pass];
     uint32_t first = 0, count = all_rows(session, binding);
@@ -48,15 +50,16 @@ static struct cox__row_range rows_of(const struct cox_session *session, uint32_t
 }
 
 /* A set that could not grow knows too few rows, never too many. The frame ends with COX_E_NOMEM. */
-static void add(const struct cox_session *session, struct cox__frame *frame, uint32_t binding, uint32_t place,
-                struct cox__row_range range)
+static void add(const struct cox_session *session, struct cox__frame *frame, uint32_t binding,
+                uint32_t place, struct cox__row_range range)
 {
-    if (!cox__row_set_add(rows_at(session, frame, binding, place), range.first, range.end) && frame->status == COX_OK)
+    if (!cox__row_set_add(rows_at(session, frame, binding, place), range.first, range.end) &&
+        frame->status == COX_OK)
         frame->status = COX_E_NOMEM;
 }
 
-static void take_away(const struct cox_session *session, struct cox__frame *frame, uint32_t binding, uint32_t place,
-                      struct cox__row_range range)
+static void take_away(const struct cox_session *session, struct cox__frame *frame, uint32_t binding,
+                      uint32_t place, struct cox__row_range range)
 {
     if (!cox__row_set_remove(rows_at(session, frame, binding, place), range.first, range.end) &&
         frame->status == COX_OK)
@@ -111,12 +114,14 @@ static void grow_old(struct cox__handed_over *history)
 }
 
 /* A device reads these rows, which it has not written itself, or does not keep. */
-static void note_handed_over(struct cox_session *session, uint32_t binding, struct cox__row_range rows)
+static void note_handed_over(struct cox_session *session, uint32_t binding,
+                             struct cox__row_range rows)
 {
     struct cox__handed_over *history = &session->handed_over;
     const uint32_t all = all_rows(session, binding), margin = all / MARGIN_SHARE;
     if (session->pipeline.bindings[binding].scratch)
-        cox__row_set_add(&history->rows[history->newest][binding], rows.first > margin ? rows.first - margin : 0,
+        cox__row_set_add(&history->rows[history->newest][binding],
+                         rows.first > margin ? rows.first - margin : 0,
                          all - rows.end > margin ? rows.end + margin : all);
 }
 
@@ -124,12 +129,17 @@ static void note_handed_over(struct cox_session *session, uint32_t binding, stru
 static void add_back(const struct cox_session *session, struct cox__job *job, uint32_t binding)
 {
     const struct cox__handed_over *history = &session->handed_over;
-    const struct cox__row_range written = rows_of(session, job->pass, binding, job->first_row, job->rows);
+    const struct cox__row_range written = rows_of(session, job->pass, binding, job->first_row,
+                                                  job->rows);
     const uint32_t before = job->back_count;
-    for (uint32_t row = written.first, until = written.end; row < written.end; row = until, until = written.end) {
-        const bool lately = cox__row_set_has(&history->rows[history->newest][binding], row, until, &until);
-        const bool before_that = cox__row_set_has(&history->rows[history->newest ^ 1][binding], row, until, &until);
-        struct cox__job_range *last = job->back_count > before ? &job->back[job->back_count - 1] : NULL;
+    for (uint32_t row = written.first, until = written.end; row < written.end;
+         row = until, until = written.end) {
+        const bool lately = cox__row_set_has(&history->rows[history->newest][binding], row, until,
+                                             &until);
+        const bool before_that = cox__row_set_has(&history->rows[history->newest ^ 1][binding], row,
+                                                  until, &until);
+        struct cox__job_range *last = job->back_count > before ? &job->back[job->back_count - 1]
+                                                               : NULL;
         if (!lately && !before_that)
             continue;
         if (last && last->first + last->count == row) {
@@ -174,14 +184,16 @@ static void begin(const struct cox_session *session, struct cox__frame *frame)
 
 void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 {
-    frame->keeps = frame->held && any_keeps(session) && !any_on_probation(session) && !session->keeps_nothing;
+    frame->keeps = frame->held && any_keeps(session) && !any_on_probation(session) &&
+                   !session->keeps_nothing;
     if (!frame->keeps)
         return;
     begin(session, frame);
     grow_old(&session->handed_over);
 }
 
-void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame, uint32_t device)
+void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame,
+                                 uint32_t device)
 {
     frame->keeps = frame->held && session->devices[device].resident;
     if (!frame->keeps)
@@ -209,14 +221,17 @@ struct stretch {
 };
 
 /* The stretch that begins at `row`, as far as the device and the host are concerned. device NOWHERE: none. */
-static struct stretch stretch_at(const struct cox_session *session, const struct cox__frame *frame, uint32_t binding,
-                                 uint32_t device, uint32_t row, uint32_t end)
+static struct stretch stretch_at(const struct cox_session *session, const struct cox__frame *frame,
+                                 uint32_t binding, uint32_t device, uint32_t row, uint32_t end)
 {
     struct stretch at = {.rows = {row, end}};
     if (device != NOWHERE)
-        at.on_device = cox__row_set_has(rows_at(session, frame, binding, device), row, at.rows.end, &at.rows.end);
-    at.on_host = cox__row_set_has(rows_at(session, frame, binding, HOST), row, at.rows.end, &at.rows.end);
-    at.coming = cox__row_set_has(rows_at(session, frame, binding, COMING), row, at.rows.end, &at.rows.end);
+        at.on_device = cox__row_set_has(rows_at(session, frame, binding, device), row, at.rows.end,
+                                        &at.rows.end);
+    at.on_host = cox__row_set_has(rows_at(session, frame, binding, HOST), row, at.rows.end,
+                                  &at.rows.end);
+    at.coming = cox__row_set_has(rows_at(session, frame, binding, COMING), row, at.rows.end,
+                                 &at.rows.end);
     return at;
 }
 
@@ -227,8 +242,8 @@ static bool reads(const struct cox_session *session, uint32_t pass, uint32_t bin
 }
 
 /* Whether all that a band reads is on the device, or in the host's memory. */
-static bool is_there(const struct cox_session *session, const struct cox__frame *frame, uint32_t device,
-                     uint32_t first_row, uint32_t rows)
+static bool is_there(const struct cox_session *session, const struct cox__frame *frame,
+                     uint32_t device, uint32_t first_row, uint32_t rows)
 {
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (!reads(session, frame->pass, i))
@@ -244,15 +259,16 @@ static bool is_there(const struct cox_session *session, const struct cox__frame 
     return true;
 }
 
-bool cox__residency_is_ready(const struct cox_session *session, const struct cox__frame *frame, uint32_t band)
+bool cox__residency_is_ready(const struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
     return !frame->keeps || frame->bands[band].kind == COX__BAND_FETCH ||
            is_there(session, frame, report->device, report->first_row, report->rows);
 }
 
-bool cox__residency_is_on_host(const struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
-                               uint32_t rows)
+bool cox__residency_is_on_host(const struct cox_session *session, const struct cox__frame *frame,
+                               uint32_t first_row, uint32_t rows)
 {
     return !frame->keeps || is_there(session, frame, NOWHERE, first_row, rows);
 }
@@ -260,8 +276,8 @@ bool cox__residency_is_on_host(const struct cox_session *session, const struct c
 /* ---- fetching ---- */
 
 /* A device that has the row; `*until`: how far it has those after it, `end` at most. NOWHERE: none has. */
-static uint32_t find_holder(const struct cox_session *session, const struct cox__frame *frame, uint32_t binding,
-                            uint32_t row, uint32_t end, uint32_t *until)
+static uint32_t find_holder(const struct cox_session *session, const struct cox__frame *frame,
+                            uint32_t binding, uint32_t row, uint32_t end, uint32_t *until)
 {
     for (uint32_t d = 0; d < session->device_count; d++)
         if (cox__device_is_active(&session->devices[d]) &&
@@ -274,8 +290,9 @@ static uint32_t find_holder(const struct cox_session *session, const struct cox_
 static void stop_keeping(struct cox_session *session, struct cox__frame *frame)
 {
     if (!session->keeps_nothing)
-        cox__log(&session->runtime->log, COX_LOG_WARN,
-                 "rows are in too many pieces to stay on their devices from pass to pass: all are copied from now on");
+        cox__log(
+            &session->runtime->log, COX_LOG_WARN,
+            "rows are in too many pieces to stay on their devices from pass to pass: all are copied from now on");
     session->keeps_nothing = true;
     frame->keeps = false;
 }
@@ -288,7 +305,8 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
 {
     while (rows.first < rows.end) {
         struct cox__row_range part = rows;
-        const uint32_t holder = find_holder(session, frame, binding, rows.first, rows.end, &part.end);
+        const uint32_t holder = find_holder(session, frame, binding, rows.first, rows.end,
+                                            &part.end);
         if (holder == NOWHERE)
             return false;
         if (frame->band_count >= frame->band_max / 2 ||
@@ -304,8 +322,8 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
 
 /* Add FETCH bands for what a band over these rows on the device reads and neither the device nor the host has. False:
  * as above. */
-static bool plan_fetches_for(struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
-                             uint32_t rows)
+static bool plan_fetches_for(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                             uint32_t first_row, uint32_t rows)
 {
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (!reads(session, frame->pass, i))
@@ -313,7 +331,8 @@ static bool plan_fetches_for(struct cox_session *session, struct cox__frame *fra
         const struct cox__row_range needed = rows_of(session, frame->pass, i, first_row, rows);
         for (uint32_t row = needed.first; row < needed.end;) {
             const struct stretch at = stretch_at(session, frame, i, device, row, needed.end);
-            if (!at.on_device && !at.on_host && !at.coming && !plan_fetches(session, frame, i, at.rows))
+            if (!at.on_device && !at.on_host && !at.coming &&
+                !plan_fetches(session, frame, i, at.rows))
                 return false;
             row = at.rows.end;
         }
@@ -345,11 +364,13 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
             continue;
         if (frame->keeps)
             cox__log(&session->runtime->log, COX_LOG_WARN,
-                     "frame %llu begins anew: rows that a lost device had are gone", (unsigned long long)frame->index);
+                     "frame %llu begins anew: rows that a lost device had are gone",
+                     (unsigned long long)frame->index);
         ask_to_begin_anew(session, frame);
         return true;
     }
-    if (frame->shadow.rows && !plan_fetches_for(session, frame, NOWHERE, frame->shadow.first_row, frame->shadow.rows)) {
+    if (frame->shadow.rows &&
+        !plan_fetches_for(session, frame, NOWHERE, frame->shadow.first_row, frame->shadow.rows)) {
         frame->shadow.rows = 0;
         if (!frame->keeps)
             ask_to_begin_anew(session, frame);
@@ -361,10 +382,11 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 /* ---- jobs ---- */
 
 /* What of the binding is to be copied in. False: too many pieces. */
-static bool add_ranges(struct cox_session *session, struct cox__frame *frame, uint32_t binding, uint32_t device,
-                       struct cox__job *job)
+static bool add_ranges(struct cox_session *session, struct cox__frame *frame, uint32_t binding,
+                       uint32_t device, struct cox__job *job)
 {
-    const struct cox__row_range needed = rows_of(session, job->pass, binding, job->first_row, job->rows);
+    const struct cox__row_range needed = rows_of(session, job->pass, binding, job->first_row,
+                                                 job->rows);
     for (uint32_t row = needed.first, until; row < needed.end; row = until) {
         if (cox__row_set_has(rows_at(session, frame, binding, device), row, needed.end, &until))
             continue;
@@ -373,19 +395,22 @@ static bool add_ranges(struct cox_session *session, struct cox__frame *frame, ui
         job->ranges[job->range_count++] = (struct cox__job_range){binding, row, until - row};
         note_handed_over(session, binding, (struct cox__row_range){row, until});
     }
-    add(session, frame, binding, device, needed); /* what is enqueued later on the device comes after the copy */
+    add(session, frame, binding, device,
+        needed); /* what is enqueued later on the device comes after the copy */
     return true;
 }
 
 /* What the job does with a resident binding. False: see add_ranges. */
-static bool fill_binding(struct cox_session *session, struct cox__frame *frame, struct cox__job *job, uint32_t binding,
-                         uint32_t device)
+static bool fill_binding(struct cox_session *session, struct cox__frame *frame,
+                         struct cox__job *job, uint32_t binding, uint32_t device)
 {
-    const bool keeps = job->resident >> binding & 1, scratch = session->pipeline.bindings[binding].scratch;
+    const bool keeps = job->resident >> binding & 1,
+               scratch = session->pipeline.bindings[binding].scratch;
     if (reads(session, job->pass, binding)) {
         if (keeps)
             return add_ranges(session, frame, binding, device, job);
-        note_handed_over(session, binding, rows_of(session, job->pass, binding, job->first_row, job->rows));
+        note_handed_over(session, binding,
+                         rows_of(session, job->pass, binding, job->first_row, job->rows));
     } else if (keeps && !scratch) {
         job->out |= UINT32_C(1) << binding;
     } else if (keeps && session->pipeline.passes[job->pass].written >> binding & 1) {
@@ -394,7 +419,8 @@ static bool fill_binding(struct cox_session *session, struct cox__frame *frame, 
     return true;
 }
 
-bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame, struct cox__job *job)
+bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
+                         struct cox__job *job)
 {
     const struct cox__band *band = &frame->bands[job->band];
     const uint32_t device = frame->reports[job->band].device;
@@ -404,7 +430,8 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame, 
     job->out = 0;
     job->range_count = job->back_count = 0;
     if (job->fetch)
-        job->ranges[job->range_count++] = (struct cox__job_range){band->origin, band->fetch_first, band->fetch_count};
+        job->ranges[job->range_count++] = (struct cox__job_range){band->origin, band->fetch_first,
+                                                                  band->fetch_count};
     for (uint32_t i = 0; frame->keeps && !job->fetch && i < session->pipeline.binding_count; i++) {
         if (!is_resident(session, i) || fill_binding(session, frame, job, i, device))
             continue;
@@ -415,8 +442,8 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame, 
     return true;
 }
 
-void cox__residency_note_done(struct cox_session *session, struct cox__frame *frame, const struct cox__job *job,
-                              uint32_t device)
+void cox__residency_note_done(struct cox_session *session, struct cox__frame *frame,
+                              const struct cox__job *job, uint32_t device)
 {
     const uint32_t written = session->pipeline.passes[job->pass].written;
     if (!frame->keeps)
@@ -431,7 +458,8 @@ void cox__residency_note_done(struct cox_session *session, struct cox__frame *fr
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (!is_resident(session, i) || !(written >> i & 1))
             continue;
-        const struct cox__row_range rows = rows_of(session, job->pass, i, job->first_row, job->rows);
+        const struct cox__row_range rows = rows_of(session, job->pass, i, job->first_row,
+                                                   job->rows);
         for (uint32_t d = 0; d < session->device_count; d++)
             take_away(session, frame, i, d, rows);
         take_away(session, frame, i, HOST, rows);
@@ -445,7 +473,8 @@ void cox__residency_note_done(struct cox_session *session, struct cox__frame *fr
             (struct cox__row_range){job->back[b].first, job->back[b].first + job->back[b].count});
 }
 
-void cox__residency_note_failed(struct cox_session *session, struct cox__frame *frame, uint32_t band)
+void cox__residency_note_failed(struct cox_session *session, struct cox__frame *frame,
+                                uint32_t band)
 {
     const struct cox__band *of = &frame->bands[band];
     if (frame->keeps)
@@ -453,7 +482,8 @@ void cox__residency_note_failed(struct cox_session *session, struct cox__frame *
                   (struct cox__row_range){of->fetch_first, of->fetch_first + of->fetch_count});
 }
 
-static void forget(const struct cox_session *session, const struct cox__frame *frame, uint32_t device)
+static void forget(const struct cox_session *session, const struct cox__frame *frame,
+                   uint32_t device)
 {
     for (uint32_t i = 0; frame->started && frame->keeps && i < session->pipeline.binding_count; i++)
         cox__row_set_clear(rows_at(session, frame, i, device));

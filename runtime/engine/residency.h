@@ -26,30 +26,34 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 
 /* A run of the warm-up, which has begun a pass on this device alone: it counts as if the device had done the passes
  * before. */
-void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame, uint32_t device);
+void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame,
+                                 uint32_t device);
 
 /* Add FETCH bands for rows that planned bands, or a shadow run that the policy wishes for, read and that are only on
  * other devices. Or the frame is to begin anew. Returns whether there is something new to do. */
 bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame);
 
 /* Whether all that a planned band reads is on its device or in the host's memory. */
-bool cox__residency_is_ready(const struct cox_session *session, const struct cox__frame *frame, uint32_t band);
+bool cox__residency_is_ready(const struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t band);
 
 /* Whether all that the pass reads for these rows is in the host's memory. */
-bool cox__residency_is_on_host(const struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
-                               uint32_t rows);
+bool cox__residency_is_on_host(const struct cox_session *session, const struct cox__frame *frame,
+                               uint32_t first_row, uint32_t rows);
 
 /* Say in a job what its device keeps, what is to be copied there, and what from there. The band is ready. False: in too
  * many pieces; the frame begins anew, and nothing is kept any more. */
-bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame, struct cox__job *job);
+bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
+                         struct cox__job *job);
 
 /* A band's job has ended well: its rows are where it left them. The
  * device takes part. */
-void cox__residency_note_done(struct cox_session *session, struct cox__frame *frame, const struct cox__job *job,
-                              uint32_t device);
+void cox__residency_note_done(struct cox_session *session, struct cox__frame *frame,
+                              const struct cox__job *job, uint32_t device);
 
 /* A FETCH band has failed, or will not be done. */
-void cox__residency_note_failed(struct cox_session *session, struct cox__frame *frame, uint32_t band);
+void cox__residency_note_failed(struct cox_session *session, struct cox__frame *frame,
+                                uint32_t band);
 
 /* What the device had of the frames under way is gone, since it is lost. */
 void cox__residency_forget(struct cox_session *session, uint32_t device);

@@ -19,8 +19,8 @@ static uint32_t find(const struct cox__row_set *set, uint32_t row)
 }
 
 /* Put `count` ranges in the place of those from `at` to `to` - 1. */
-static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to, const struct cox__row_range *with,
-                    uint32_t count)
+static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
+                    const struct cox__row_range *with, uint32_t count)
 {
     const uint32_t all = set->count - (to - at) + count;
     bool fits = true;
@@ -36,7 +36,8 @@ static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to, const st
         }
     }
     if (set->count > to)
-        memmove(&set->ranges[at + count], &set->ranges[to], (set->count - to) * sizeof *set->ranges);
+        memmove(&set->ranges[at + count], &set->ranges[to],
+                (set->count - to) * sizeof *set->ranges);
     if (count)
         memcpy(&set->ranges[at], with, count * sizeof *with);
     set->count = set->count - (to - at) + count;
@@ -46,7 +47,8 @@ static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to, const st
 bool cox__row_set_add(struct cox__row_set *set, uint32_t first, uint32_t end)
 {
     struct cox__row_range range = {first, end};
-    const uint32_t at = find(set, first ? first - 1 : 0); /* one that ends where these begin is continued */
+    const uint32_t at = find(set, first ? first - 1
+                                        : 0); /* one that ends where these begin is continued */
     uint32_t to = at;
     if (first == end)
         return true;
@@ -81,7 +83,9 @@ bool cox__row_set_has(const struct cox__row_set *set, uint32_t row, uint32_t end
 {
     const uint32_t at = find(set, row);
     const bool has = at < set->count && set->ranges[at].first <= row;
-    const uint32_t change = at == set->count ? end : has ? set->ranges[at].end : set->ranges[at].first;
+    const uint32_t change = at == set->count ? end
+                            : has            ? set->ranges[at].end
+                                             : set->ranges[at].first;
     *until = change < end ? change : end;
     return has;
 }

@@ -28,15 +28,16 @@ void cox__engine_drop_spare(struct cox_session *session)
 
 /* ---- allocation ---- */
 
-cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bindings, struct cox__mem **mems,
-                                 uint32_t *failed)
+cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bindings,
+                                 struct cox__mem **mems, uint32_t *failed)
 {
     struct cox__backend *backend = session->runtime->backend;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         const size_t bytes = session->pipeline.bytes[i];
         mems[i] = NULL;
-        const cox_status status = bytes && bindings >> i & 1 ? backend->ops->mem_create(backend, NULL, bytes, &mems[i])
-                                                             : COX_OK;
+        const cox_status status = bytes && bindings >> i & 1
+                                      ? backend->ops->mem_create(backend, NULL, bytes, &mems[i])
+                                      : COX_OK;
         if (status == COX_OK)
             continue;
         *failed = i;
@@ -55,7 +56,8 @@ cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bin
 static void allocate(struct cox_session *session)
 {
     uint32_t failed;
-    const cox_status status = cox__engine_make_mems(session, UINT32_MAX, session->spare.mems, &failed);
+    const cox_status status = cox__engine_make_mems(session, UINT32_MAX, session->spare.mems,
+                                                    &failed);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames: %s",
                  cox_status_text(status));
@@ -72,7 +74,8 @@ static void allocate_task(void *ctx)
 
 static void go_without(struct cox_session *session, const char *why)
 {
-    cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames any more: %s", why);
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "no rows are done beside the frames any more: %s", why);
     cox__spare_set_state(&session->spare, COX__SPARE_UNAVAILABLE);
 }
 
@@ -127,7 +130,8 @@ void cox__spare_release(struct cox_session *session)
 /* ---- contents ---- */
 
 /* The part of a binding's memory that a band over these rows touches. */
-static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t first_row, uint32_t rows, size_t *offset)
+static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
+                      uint32_t rows, size_t *offset)
 {
     const struct cox_binding *of = &pass->bindings[binding];
     uint32_t first, count;
@@ -144,30 +148,32 @@ static char *data_of(const struct cox_session *session, struct cox__mem *mem, si
     return (char *)session->runtime->backend->ops->mem_data(mem) + offset;
 }
 
-static void copy_part(struct cox_session *session, const struct cox__frame *frame, uint32_t binding, uint32_t first_row,
-                      uint32_t rows)
+static void copy_part(struct cox_session *session, const struct cox__frame *frame, uint32_t binding,
+                      uint32_t first_row, uint32_t rows)
 {
     size_t offset;
-    const size_t bytes = part_of(cox__frame_pass(session, frame), binding, first_row, rows, &offset);
-    memcpy(data_of(session, session->spare.mems[binding], offset), data_of(session, frame->mems[binding], offset),
-           bytes);
+    const size_t bytes = part_of(cox__frame_pass(session, frame), binding, first_row, rows,
+                                 &offset);
+    memcpy(data_of(session, session->spare.mems[binding], offset),
+           data_of(session, frame->mems[binding], offset), bytes);
 }
 
-void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
-                            uint32_t rows)
+void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
+                            uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
-        if (cox__is_shared(binding) && binding->contract != COX_REDUCE && !cox__written_by_rows(binding) &&
+        if (cox__is_shared(binding) && binding->contract != COX_REDUCE &&
+            !cox__written_by_rows(binding) &&
             !(binding->contract == COX_WHOLE && session->spare.whole))
             copy_part(session, frame, i, first_row, rows);
     }
     session->spare.whole = true;
 }
 
-void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
-                             uint32_t rows)
+void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     for (uint32_t i = 0; i < pass->binding_count; i++)
@@ -175,22 +181,23 @@ void cox__spare_fill_outputs(struct cox_session *session, const struct cox__fram
             copy_part(session, frame, i, first_row, rows);
 }
 
-bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
-                       uint32_t rows)
+bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
+                       uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     bool equal = true;
     for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
         size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
         if (cox__written_by_rows(&pass->bindings[i]))
-            equal = memcmp(data_of(session, frame->mems[i], offset), data_of(session, session->spare.mems[i], offset),
-                           bytes) == 0;
+            equal = memcmp(data_of(session, frame->mems[i], offset),
+                           data_of(session, session->spare.mems[i], offset), bytes) == 0;
     }
     return equal;
 }
 
-void cox__spare_digest(const struct cox_session *session, uint32_t number, struct cox__mem *const *mems,
-                       const void *partials, uint32_t first_row, uint32_t rows, unsigned char digest[32])
+void cox__spare_digest(const struct cox_session *session, uint32_t number,
+                       struct cox__mem *const *mems, const void *partials, uint32_t first_row,
+                       uint32_t rows, unsigned char digest[32])
 {
     const struct cox__pass *pass = &session->pipeline.passes[number];
     struct cox__sha256 sha;
@@ -205,11 +212,12 @@ void cox__spare_digest(const struct cox_session *session, uint32_t number, struc
     cox__sha256_end(&sha, digest);
 }
 
-bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device, uint32_t first_row,
-                          uint32_t rows, uint32_t origin)
+bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                          uint32_t first_row, uint32_t rows, uint32_t origin)
 {
     const uint32_t before = frame->band_count;
-    const bool added = cox__frame_add(session, frame, device, first_row, rows, frame->reports[origin].attempt + 1);
+    const bool added = cox__frame_add(session, frame, device, first_row, rows,
+                                      frame->reports[origin].attempt + 1);
     for (uint32_t b = before; b < frame->band_count; b++) {
         frame->bands[b].kind = COX__BAND_CHECK;
         frame->bands[b].origin = origin;

@@ -48,10 +48,10 @@ enum cox__band_state {
 };
 
 enum cox__band_kind {
-    COX__BAND_ROWS,  /* rows of the frame */
+    COX__BAND_ROWS, /* rows of the frame */
     COX__BAND_CHUNK, /* the same, handed out by the policy's `next` to a device that already had a band of this frame */
     COX__BAND_CHECK, /* the rows of `origin` once more, on the spare buffers, only to be compared */
-    COX__BAND_FETCH  /* no rows of the frame's: its device copies out what it keeps; see residency.h */
+    COX__BAND_FETCH /* no rows of the frame's: its device copies out what it keeps; see residency.h */
 };
 
 /* What the engine knows of a band; what it reports of it stands in the parallel struct cox_band_report. */
@@ -63,14 +63,19 @@ struct cox__band {
         origin; /* COX__BAND_CHECK: the band whose rows, or part of them, are done again; COX__BAND_FETCH: binding */
     uint32_t fetch_first, fetch_count; /* buffer rows of that binding */
     bool checked;                      /* has been compared, or is not to be */
-    void *partials;                    /* REDUCE results, all bindings one after the other; kept for later frames */
+    void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
 };
 
 /* ---- frames ---- */
 
 struct cox__frame;
 
-enum cox__request_kind { COX__REQUEST_FRAME, COX__REQUEST_JOIN, COX__REQUEST_WARM, COX__REQUEST_DETACH };
+enum cox__request_kind {
+    COX__REQUEST_FRAME,
+    COX__REQUEST_JOIN,
+    COX__REQUEST_WARM,
+    COX__REQUEST_DETACH
+};
 
 /* What an application's thread hands to the scheduler thread. */
 struct cox__request {
@@ -92,7 +97,13 @@ enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_
  *             '------------------> NONE (the owner now agrees with its peer)
  *   THIRD, OWNER, PEER -> UNDECIDED (the voter was lost) -> NONE (the band is checked anew, and agrees),
  *                                                                  or a new vote */
-enum cox__vote_state { COX__VOTE_NONE, COX__VOTE_THIRD, COX__VOTE_OWNER, COX__VOTE_PEER, COX__VOTE_UNDECIDED };
+enum cox__vote_state {
+    COX__VOTE_NONE,
+    COX__VOTE_THIRD,
+    COX__VOTE_OWNER,
+    COX__VOTE_PEER,
+    COX__VOTE_UNDECIDED
+};
 
 struct cox__vote {
     enum cox__vote_state state;
@@ -114,23 +125,27 @@ struct cox__frame {
 
     uint64_t index;
     uint64_t submit_ns;
-    uint64_t deadline_ns;                       /* for its delivery, from submit_ns; 0 = none */
-    uint64_t expiry_ns;                         /* nothing of it is begun from then on; UINT64_MAX = at no time */
-    uint64_t number;                            /* in the order of submission to the runtime */
-    cox_buffer *buffers[COX_BINDINGS_MAX];      /* of a frame of the application's */
-    uint64_t turns[COX_BINDINGS_MAX];           /* when the frame may have them, see cox_buffer; set when it arrives */
-    struct cox__relocation *relocation;         /* in the making; NULL = none */
-    struct cox__mem *mems[COX_BINDINGS_MAX];    /* the buffers' as of the start of the frame, or of its relocation */
+    uint64_t deadline_ns; /* for its delivery, from submit_ns; 0 = none */
+    uint64_t expiry_ns;   /* nothing of it is begun from then on; UINT64_MAX = at no time */
+    uint64_t number;      /* in the order of submission to the runtime */
+    cox_buffer *buffers[COX_BINDINGS_MAX]; /* of a frame of the application's */
+    uint64_t turns
+        [COX_BINDINGS_MAX]; /* when the frame may have them, see cox_buffer; set when it arrives */
+    struct cox__relocation *relocation; /* in the making; NULL = none */
+    struct cox__mem *mems
+        [COX_BINDINGS_MAX]; /* the buffers' as of the start of the frame, or of its relocation */
     struct cox__mem *scratch[COX_BINDINGS_MAX]; /* the frame slot's own, for scratch bindings */
     unsigned char params[COX_PARAMS_MAX];
-    unsigned char given_params[COX_PARAMS_MAX]; /* as the application gave them; of sessions with several passes */
+    unsigned char given_params
+        [COX_PARAMS_MAX]; /* as the application gave them; of sessions with several passes */
     cox_done_fn *done;
     void *user;
     bool awaited; /* by a thread in cox_session_run: there is no callback of the application's */
 
-    uint32_t set;              /* number of the frame slot: devices keep separate memory for each */
-    bool keeps;                /* devices keep rows of the frame from pass to pass */
-    struct cox__row_set *held; /* which rows are where, per binding and place; NULL = the session keeps none */
+    uint32_t set; /* number of the frame slot: devices keep separate memory for each */
+    bool keeps;   /* devices keep rows of the frame from pass to pass */
+    struct cox__row_set
+        *held; /* which rows are where, per binding and place; NULL = the session keeps none */
     uint32_t held_count;
 
     enum cox__frame_kind kind;
@@ -143,8 +158,10 @@ struct cox__frame {
 
     uint32_t pass;       /* the one that is under way */
     uint32_t first_band; /* of that pass */
-    uint32_t attempt;    /* of the bands of a split: more than those before had, if the frame has begun anew */
-    bool again; /* what an earlier pass wrote is wrong or gone: the frame begins anew when its bands have ended */
+    uint32_t
+        attempt; /* of the bands of a split: more than those before had, if the frame has begun anew */
+    bool
+        again; /* what an earlier pass wrote is wrong or gone: the frame begins anew when its bands have ended */
     struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one that is under way */
 
     uint32_t pool_first_row; /* the first row that is still in the pool */
@@ -153,9 +170,10 @@ struct cox__frame {
     uint32_t served;         /* a bit for each device: has had a band */
     struct cox_band shadow;  /* the shadow run that the split wishes for; rows 0 = none, or begun */
 
-    uint32_t at_work[COX_DEVICES_MAX]; /* bands that are PLANNED, QUEUED or RUNNING, by device; fetches aside */
-    uint32_t unfinished;               /* their sum, and fetches */
-    bool sampled;                      /* the bands to be checked have been drawn */
+    uint32_t at_work
+        [COX_DEVICES_MAX]; /* bands that are PLANNED, QUEUED or RUNNING, by device; fetches aside */
+    uint32_t unfinished;   /* their sum, and fetches */
+    bool sampled;          /* the bands to be checked have been drawn */
     struct cox__vote vote;
     uint32_t band_count; /* of all passes so far, the earlier ones first */
     uint32_t band_max;
@@ -206,17 +224,19 @@ struct cox__queue_slot {
  *
  * A lost queue leaves its device and is on the session's list until it is GONE. */
 enum cox__queue_state {
-    COX__QUEUE_LIVE,       /* its device's */
-    COX__QUEUE_DRAINING,   /* its device is lost; its bands may still end */
-    COX__QUEUE_ABANDONED,  /* nothing of it is waited for any more, but a thread is still inside its driver */
+    COX__QUEUE_LIVE,     /* its device's */
+    COX__QUEUE_DRAINING, /* its device is lost; its bands may still end */
+    COX__QUEUE_ABANDONED, /* nothing of it is waited for any more, but a thread is still inside its driver */
     COX__QUEUE_DESTROYING, /* the worker thread destroys the instance */
     COX__QUEUE_GONE
 };
 
 /* A device instance (the backend's part of one device in one session) and its queue slots. */
 struct cox__queue {
-    _Atomic enum cox__queue_state state; /* DESTROYING to GONE by the worker thread, or a device's */
-    struct cox__queue *next;             /* on the session's list of lost queues, later perhaps on the runtime's */
+    _Atomic enum cox__queue_state
+        state; /* DESTROYING to GONE by the worker thread, or a device's */
+    struct cox__queue
+        *next; /* on the session's list of lost queues, later perhaps on the runtime's */
     struct cox_runtime *runtime;
     struct cox_session *session; /* NULL = it was destroyed meanwhile */
     uint32_t device;             /* of the session */
@@ -285,7 +305,8 @@ struct cox__device {
 
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
     uint32_t resident;     /* bindings of which its instance keeps rows, a bit for each */
-    bool polled;           /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
+    bool
+        polled; /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
     struct cox__device_pass passes[COX_PASSES_MAX];
     uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
     uint64_t last_end_ns;
@@ -330,12 +351,12 @@ enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEV
  *
  * Back from BORROWED and BORROWED_ASKED: the first frame is cancelled. */
 enum cox__warmup_state {
-    COX__WARMUP_WAITING,        /* for the first frame */
-    COX__WARMUP_BORROWED,       /* runs on the buffers of the first frame */
+    COX__WARMUP_WAITING,  /* for the first frame */
+    COX__WARMUP_BORROWED, /* runs on the buffers of the first frame */
     COX__WARMUP_BORROWED_ASKED, /* the same, and cox_session_warm has asked meanwhile: `given` is not needed yet */
-    COX__WARMUP_ASKED,          /* by cox_session_warm: the runs begin, or go on, on `given` and wait for no frame */
-    COX__WARMUP_OWN,            /* runs on what was `given` */
-    COX__WARMUP_FINISHED        /* or there is none */
+    COX__WARMUP_ASKED, /* by cox_session_warm: the runs begin, or go on, on `given` and wait for no frame */
+    COX__WARMUP_OWN,     /* runs on what was `given` */
+    COX__WARMUP_FINISHED /* or there is none */
 };
 
 /* Warm-up runs: for each device a first run that compiles, then timed ones if there are several devices. */
@@ -363,7 +384,7 @@ struct cox__warmup {
 enum cox__session_warmth {
     COX__SESSION_COLD,
     COX__SESSION_NOTHING_TO_WARM, /* there is one device, or the application wants no warm-up with the first frame */
-    COX__SESSION_WARMING,         /* cox_session_warm asks, or asked and left because no device is active */
+    COX__SESSION_WARMING, /* cox_session_warm asks, or asked and left because no device is active */
     COX__SESSION_WARM,
     COX__SESSION_WARM_IN_VAIN /* no device was left */
 };
@@ -423,7 +444,8 @@ struct cox__sharing {
     uint32_t count;
     struct cox__together *together;
 
-    uint32_t devices; /* those that do the pass while one of them is active, a bit for each of the session's */
+    uint32_t
+        devices; /* those that do the pass while one of them is active, a bit for each of the session's */
     bool has_last_split;
     struct cox_split last_split;
     uint64_t refused_splits;
@@ -479,7 +501,8 @@ struct cox_session {
 
     pthread_mutex_t lock;
     pthread_cond_t slot_free; /* for submitters */
-    pthread_cond_t delivered; /* a callback has returned or waits to be run, or the session was detached */
+    pthread_cond_t
+        delivered; /* a callback has returned or waits to be run, or the session was detached */
     struct cox__frame *frames;
     struct cox__frame *free_frames;
     uint64_t next_index;
@@ -494,17 +517,19 @@ struct cox_session {
     bool detached;
     uint32_t warmers; /* threads inside cox_session_warm */
     enum cox__session_warmth warmth;
-    uint32_t warm_devices;          /* the warm-up is over for so many devices */
-    struct cox__frame *chain_frame; /* for a frame that a callback submits; NULL = it has been taken */
+    uint32_t warm_devices; /* the warm-up is over for so many devices */
+    struct cox__frame
+        *chain_frame; /* for a frame that a callback submits; NULL = it has been taken */
     _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
     struct cox__outbox outbox;
 
     /* engine only */
     bool attached;
-    bool used;           /* a frame or cox_session_warm's request has arrived */
-    bool any_blocks;     /* some device runs kernels inside the enqueue call */
-    bool closing;        /* nothing is begun any more */
-    bool attention;      /* some device is not active, or there are lost queues: step.c looks after them */
+    bool used;       /* a frame or cox_session_warm's request has arrived */
+    bool any_blocks; /* some device runs kernels inside the enqueue call */
+    bool closing;    /* nothing is begun any more */
+    bool
+        attention; /* some device is not active, or there are lost queues: step.c looks after them */
     bool verify_refused; /* the log says that a band cannot be checked */
     uint32_t order_first;
     uint32_t order_count;
@@ -514,15 +539,18 @@ struct cox_session {
     struct cox_session *next_active;
     struct cox__warmup warmup;
     struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
-    uint64_t expiry_ns;  /* when the first of those that may still begin expires; UINT64_MAX = none does */
-    double meter_joules; /* the meter's reading when the period of the oldest frame under way began */
+    uint64_t
+        expiry_ns; /* when the first of those that may still begin expires; UINT64_MAX = none does */
+    double
+        meter_joules; /* the meter's reading when the period of the oldest frame under way began */
     struct cox__spare spare;
     struct cox__shadow shadow;
     struct cox__handed_over handed_over;
     bool keeps_nothing; /* the rows of a frame were in too many pieces */
     struct cox__queue *lost_queues;
-    uint64_t no_device_since_ns; /* when the last active device was lost; 0 = a band has been done since */
-    uint32_t told_writable;      /* bindings that the log has named, a bit for each */
+    uint64_t
+        no_device_since_ns; /* when the last active device was lost; 0 = a band has been done since */
+    uint32_t told_writable; /* bindings that the log has named, a bit for each */
     uint32_t event_count;
     struct cox__event events[COX__EVENTS_MAX];
     struct cox_band_report *sorted; /* for reports: of as many bands as a frame may have */
@@ -541,10 +569,11 @@ struct cox_runtime {
     struct cox__mpsc jobs;     /* finished jobs, posted by the backend */
     struct cox__mpsc requests; /* frames and detachments, from application threads */
     enum cox_arithmetic arithmetic;
-    bool polls_closely;            /* there is a core for it: devices are polled without a pause */
-    bool polls_inline;             /* the inline poller polls; else the scheduler thread alone does */
-    _Atomic uint64_t next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
-    atomic_bool spins;             /* the scheduler thread looks for requests without a pause */
+    bool polls_closely; /* there is a core for it: devices are polled without a pause */
+    bool polls_inline;  /* the inline poller polls; else the scheduler thread alone does */
+    _Atomic uint64_t
+        next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
+    atomic_bool spins; /* the scheduler thread looks for requests without a pause */
 
     /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
     atomic_bool inline_poller;      /* there is one */
@@ -552,7 +581,8 @@ struct cox_runtime {
     sem_t inline_poller_wake;
 
     /* engine only */
-    struct cox__mpsc_node *posts; /* jobs and requests that were taken off their queues and not handled yet */
+    struct cox__mpsc_node
+        *posts; /* jobs and requests that were taken off their queues and not handled yet */
     struct cox__mpsc_node *arrivals;
     bool closing;                 /* no turn is taken any more */
     bool interrupted;             /* the lock was revoked: queues may not have been flushed */
@@ -560,7 +590,8 @@ struct cox_runtime {
     struct cox__queue *gone;      /* lost queues to be freed; reaper.c's */
     struct cox__queue *stray;     /* lost queues of sessions that were destroyed meanwhile */
     atomic_uint abandoned_queues; /* lost queues with ABANDONED slots; read without the lock */
-    struct cox__mem *kept;        /* let go, but a device that was given up may still touch it; see memory.c */
+    struct cox__mem
+        *kept; /* let go, but a device that was given up may still touch it; see memory.c */
 
     _Atomic uint64_t frames_submitted; /* to all sessions */
     atomic_uint session_count;         /* alive */
@@ -586,15 +617,19 @@ struct cox_buffer {
     struct cox_runtime *runtime;
     size_t bytes;
     bool wrapped;
-    atomic_uint refs;               /* the application's, and one for each frame that has been submitted with it, */
-    atomic_uint leaving;            /* so many of them whose callback runs */
-    _Atomic(struct cox__mem *) mem; /* changed by relocate.c alone; NULL = the application has it back */
+    atomic_uint
+        refs; /* the application's, and one for each frame that has been submitted with it, */
+    atomic_uint leaving; /* so many of them whose callback runs */
+    _Atomic(struct cox__mem *)
+        mem; /* changed by relocate.c alone; NULL = the application has it back */
 
     /* engine only */
     uint64_t uses, uses_ended;
     uint64_t writes, writes_ended;
-    bool unsafe;            /* for good: a device that was given up could write to it, and it could not be relocated */
-    uint64_t failed_before; /* frames submitted before this one expect in it what a frame that failed did not write */
+    bool
+        unsafe; /* for good: a device that was given up could write to it, and it could not be relocated */
+    uint64_t
+        failed_before; /* frames submitted before this one expect in it what a frame that failed did not write */
     cox_status failed;
 };
 
@@ -609,7 +644,8 @@ static inline uint64_t cox__engine_now(const struct cox_session *session)
 static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
 {
     const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
-    return frame->deadline_ns && latency_ns > frame->deadline_ns ? latency_ns - frame->deadline_ns : 0;
+    return frame->deadline_ns && latency_ns > frame->deadline_ns ? latency_ns - frame->deadline_ns
+                                                                 : 0;
 }
 
 /* The frame that is i-th in submission order of those under way. */
@@ -618,25 +654,29 @@ static inline struct cox__frame *cox__session_frame(const struct cox_session *se
     return session->order[(session->order_first + i) % COX__ORDER_MAX];
 }
 
-static inline bool cox__frame_is_cancelled(const struct cox_session *session, const struct cox__frame *frame)
+static inline bool cox__frame_is_cancelled(const struct cox_session *session,
+                                           const struct cox__frame *frame)
 {
     return frame->index < atomic_load(&session->cancel_before);
 }
 
 /* A frame that was cancelled since it began has that status, unless it has failed. */
-static inline void cox__frame_note_cancel(const struct cox_session *session, struct cox__frame *frame)
+static inline void cox__frame_note_cancel(const struct cox_session *session,
+                                          struct cox__frame *frame)
 {
     if (frame->status == COX_OK && cox__frame_is_cancelled(session, frame))
         frame->status = COX_E_CANCELLED;
 }
 
 /* The pass of the frame that is under way. */
-static inline const struct cox__pass *cox__frame_pass(const struct cox_session *session, const struct cox__frame *frame)
+static inline const struct cox__pass *cox__frame_pass(const struct cox_session *session,
+                                                      const struct cox__frame *frame)
 {
     return &session->pipeline.passes[frame->pass];
 }
 
-static inline bool cox__frame_is_in_last_pass(const struct cox_session *session, const struct cox__frame *frame)
+static inline bool cox__frame_is_in_last_pass(const struct cox_session *session,
+                                              const struct cox__frame *frame)
 {
     return frame->pass + 1 == session->pipeline.pass_count;
 }
@@ -684,7 +724,8 @@ static inline bool cox__queue_next(const struct cox_session *session, struct cox
 /* Whether the device may be asked about the slot's band. */
 static inline bool cox__slot_can_be_polled(const struct cox__queue_slot *slot)
 {
-    return (slot->state == COX__SLOT_BUSY || slot->state == COX__SLOT_ORPHANED) && !slot->queue->stuck;
+    return (slot->state == COX__SLOT_BUSY || slot->state == COX__SLOT_ORPHANED) &&
+           !slot->queue->stuck;
 }
 
 #endif

@@ -116,7 +116,8 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 {
     cox__frame_note_cancel(session, frame);
-    if (frame->status == COX_OK && cox__frame_has_more(session, frame) && has_expired(session, frame))
+    if (frame->status == COX_OK && cox__frame_has_more(session, frame) &&
+        has_expired(session, frame))
         frame->status = COX_E_LATE;
     const bool held = cox__relocate_holds(session, frame);
     if (frame->status && (frame->unfinished || frame->pool_left))
@@ -152,8 +153,8 @@ static bool begin_shadows(struct cox_session *session)
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
-        if (frame->shadow.rows &&
-            cox__residency_is_on_host(session, frame, frame->shadow.first_row, frame->shadow.rows)) {
+        if (frame->shadow.rows && cox__residency_is_on_host(session, frame, frame->shadow.first_row,
+                                                            frame->shadow.rows)) {
             cox__shadow_begin(session, frame, reserved);
             any = true;
         }
@@ -191,8 +192,8 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 /* The warm-up that cox_session_warm asked for, while no frame is there that waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    return cox__warmup_is_asked(session) && !session->order_count && !cox__device_any_joining(session) &&
-           cox__warmup_step(session, NULL);
+    return cox__warmup_is_asked(session) && !session->order_count &&
+           !cox__device_any_joining(session) && cox__warmup_step(session, NULL);
 }
 
 /* Start frames and submit bands. Devices whose enqueue call returns at once are given all that they may have, of every
@@ -236,8 +237,8 @@ static bool handle_posts(struct cox_runtime *runtime)
 {
     const bool any = runtime->posts != NULL;
     for (struct cox__mpsc_node *node; (node = runtime->posts);) {
-        struct cox__queue_slot *slot = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node), struct cox__queue_slot,
-                                                    job);
+        struct cox__queue_slot *slot = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node),
+                                                    struct cox__queue_slot, job);
         struct cox_session *session = slot->job.session;
         runtime->posts = node->next;
         cox__mpsc_open(node);
@@ -312,7 +313,8 @@ static bool handle_requests(struct cox_runtime *runtime)
             continue;
         }
         session->used = true;
-        session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] = request->frame;
+        session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] =
+            request->frame;
         cox__buffers_queue(session, request->frame);
         attach(runtime, session);
     }
@@ -381,7 +383,8 @@ static bool needs_attention(const struct cox_session *session)
     for (uint32_t i = 0; i < session->order_count; i++)
         out = out || cox__session_frame(session, i)->relocation;
     for (uint32_t d = 0; d < session->device_count; d++)
-        out = out || (!cox__device_is_active(&session->devices[d]) && session->devices[d].state != COX_DEVICE_ABSENT);
+        out = out || (!cox__device_is_active(&session->devices[d]) &&
+                      session->devices[d].state != COX_DEVICE_ABSENT);
     return out;
 }
 
@@ -392,7 +395,8 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
     for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         for (uint32_t i = 0; i < queue->slot_count; i++) {
             struct cox__queue_slot *slot = &queue->slots[i];
-            if (cox__slot_can_be_polled(slot) && now_ns >= slot->deadline_ns && cox__queue_poll(session, slot, false)) {
+            if (cox__slot_can_be_polled(slot) && now_ns >= slot->deadline_ns &&
+                cox__queue_poll(session, slot, false)) {
                 cox__step_drain(session);
                 progress = true;
             }
@@ -426,7 +430,8 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     progress |= cox__deliver_ready(session);
     cox__relocate_due(session, next_ns);
     const struct cox__spare *spare = &session->spare;
-    if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns && spare->wait_ns < *next_ns)
+    if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns &&
+        spare->wait_ns < *next_ns)
         *next_ns = spare->wait_ns;
     session->attention = needs_attention(session);
     return progress;
@@ -438,7 +443,8 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 static bool is_idle(const struct cox_runtime *runtime)
 {
     bool idle = true;
-    for (const struct cox_session *session = runtime->active; session; session = session->next_active)
+    for (const struct cox_session *session = runtime->active; session;
+         session = session->next_active)
         idle = idle && !session->order_count && !session->shadow.busy && !session->closing &&
                !cox__warmup_is_asked(session);
     return idle;

@@ -57,7 +57,8 @@ static void take_step(void *ctx)
     struct cox_runtime *runtime = step->runtime;
     step->due = cox__step_all(runtime);
     step->now = runtime->backend->ops->now_ns(runtime->backend);
-    if (is_close(runtime, step->due, step->now) && atomic_load(&runtime->inline_due_ns) <= step->due)
+    if (is_close(runtime, step->due, step->now) &&
+        atomic_load(&runtime->inline_due_ns) <= step->due)
         step->due = step->now + RELIEF_NS;
     atomic_store(&runtime->next_step_ns, step->due);
 }
@@ -68,16 +69,21 @@ uint64_t cox__engine_step(void *ctx)
     struct cox_runtime *runtime = ctx;
     struct step step = {.runtime = runtime, .due = UINT64_MAX};
     for (uint64_t awake_ns = 0;;) {
-        if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step, &step) != COX__LOCK_DONE)
+        if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step,
+                                     &step) != COX__LOCK_DONE)
             return UINT64_MAX;
         const bool close = is_close(runtime, step.due, step.now);
-        awake_ns = close && step.due <= step.now ? step.now + LINGER_NS : awake_ns; /* polled without a pause */
+        awake_ns = close && step.due <= step.now ? step.now + LINGER_NS
+                                                 : awake_ns; /* polled without a pause */
         const bool relieved = runtime->polls_inline && atomic_load(&runtime->inline_poller);
         if (close || (step.now < awake_ns && !relieved)) {
             atomic_store(&runtime->spins, true);
             pause_briefly();
-        } else if (!atomic_exchange(&runtime->spins, false) || !atomic_load(&runtime->requests.head)) {
-            return step.due == UINT64_MAX ? UINT64_MAX : step.due > step.now ? step.due - step.now : 0;
+        } else if (!atomic_exchange(&runtime->spins, false) ||
+                   !atomic_load(&runtime->requests.head)) {
+            return step.due == UINT64_MAX ? UINT64_MAX
+                   : step.due > step.now  ? step.due - step.now
+                                          : 0;
         }
     }
 }
@@ -115,7 +121,8 @@ static void hand_over(const struct part *part)
 void cox__engine_help(struct cox_runtime *runtime)
 {
     struct part part = {.runtime = runtime};
-    if (cox__watchdog_run_locked(runtime->watchdog, false, COX__ROLE_HELPER, take_part, &part) != COX__LOCK_DONE)
+    if (cox__watchdog_run_locked(runtime->watchdog, false, COX__ROLE_HELPER, take_part, &part) !=
+        COX__LOCK_DONE)
         part.more = true;
     hand_over(&part);
 }
@@ -125,7 +132,8 @@ static void wait_for_work(struct cox_runtime *runtime, uint64_t due_ns)
 {
     const uint64_t now_ns = runtime->backend->ops->now_ns(runtime->backend);
     const uint64_t at_ns = cox__clock_ns() + (due_ns > now_ns ? due_ns - now_ns : 0);
-    const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u), .tv_nsec = (long)(at_ns % 1000000000u)};
+    const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
+                                .tv_nsec = (long)(at_ns % 1000000000u)};
     if (due_ns == UINT64_MAX)
         sem_wait(&runtime->inline_poller_wake);
     else if (!is_close(runtime, due_ns, now_ns))
@@ -145,8 +153,8 @@ bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
         return false;
     }
     while (!atomic_load(done)) {
-        if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_INLINE_POLLER, take_part, &part) ==
-            COX__LOCK_REVOKED)
+        if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_INLINE_POLLER, take_part,
+                                     &part) == COX__LOCK_REVOKED)
             return false; /* another thread may be the inline poller by now */
         if (part.more)
             cox__loop_wake(runtime->loop);
@@ -198,7 +206,8 @@ static struct cox__queue *queue_of(const struct cox_session *session, const void
     return walk.queue;
 }
 
-void cox__engine_revoked(void *ctx, void *of, void *instance, int role, struct cox__stuck_thread *stuck)
+void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
+                         struct cox__stuck_thread *stuck)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
     struct cox_runtime *runtime = ctx;
@@ -239,7 +248,8 @@ static bool is_quiet(const struct cox_session *session)
     for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         quiet = quiet && cox__reaper_may_be_left(queue);
     for (uint32_t d = 0; d < session->device_count; d++)
-        quiet = quiet && !session->devices[d].making && session->devices[d].state != COX_DEVICE_JOINING;
+        quiet = quiet && !session->devices[d].making &&
+                session->devices[d].state != COX_DEVICE_JOINING;
     return quiet;
 }
 

@@ -47,7 +47,8 @@
 /* Time that so many rows should take, rather too little; 0 = unknown. */
 static double predict(const struct cox__timing *timing, double rows)
 {
-    double most = timing->rows > 0 ? timing->ns / timing->rows : 0; /* no fixed cost is less than nothing */
+    double most = timing->rows > 0 ? timing->ns / timing->rows
+                                   : 0; /* no fixed cost is less than nothing */
     double slope = rows < timing->rows ? most : 0;
     if (timing->rows_rows > 1)
         slope = timing->rows_ns / timing->rows_rows;
@@ -56,11 +57,13 @@ static double predict(const struct cox__timing *timing, double rows)
 }
 
 /* Time that a band of so many rows of a pass should take on a device; 0 = nothing is known. */
-static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass, uint32_t rows)
+static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass,
+                          uint32_t rows)
 {
     const struct cox__device_pass *of = &session->devices[device].passes[pass];
     double expected = predict(&of->timing, rows);
-    return expected > 0 ? expected : (double)of->solo_ns * rows / session->pipeline.passes[pass].rows;
+    return expected > 0 ? expected
+                        : (double)of->solo_ns * rows / session->pipeline.passes[pass].rows;
 }
 
 static void learn(struct cox__timing *timing, double rows, double ns)
@@ -85,10 +88,12 @@ static void learn(struct cox__timing *timing, double rows, double ns)
  * it is rather too little. */
 static double least_ns(const struct cox__timing *timing, double rows)
 {
-    return rows < timing->least_rows ? timing->least_ns / timing->least_rows * rows : timing->least_ns;
+    return rows < timing->least_rows ? timing->least_ns / timing->least_rows * rows
+                                     : timing->least_ns;
 }
 
-void cox__device_learn(struct cox__device *device, uint32_t pass, const struct cox_band_report *report)
+void cox__device_learn(struct cox__device *device, uint32_t pass,
+                       const struct cox_band_report *report)
 {
     struct cox__device_pass *of = &device->passes[pass];
     learn(&of->timing, report->rows, (double)report->wall_ns);
@@ -98,8 +103,8 @@ void cox__device_learn(struct cox__device *device, uint32_t pass, const struct c
 }
 
 /* A band begins when it was enqueued and the one before it in its queue had ended. */
-void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot, struct cox_band_report *report,
-                        uint64_t end_ns)
+void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+                        struct cox_band_report *report, uint64_t end_ns)
 {
     struct cox__device *device = &session->devices[slot->queue->device];
     uint64_t start = slot->submit_ns > device->last_end_ns ? slot->submit_ns : device->last_end_ns;
@@ -125,17 +130,20 @@ static bool is_behind(const struct cox__queue_slot *slot)
 }
 
 /* When a band that the device is at from `begin_ns` on may be over. */
-static uint64_t first_poll_ns(const struct cox__device *device, const struct cox__queue_slot *slot, uint64_t begin_ns)
+static uint64_t first_poll_ns(const struct cox__device *device, const struct cox__queue_slot *slot,
+                              uint64_t begin_ns)
 {
-    const double wait_ns = POLL_AT * least_ns(&device->passes[slot->job.pass].timing, slot->job.rows);
+    const double wait_ns = POLL_AT *
+                           least_ns(&device->passes[slot->job.pass].timing, slot->job.rows);
     return begin_ns + (wait_ns < COX__POLL_FIRST_NS ? (uint64_t)wait_ns : COX__POLL_FIRST_NS);
 }
 
 void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const struct cox__device *device = &session->devices[slot->queue->device];
-    slot->poll_ns = device->polled && !is_behind(slot) ? first_poll_ns(device, slot, slot->submit_ns)
-                                                       : cox__engine_now(session) + COX__POLL_FIRST_NS;
+    slot->poll_ns = device->polled && !is_behind(slot)
+                        ? first_poll_ns(device, slot, slot->submit_ns)
+                        : cox__engine_now(session) + COX__POLL_FIRST_NS;
 }
 
 void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
@@ -144,21 +152,25 @@ void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue
     for (uint32_t i = 0; i < queue->slot_count && device->polled; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state != COX__SLOT_FREE && !is_behind(slot))
-            slot->poll_ns = first_poll_ns(device, slot, end_ns > slot->submit_ns ? end_ns : slot->submit_ns);
+            slot->poll_ns = first_poll_ns(device, slot,
+                                          end_ns > slot->submit_ns ? end_ns : slot->submit_ns);
     }
 }
 
-void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
+void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
+                              uint64_t now_ns)
 {
     const uint64_t elapsed_ns = now_ns - slot->submit_ns;
-    const bool may_end = session->devices[slot->queue->device].polled || slot->posted_early; /* at any moment */
+    const bool may_end = session->devices[slot->queue->device].polled ||
+                         slot->posted_early; /* at any moment */
     uint64_t pause_ns;
     if (!may_end)
         pause_ns = elapsed_ns / 2 > COX__POLL_FIRST_NS ? elapsed_ns / 2 : COX__POLL_FIRST_NS;
     else if (session->polls_closely)
         pause_ns = elapsed_ns > COX__POLL_FIRST_NS ? elapsed_ns / POLL_SHARE_CLOSE : 0;
     else
-        pause_ns = elapsed_ns / POLL_SHARE > POLL_LEAST_NS ? elapsed_ns / POLL_SHARE : POLL_LEAST_NS;
+        pause_ns = elapsed_ns / POLL_SHARE > POLL_LEAST_NS ? elapsed_ns / POLL_SHARE
+                                                           : POLL_LEAST_NS;
     slot->poll_ns = now_ns + pause_ns;
     if (elapsed_ns > slot->limit_ns / LATE_SHARE) /* in case it misses its deadline */
         cox__watchdog_count_starvation(session->runtime->watchdog, slot->poll_ns + COUNT_NS);
@@ -178,12 +190,14 @@ uint64_t cox__session_timeout_ns(const struct cox_session *session)
 
 /* Time limit in ns for what should take `expected` ns on the device; the device is given up after it. `ended`: so many
  * bands of the kind it has done. */
-static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device, uint32_t ended,
-                              double expected)
+static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device,
+                              uint32_t ended, double expected)
 {
     const bool fresh = ended < FRESH_BANDS;
     double limit = TIMEOUT_TIMES * (double)device->longest_ns;
-    limit = limit < TIMEOUT_MIN_NS ? TIMEOUT_MIN_NS : limit > TIMEOUT_MAX_NS ? TIMEOUT_MAX_NS : limit;
+    limit = limit < TIMEOUT_MIN_NS   ? TIMEOUT_MIN_NS
+            : limit > TIMEOUT_MAX_NS ? TIMEOUT_MAX_NS
+                                     : limit;
     if (session->device_timeout_ns)
         limit = (double)session->device_timeout_ns;
     if (limit < TIMEOUT_TIMES * expected)
@@ -219,8 +233,8 @@ static uint64_t starved_ns(const struct cox_session *session)
     return runtime->backend->ops->advance ? 0 : cox__watchdog_starved_ns(runtime->watchdog);
 }
 
-static void set_deadline(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t begin_ns,
-                         uint64_t expected_ns)
+static void set_deadline(const struct cox_session *session, struct cox__queue_slot *slot,
+                         uint64_t begin_ns, uint64_t expected_ns)
 {
     slot->end_ns = begin_ns + expected_ns;
     slot->deadline_ns = begin_ns + slot->limit_ns;
@@ -237,15 +251,19 @@ static bool is_only_device(const struct cox_session *session, uint32_t device)
     return only;
 }
 
-bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns)
+bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
+                          uint64_t now_ns)
 {
     if (now_ns < slot->deadline_ns)
         return false;
-    const uint64_t starved = starved_ns(session), left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->excused_ns;
-    uint64_t excuse_ns = starved - slot->starved_ns < left_ns ? starved - slot->starved_ns : left_ns;
+    const uint64_t starved = starved_ns(session),
+                   left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->excused_ns;
+    uint64_t excuse_ns = starved - slot->starved_ns < left_ns ? starved - slot->starved_ns
+                                                              : left_ns;
     slot->starved_ns = starved;
     slot->excused_ns += excuse_ns;
-    if (!slot->spared && !session->device_timeout_ns && is_only_device(session, slot->queue->device)) {
+    if (!slot->spared && !session->device_timeout_ns &&
+        is_only_device(session, slot->queue->device)) {
         slot->spared = true;
         excuse_ns += COX__EXCUSE_TIMES * slot->limit_ns;
     }
@@ -287,7 +305,8 @@ void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *q
     for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
         const struct cox__device *device = &session->devices[queue->device];
         const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
-        slot->limit_ns = time_limit_ns(session, device, device->passes[slot->job.pass].ended, expected);
+        slot->limit_ns = time_limit_ns(session, device, device->passes[slot->job.pass].ended,
+                                       expected);
         set_deadline(session, slot, begin, (uint64_t)expected);
         cox__band_set_state(band_of(slot), COX__BAND_RUNNING);
     }
@@ -295,11 +314,13 @@ void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *q
 
 void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
 {
-    if (atomic_load(&queue->state) != COX__QUEUE_LIVE) /* a lost queue drains until a time that stands */
+    if (atomic_load(&queue->state) !=
+        COX__QUEUE_LIVE) /* a lost queue drains until a time that stands */
         return;
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (has_deadline(slot) && slot->deadline_ns < end_ns + slot->limit_ns)
-            set_deadline(queue->session, slot, end_ns, slot->end_ns > end_ns ? slot->end_ns - end_ns : 0);
+            set_deadline(queue->session, slot, end_ns,
+                         slot->end_ns > end_ns ? slot->end_ns - end_ns : 0);
     }
 }

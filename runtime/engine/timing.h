@@ -24,7 +24,8 @@ void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *sl
 void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
 
 /* Plan the next poll after one that found the band still running. */
-void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns);
+void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
+                              uint64_t now_ns);
 
 /* When the slot is to be looked at: its next poll or its deadline. */
 uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot);
@@ -34,16 +35,18 @@ void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *q
 
 /* Whether a band has missed its deadline. It moves by as long as the process could not run meanwhile; and once if no
  * other device is active, since then nothing is won by giving this one up. */
-bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot, uint64_t now_ns);
+bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
+                          uint64_t now_ns);
 
 /* A band of the queue ended: those behind it begin now. */
 void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 
 /* Note when a band ended: fills the report's end_ns, wall_ns and queue_ns. */
-void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot, struct cox_band_report *report,
-                        uint64_t end_ns);
+void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+                        struct cox_band_report *report, uint64_t end_ns);
 
 /* Learn from a band that ended well. */
-void cox__device_learn(struct cox__device *device, uint32_t pass, const struct cox_band_report *report);
+void cox__device_learn(struct cox__device *device, uint32_t pass,
+                       const struct cox_band_report *report);
 
 #endif

@@ -9,7 +9,8 @@ static bool band_may_become(enum cox__band_state from, enum cox__band_state to)
     case COX__BAND_PLANNED:
         return to == COX__BAND_QUEUED || to == COX__BAND_FAILED;
     case COX__BAND_QUEUED: /* PLANNED: the device refused it */
-        return to == COX__BAND_PLANNED || to == COX__BAND_RUNNING || to == COX__BAND_DONE || to == COX__BAND_FAILED;
+        return to == COX__BAND_PLANNED || to == COX__BAND_RUNNING || to == COX__BAND_DONE ||
+               to == COX__BAND_FAILED;
     case COX__BAND_RUNNING:
         return to == COX__BAND_DONE || to == COX__BAND_FAILED;
     case COX__BAND_DONE: /* the device computes wrongly */
@@ -80,7 +81,8 @@ static bool spare_may_become(enum cox__spare_state from, enum cox__spare_state t
     case COX__SPARE_READY:
         return to == COX__SPARE_TAINTED;
     case COX__SPARE_TAINTED:
-        return to == COX__SPARE_ALLOCATING || to == COX__SPARE_TAINTED || to == COX__SPARE_UNAVAILABLE;
+        return to == COX__SPARE_ALLOCATING || to == COX__SPARE_TAINTED ||
+               to == COX__SPARE_UNAVAILABLE;
     case COX__SPARE_UNAVAILABLE:
         return false;
     }
@@ -99,7 +101,8 @@ static bool warmup_may_become(enum cox__warmup_state from, enum cox__warmup_stat
     case COX__WARMUP_WAITING:
         return to == COX__WARMUP_BORROWED || to == COX__WARMUP_ASKED;
     case COX__WARMUP_BORROWED:
-        return to == COX__WARMUP_WAITING || to == COX__WARMUP_BORROWED_ASKED || to == COX__WARMUP_FINISHED;
+        return to == COX__WARMUP_WAITING || to == COX__WARMUP_BORROWED_ASKED ||
+               to == COX__WARMUP_FINISHED;
     case COX__WARMUP_BORROWED_ASKED:
         return to == COX__WARMUP_ASKED || to == COX__WARMUP_FINISHED;
     case COX__WARMUP_ASKED:

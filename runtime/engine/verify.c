@@ -29,7 +29,8 @@ static double chance(uint64_t frame, uint32_t row)
 
 /* The device that checks a band: of the others the one with least to do for the frame, the fastest of those;
  * device_count if there is none. */
-static uint32_t choose_peer(const struct cox_session *session, const struct cox__frame *frame, uint32_t owner)
+static uint32_t choose_peer(const struct cox_session *session, const struct cox__frame *frame,
+                            uint32_t owner)
 {
     uint32_t best = session->device_count;
     for (uint32_t d = 0; d < session->device_count; d++) {
@@ -38,13 +39,15 @@ static uint32_t choose_peer(const struct cox_session *session, const struct cox_
             continue;
         if (best == session->device_count || frame->at_work[d] < frame->at_work[best] ||
             (frame->at_work[d] == frame->at_work[best] &&
-             device->passes[frame->pass].solo_ns < session->devices[best].passes[frame->pass].solo_ns))
+             device->passes[frame->pass].solo_ns <
+                 session->devices[best].passes[frame->pass].solo_ns))
             best = d;
     }
     return best;
 }
 
-static bool is_candidate(const struct cox_session *session, const struct cox__frame *frame, uint32_t band)
+static bool is_candidate(const struct cox_session *session, const struct cox__frame *frame,
+                         uint32_t band)
 {
     const struct cox__band *of = &frame->bands[band];
     return of->state == COX__BAND_DONE && of->kind != COX__BAND_CHECK && !of->checked &&
@@ -60,12 +63,13 @@ static uint32_t failed_checks(const struct cox__frame *frame, uint32_t band)
     return count;
 }
 
-static void log_unverified(struct cox_session *session, const struct cox__frame *frame, uint32_t first_row,
-                           uint32_t rows, const char *why)
+static void log_unverified(struct cox_session *session, const struct cox__frame *frame,
+                           uint32_t first_row, uint32_t rows, const char *why)
 {
     if (!session->verify_refused)
-        cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u are not verified: %s",
-                 (unsigned long long)frame->index, first_row, first_row + rows - 1, why);
+        cox__log(&session->runtime->log, COX_LOG_WARN,
+                 "frame %llu: rows %u..%u are not verified: %s", (unsigned long long)frame->index,
+                 first_row, first_row + rows - 1, why);
     session->verify_refused = true;
 }
 
@@ -73,7 +77,8 @@ static void log_unverified(struct cox_session *session, const struct cox__frame 
 static bool wait_for_spare(struct cox_session *session, const struct cox__frame *frame)
 {
     const enum cox__spare_state state = atomic_load(&session->spare.state);
-    const bool late = state == COX__SPARE_ALLOCATING && cox__engine_now(session) >= session->spare.wait_ns;
+    const bool late = state == COX__SPARE_ALLOCATING &&
+                      cox__engine_now(session) >= session->spare.wait_ns;
     if (late)
         log_unverified(session, frame, 0, cox__frame_pass(session, frame)->rows,
                        "a driver does not return from making copies");
@@ -117,11 +122,12 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
 }
 
 /* Partials of a band, if the band `whole` has the same rows; NULL where there is nothing to compare. */
-static const void *partials_of(const struct cox_session *session, const struct cox__frame *frame, uint32_t band,
-                               const struct cox_band_report *whole)
+static const void *partials_of(const struct cox_session *session, const struct cox__frame *frame,
+                               uint32_t band, const struct cox_band_report *whole)
 {
     const bool same = frame->reports[band].rows == whole->rows;
-    return cox__frame_pass(session, frame)->partial_bytes && same ? frame->bands[band].partials : NULL;
+    return cox__frame_pass(session, frame)->partial_bytes && same ? frame->bands[band].partials
+                                                                  : NULL;
 }
 
 /* ---- the vote ---- */
@@ -151,18 +157,20 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     const struct cox_band_report *report = &frame->reports[check];
     const uint32_t band = frame->bands[check].origin;
     const uint32_t owner = frame->reports[band].device;
-    const uint32_t third = cox__device_best(session, frame->pass, UINT32_C(1) << owner | UINT32_C(1) << report->device);
+    const uint32_t third = cox__device_best(session, frame->pass,
+                                            UINT32_C(1) << owner | UINT32_C(1) << report->device);
     vote->band = band;
     vote->first_row = report->first_row;
     vote->rows = report->rows;
     vote->peer = report->device;
-    cox__spare_digest(session, frame->pass, frame->mems, partials_of(session, frame, band, report), report->first_row,
-                      report->rows, vote->of_owner);
+    cox__spare_digest(session, frame->pass, frame->mems, partials_of(session, frame, band, report),
+                      report->first_row, report->rows, vote->of_owner);
     cox__spare_digest(session, frame->pass, session->spare.mems,
-                      partials_of(session, frame, check, &frame->reports[band]), report->first_row, report->rows,
-                      vote->of_peer);
-    cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: %s and %s disagree about rows %u..%u",
-             (unsigned long long)frame->index, name_of(session, owner), name_of(session, vote->peer), report->first_row,
+                      partials_of(session, frame, check, &frame->reports[band]), report->first_row,
+                      report->rows, vote->of_peer);
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "frame %llu: %s and %s disagree about rows %u..%u", (unsigned long long)frame->index,
+             name_of(session, owner), name_of(session, vote->peer), report->first_row,
              report->first_row + report->rows - 1);
     if (third < session->device_count)
         ask_voter(session, frame, third, COX__VOTE_THIRD);
@@ -172,12 +180,14 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
 
 static void convict(struct cox_session *session, uint32_t device)
 {
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s gives wrong rows", name_of(session, device));
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s gives wrong rows",
+             name_of(session, device));
     cox__device_fail(session, device, COX_E_MISMATCH);
 }
 
 /* A voter has done the rows: `digest` is of what it wrote. */
-static void count_vote(struct cox_session *session, struct cox__frame *frame, const unsigned char digest[32])
+static void count_vote(struct cox_session *session, struct cox__frame *frame,
+                       const unsigned char digest[32])
 {
     struct cox__vote *vote = &frame->vote;
     const uint32_t owner = frame->reports[vote->band].device;
@@ -199,28 +209,33 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame, co
         frame->status = COX_E_MISMATCH;
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: nothing tells whose rows %u..%u are right, those of %s or of %s",
-                 (unsigned long long)frame->index, vote->first_row, vote->first_row + vote->rows - 1,
-                 name_of(session, owner), name_of(session, vote->peer));
+                 (unsigned long long)frame->index, vote->first_row,
+                 vote->first_row + vote->rows - 1, name_of(session, owner),
+                 name_of(session, vote->peer));
     }
 }
 
 static bool is_vote(const struct cox__frame *frame, uint32_t check)
 {
     const struct cox__vote *vote = &frame->vote;
-    const bool open = vote->state == COX__VOTE_THIRD || vote->state == COX__VOTE_OWNER || vote->state == COX__VOTE_PEER;
-    return open && frame->bands[check].origin == vote->band && frame->reports[check].first_row == vote->first_row;
+    const bool open = vote->state == COX__VOTE_THIRD || vote->state == COX__VOTE_OWNER ||
+                      vote->state == COX__VOTE_PEER;
+    return open && frame->bands[check].origin == vote->band &&
+           frame->reports[check].first_row == vote->first_row;
 }
 
 /* ---- results ---- */
 
-static bool agrees(const struct cox_session *session, const struct cox__frame *frame, uint32_t check)
+static bool agrees(const struct cox_session *session, const struct cox__frame *frame,
+                   uint32_t check)
 {
     const uint32_t origin = frame->bands[check].origin;
     const struct cox_band_report *report = &frame->reports[check];
     const void *mine = partials_of(session, frame, check, &frame->reports[origin]);
     const void *theirs = partials_of(session, frame, origin, report);
     return cox__spare_equals(session, frame, report->first_row, report->rows) &&
-           (!mine || !theirs || memcmp(mine, theirs, cox__frame_pass(session, frame)->partial_bytes) == 0);
+           (!mine || !theirs ||
+            memcmp(mine, theirs, cox__frame_pass(session, frame)->partial_bytes) == 0);
 }
 
 void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uint32_t check)
@@ -233,8 +248,8 @@ void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uin
     if (is_vote(frame, check)) {
         unsigned char digest[32];
         cox__spare_digest(session, frame->pass, session->spare.mems,
-                          partials_of(session, frame, check, &frame->reports[origin]), report.first_row, report.rows,
-                          digest);
+                          partials_of(session, frame, check, &frame->reports[origin]),
+                          report.first_row, report.rows, digest);
         count_vote(session, frame, digest);
         return;
     }

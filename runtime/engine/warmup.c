@@ -36,8 +36,9 @@ static void tell(struct cox_session *session, bool over)
     pthread_mutex_lock(&session->lock);
     session->warm_devices = session->warmup.device;
     if (over)
-        cox__session_set_warmth(session,
-                                cox__device_any_active(session) ? COX__SESSION_WARM : COX__SESSION_WARM_IN_VAIN);
+        cox__session_set_warmth(session, cox__device_any_active(session)
+                                             ? COX__SESSION_WARM
+                                             : COX__SESSION_WARM_IN_VAIN);
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
@@ -61,7 +62,8 @@ static void finish(struct cox_session *session)
 void cox__engine_drop_warmup(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
-    const bool has_given = warmup->state == COX__WARMUP_ASKED || warmup->state == COX__WARMUP_BORROWED_ASKED;
+    const bool has_given = warmup->state == COX__WARMUP_ASKED ||
+                           warmup->state == COX__WARMUP_BORROWED_ASKED;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (warmup->owns_mem[i])
             cox__engine_drop_mem(session->runtime, warmup->frame->mems[i]);
@@ -89,7 +91,8 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
         if (status)
             return status;
         warmup->owns_mem[i] = true;
-        memcpy(backend->ops->mem_data(warmup->frame->mems[i]), backend->ops->mem_data(frame->mems[i]), bytes);
+        memcpy(backend->ops->mem_data(warmup->frame->mems[i]),
+               backend->ops->mem_data(frame->mems[i]), bytes);
     }
     return COX_OK;
 }
@@ -109,7 +112,8 @@ static void take_given(struct cox_session *session)
 bool cox__warmup_is_asked(const struct cox_session *session)
 {
     const enum cox__warmup_state state = session->warmup.state;
-    return state == COX__WARMUP_ASKED || state == COX__WARMUP_BORROWED_ASKED || state == COX__WARMUP_OWN;
+    return state == COX__WARMUP_ASKED || state == COX__WARMUP_BORROWED_ASKED ||
+           state == COX__WARMUP_OWN;
 }
 
 void cox__warmup_request(struct cox_session *session)
@@ -120,8 +124,8 @@ void cox__warmup_request(struct cox_session *session)
         tell(session, true);
         return;
     }
-    cox__warmup_set_state(warmup,
-                          warmup->state == COX__WARMUP_BORROWED ? COX__WARMUP_BORROWED_ASKED : COX__WARMUP_ASKED);
+    cox__warmup_set_state(warmup, warmup->state == COX__WARMUP_BORROWED ? COX__WARMUP_BORROWED_ASKED
+                                                                        : COX__WARMUP_ASKED);
 }
 
 /* Note what the finished run showed and move on to the next run or device. */
@@ -140,7 +144,8 @@ static void learn_from_run(struct cox_session *session)
         session->any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
         /* What an earlier session measured may hold no longer. */
-        if (!of_pass->solo_ns || wall < of_pass->solo_ns || (warmup->run == 1 && wall / 2 > of_pass->solo_ns))
+        if (!of_pass->solo_ns || wall < of_pass->solo_ns ||
+            (warmup->run == 1 && wall / 2 > of_pass->solo_ns))
             of_pass->solo_ns = wall ? wall : 1;
         pthread_mutex_unlock(&session->lock);
     }
@@ -199,12 +204,14 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
     } else if (warmup->state == COX__WARMUP_WAITING) {
         cox_status status = borrow_buffers(session, first);
         if (status) {
-            cox__log(&session->runtime->log, COX_LOG_WARN, "no warm-up: %s", cox_status_text(status));
+            cox__log(&session->runtime->log, COX_LOG_WARN, "no warm-up: %s",
+                     cox_status_text(status));
             finish(session);
             return true;
         }
     }
-    while (warmup->device < session->device_count && !cox__device_is_active(&session->devices[warmup->device])) {
+    while (warmup->device < session->device_count &&
+           !cox__device_is_active(&session->devices[warmup->device])) {
         warmup->device++;
         warmup->pass = warmup->run = 0;
     }
@@ -216,7 +223,8 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
     cox__frame_begin_pass(session, frame, warmup->pass);
     frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
     cox__residency_start_warmup(session, frame, warmup->device);
-    if (!cox__frame_add(session, frame, warmup->device, 0, session->pipeline.passes[warmup->pass].rows, 0))
+    if (!cox__frame_add(session, frame, warmup->device, 0,
+                        session->pipeline.passes[warmup->pass].rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
     submit_run(session, frame);
     warmup->submit_ns = cox__engine_now(session) - frame->start_ns;

@@ -42,7 +42,8 @@ bool cox__cpu_mask_meets(const struct cox__cpu_mask *a, const struct cox__cpu_ma
     return cox__cpu_mask_count(&both) > 0;
 }
 
-struct cox__cpu_mask cox__cpu_mask_without(const struct cox__cpu_mask *a, const struct cox__cpu_mask *b)
+struct cox__cpu_mask cox__cpu_mask_without(const struct cox__cpu_mask *a,
+                                           const struct cox__cpu_mask *b)
 {
     struct cox__cpu_mask both, rest;
     CPU_AND_S(sizeof both.set, both.set, a->set, b->set);

@@ -24,7 +24,8 @@ uint32_t cox__cpu_mask_count(const struct cox__cpu_mask *mask);
 
 /* Whether a and b overlap; a without b. */
 bool cox__cpu_mask_meets(const struct cox__cpu_mask *a, const struct cox__cpu_mask *b);
-struct cox__cpu_mask cox__cpu_mask_without(const struct cox__cpu_mask *a, const struct cox__cpu_mask *b);
+struct cox__cpu_mask cox__cpu_mask_without(const struct cox__cpu_mask *a,
+                                           const struct cox__cpu_mask *b);
 
 /* The system's notation ("0-3,8,10-11") into a mask; stops at what it does not understand. */
 void cox__cpu_mask_read(struct cox__cpu_mask *mask, const char *list);

@@ -19,8 +19,9 @@ enum { PCI_CLASS_DISPLAY = 0x03, PCI_CLASS_ACCELERATOR = 0x12 };
 /* Display chips of servers and of virtual machines, which compute nothing. */
 static bool only_a_console(unsigned long vendor)
 {
-    static const unsigned long consoles[] = {0x1a03 /* ASPEED */, 0x102b /* Matrox */, 0x1013 /* Cirrus */,
-                                             0x1234 /* Bochs */,  0x15ad /* VMware */, 0x1af4 /* virtio */};
+    static const unsigned long consoles[] = {0x1a03 /* ASPEED */, 0x102b /* Matrox */,
+                                             0x1013 /* Cirrus */, 0x1234 /* Bochs */,
+                                             0x15ad /* VMware */, 0x1af4 /* virtio */};
     for (size_t i = 0; i < sizeof consoles / sizeof consoles[0]; i++) {
         if (vendor == consoles[i])
             return true;
@@ -57,7 +58,8 @@ static void count_near_gpus(struct cox__core *cores, size_t count)
         unsigned long class = strtoul(line, NULL, 16) >> 16;
         if (class != PCI_CLASS_DISPLAY && class != PCI_CLASS_ACCELERATOR)
             continue;
-        if (!pci_line(entry->d_name, "vendor", line, sizeof line) || only_a_console(strtoul(line, NULL, 16)))
+        if (!pci_line(entry->d_name, "vendor", line, sizeof line) ||
+            only_a_console(strtoul(line, NULL, 16)))
             continue;
         struct cox__cpu_mask near;
         if (!pci_line(entry->d_name, "local_cpulist", line, sizeof line))
@@ -74,7 +76,8 @@ static int kind_of(hwloc_topology_t topology, hwloc_const_cpuset_t cpuset)
 {
     int kind = hwloc_cpukinds_get_by_cpuset(topology, cpuset, 0);
     int efficiency = -1;
-    if (kind < 0 || hwloc_cpukinds_get_info(topology, (unsigned)kind, NULL, &efficiency, NULL, NULL, 0) != 0)
+    if (kind < 0 ||
+        hwloc_cpukinds_get_info(topology, (unsigned)kind, NULL, &efficiency, NULL, NULL, 0) != 0)
         return -1;
     return efficiency < 0 ? -1 : kind; /* kinds of known efficiency come in its order */
 }
@@ -84,14 +87,16 @@ static hwloc_topology_t load_hwloc(char *why, size_t why_bytes)
 {
     /* The OpenCL component calls into the ICDs before the bracket, the others start drivers or an X connection or read
      * what is not needed. Naming one that is not there fails harmlessly. */
-    static const char *const unwanted[] = {"opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "pci"};
+    static const char *const unwanted[] = {"opencl",    "cuda", "nvml", "rsmi",
+                                           "levelzero", "gl",   "pci"};
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0) {
         snprintf(why, why_bytes, "hwloc does not start");
         return NULL;
     }
     for (size_t i = 0; i < sizeof unwanted / sizeof unwanted[0]; i++)
-        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
+        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,
+                                      unwanted[i]);
     if (hwloc_topology_load(topology) != 0) {
         snprintf(why, why_bytes, "hwloc cannot read this machine");
         goto fail;
@@ -107,7 +112,8 @@ fail:
 }
 
 /* Number the kinds that occur in the table from 0, in order of power; forget them if there is only one. */
-static void count_kinds(struct cox__machine *machine, hwloc_topology_t topology, struct cox__core *cores, size_t count)
+static void count_kinds(struct cox__machine *machine, hwloc_topology_t topology,
+                        struct cox__core *cores, size_t count)
 {
     int machine_kinds = hwloc_cpukinds_get_nr(topology, 0);
     for (size_t i = 0; i < count; i++) {
@@ -125,7 +131,8 @@ static void count_kinds(struct cox__machine *machine, hwloc_topology_t topology,
         hwloc_cpukinds_get_info(topology, (unsigned)kind, NULL, NULL, &info_count, &infos, 0);
         for (unsigned i = 0; i < info_count; i++) {
             if (strcmp(infos[i].name, "CoreType") == 0)
-                snprintf(machine->kind_name[machine->kind_count], sizeof machine->kind_name[0], "%s", infos[i].value);
+                snprintf(machine->kind_name[machine->kind_count], sizeof machine->kind_name[0],
+                         "%s", infos[i].value);
         }
         machine->kind_cores[machine->kind_count++] = members;
     }
@@ -136,8 +143,8 @@ static void count_kinds(struct cox__machine *machine, hwloc_topology_t topology,
     }
 }
 
-bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask *allowed, const uint32_t *wanted_cpu,
-                       char *why, size_t why_bytes)
+bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask *allowed,
+                       const uint32_t *wanted_cpu, char *why, size_t why_bytes)
 {
     bool found = false;
     struct cox__core *cores = NULL;
@@ -147,7 +154,8 @@ bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask 
         return false;
 
     /* Some virtual machines have no cores, only processing units. */
-    hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+    hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE
+                                                                                   : HWLOC_OBJ_PU;
     int object_count = hwloc_get_nbobjs_by_type(topology, type);
     if (object_count <= 0) {
         snprintf(why, why_bytes, "hwloc knows no core of this machine");
@@ -165,7 +173,8 @@ bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask 
     for (int i = 0; i < object_count; i++) {
         hwloc_obj_t object = hwloc_get_obj_by_type(topology, type, (unsigned)i);
         struct cox__core core = {.kind = kind_of(topology, object->cpuset)};
-        for (int cpu = hwloc_bitmap_first(object->cpuset); cpu >= 0; cpu = hwloc_bitmap_next(object->cpuset, cpu)) {
+        for (int cpu = hwloc_bitmap_first(object->cpuset); cpu >= 0;
+             cpu = hwloc_bitmap_next(object->cpuset, cpu)) {
             if (!cox__cpu_mask_has(allowed, (uint32_t)cpu))
                 continue;
             if (core.cpu_count++ == 0)

@@ -25,7 +25,7 @@ struct cox__machine {
 /* Fill in the counts, and choose the core to reserve: that of `*wanted_cpu`, or where that is NULL by
  * cox__cores_choose. `machine` is zeroed. False: no core can be chosen, with the reason in `why`; the counts may be
  * there even so. */
-bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask *allowed, const uint32_t *wanted_cpu,
-                       char *why, size_t why_bytes);
+bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask *allowed,
+                       const uint32_t *wanted_cpu, char *why, size_t why_bytes);
 
 #endif

@@ -39,7 +39,8 @@ static inline bool cox__mpsc_push(struct cox__mpsc *queue, struct cox__mpsc_node
 /* All nodes in push order, linked by `next`. Read `next` before cox__mpsc_open(node). Consumer only. */
 static inline struct cox__mpsc_node *cox__mpsc_take(struct cox__mpsc *queue)
 {
-    struct cox__mpsc_node *node = atomic_exchange_explicit(&queue->head, NULL, memory_order_acquire);
+    struct cox__mpsc_node *node = atomic_exchange_explicit(&queue->head, NULL,
+                                                           memory_order_acquire);
     struct cox__mpsc_node *first = NULL;
     while (node) {
         struct cox__mpsc_node *next = node->next;

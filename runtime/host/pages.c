@@ -30,7 +30,8 @@ void *cox__pages_create(size_t bytes)
     if (bytes > SIZE_MAX - 2 * (size_t)HUGE_BYTES)
         return NULL;
     bytes = mapped_bytes(bytes);
-    char *all = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *all = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                     -1, 0);
     if (all == MAP_FAILED)
         return NULL;
     size_t before = (HUGE_BYTES - (uintptr_t)all % HUGE_BYTES) % HUGE_BYTES;

@@ -11,7 +11,8 @@
 /* Start a joinable thread that takes none of the application's signals, but for those of its own faults: the
  * application may have mapped a file, and catch SIGBUS. `name` has at most 15 characters. False: the system gives no
  * thread. pthread_setname_np wants _GNU_SOURCE. */
-static inline bool cox__thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
+static inline bool cox__thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg),
+                                     void *arg)
 {
     static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP};
     sigset_t blocked, before;
@@ -32,7 +33,8 @@ static inline bool cox__cond_init_monotonic(pthread_cond_t *cond)
     pthread_condattr_t monotonic;
     if (pthread_condattr_init(&monotonic))
         return false;
-    const bool made = !pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) && !pthread_cond_init(cond, &monotonic);
+    const bool made = !pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) &&
+                      !pthread_cond_init(cond, &monotonic);
     pthread_condattr_destroy(&monotonic);
     return made;
 }

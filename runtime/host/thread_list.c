@@ -19,7 +19,8 @@ static int compare_threads(const void *a, const void *b)
 
 bool cox__thread_list_has(const struct cox__thread_list *threads, pid_t id)
 {
-    return threads->count > 0 && bsearch(&id, threads->ids, threads->count, sizeof id, compare_threads);
+    return threads->count > 0 &&
+           bsearch(&id, threads->ids, threads->count, sizeof id, compare_threads);
 }
 
 void cox__thread_list_clear(struct cox__thread_list *threads)

@@ -59,18 +59,20 @@ struct cox__topology {
     struct cox__thread_list born; /* threads that appeared during the first bracket */
 };
 
-cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve reserve, uint32_t reserve_cpu,
-                                const struct cox__log *log)
+cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve reserve,
+                                uint32_t reserve_cpu, const struct cox__log *log)
 {
     *out = NULL;
     if ((int)reserve < COX_RESERVE_AUTO || reserve > COX_RESERVE_CORE) {
-        cox__log(log, COX_LOG_ERROR, "reserve: %d is none of the ways to reserve a core", (int)reserve);
+        cox__log(log, COX_LOG_ERROR, "reserve: %d is none of the ways to reserve a core",
+                 (int)reserve);
         return COX_E_INVALID;
     }
     struct cox__cpu_mask allowed;
     bool mask_known = cox__cpu_mask_get(0, &allowed);
     if (reserve == COX_RESERVE_CORE && mask_known && !cox__cpu_mask_has(&allowed, reserve_cpu)) {
-        cox__log(log, COX_LOG_ERROR, "reserve: CPU %u does not exist or is not among those of this process",
+        cox__log(log, COX_LOG_ERROR,
+                 "reserve: CPU %u does not exist or is not among those of this process",
                  reserve_cpu);
         return COX_E_INVALID;
     }
@@ -89,10 +91,13 @@ cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve res
 
     char why[96] = "the system does not tell this process's CPUs";
     bool chosen = mask_known && cox__machine_read(&self->machine, &allowed,
-                                                  reserve == COX_RESERVE_CORE ? &reserve_cpu : NULL, why, sizeof why);
+                                                  reserve == COX_RESERVE_CORE ? &reserve_cpu : NULL,
+                                                  why, sizeof why);
     if (!chosen && self->machine.core_count == 0) { /* the counts are still worth something */
         long online = sysconf(_SC_NPROCESSORS_ONLN);
-        self->machine.cpus = mask_known ? cox__cpu_mask_count(&allowed) : online > 0 ? (uint32_t)online : 1;
+        self->machine.cpus = mask_known   ? cox__cpu_mask_count(&allowed)
+                             : online > 0 ? (uint32_t)online
+                                          : 1;
         self->machine.core_count = self->machine.cpus;
     }
 
@@ -103,15 +108,18 @@ cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve res
     else if (self->machine.core_count < 2)
         snprintf(self->reason, sizeof self->reason, "none: there is only one core");
     else if (reserve == COX_RESERVE_AUTO && self->machine.core_count < AUTO_CORES_MIN)
-        snprintf(self->reason, sizeof self->reason,
-                 "none: %u cores, and it is worth one only with %d or more; it would be CPU %u (%s)",
-                 self->machine.core_count, AUTO_CORES_MIN, self->machine.chosen_cpu, self->machine.chosen_why);
+        snprintf(
+            self->reason, sizeof self->reason,
+            "none: %u cores, and it is worth one only with %d or more; it would be CPU %u (%s)",
+            self->machine.core_count, AUTO_CORES_MIN, self->machine.chosen_cpu,
+            self->machine.chosen_why);
     else
         self->active = true;
 
     if (!self->active && reserve != COX_RESERVE_OFF) {
         bool unwelcome = reserve != COX_RESERVE_AUTO || !chosen;
-        cox__log(&self->log, unwelcome ? COX_LOG_WARN : COX_LOG_INFO, "reserved core: %s", self->reason);
+        cox__log(&self->log, unwelcome ? COX_LOG_WARN : COX_LOG_INFO, "reserved core: %s",
+                 self->reason);
     }
     *out = self;
     return COX_OK;
@@ -150,7 +158,8 @@ void cox__topology_enter(struct cox__topology *self)
     } else {
         struct cox__cpu_mask narrow = cox__cpu_mask_without(&bracket->before, &self->machine.whole);
         if (cox__cpu_mask_count(&narrow) == 0)
-            trouble = "the calling thread may run on the reserved core only, so may the workers born in it";
+            trouble =
+                "the calling thread may run on the reserved core only, so may the workers born in it";
         else if (cox__cpu_mask_meets(&bracket->before, &self->machine.whole)) {
             bracket->narrowed = cox__cpu_mask_set(0, &narrow);
             if (!bracket->narrowed)
@@ -220,8 +229,8 @@ static void release_born(struct cox__topology *self)
  * it. Threads with the run of all CPUs are neither: no worker that was born in a bracket, but an application's
  * or a driver's housekeeping (Mesa's disk cache takes every CPU by itself). Nor are schedulers, which are bound to a
  * core of their own. */
-static void count_off(const struct cox__topology *self, const struct cox__thread_list *threads, uint32_t *off,
-                      uint32_t *pinned)
+static void count_off(const struct cox__topology *self, const struct cox__thread_list *threads,
+                      uint32_t *off, uint32_t *pinned)
 {
     *off = *pinned = 0;
     for (size_t i = 0; i < threads->count; i++) {
@@ -290,7 +299,8 @@ void cox__topology_decide(struct cox__topology *self, bool async_device, bool cp
         /* At least one worker for each CPU that is left: fewer would be some driver's own threads. */
         self->bind = true;
         self->kept_off = true;
-        snprintf(tail, sizeof tail, "%u worker thread%s off it", off, off == 1 ? " stays" : "s stay");
+        snprintf(tail, sizeof tail, "%u worker thread%s off it", off,
+                 off == 1 ? " stays" : "s stay");
     } else {
         /* Workers that were there before may be off the core too, if an earlier runtime saw to it. Then it is
          * worth binding to. If not, or if they start later and inherit the scheduler's mask, a bound scheduler
@@ -305,10 +315,11 @@ void cox__topology_decide(struct cox__topology *self, bool async_device, bool cp
             snprintf(tail, sizeof tail, "workers were there already, %u thread%s off it", earlier,
                      earlier == 1 ? " stays" : "s stay");
         else
-            snprintf(tail, sizeof tail, "but workers were started before, by another library, or start later");
+            snprintf(tail, sizeof tail,
+                     "but workers were started before, by another library, or start later");
     }
-    snprintf(self->reason, sizeof self->reason, "CPU %u (%s): %s", self->machine.chosen_cpu, self->machine.chosen_why,
-             tail);
+    snprintf(self->reason, sizeof self->reason, "CPU %u (%s): %s", self->machine.chosen_cpu,
+             self->machine.chosen_why, tail);
 done:
     cox__thread_list_clear(&self->born);
     pthread_mutex_unlock(&self->lock);
@@ -349,7 +360,8 @@ uint32_t cox__topology_worker_cpus(const struct cox__topology *self)
 {
     if (!self)
         return 1;
-    return self->reserved ? self->machine.cpus - self->machine.chosen_cpu_count : self->machine.cpus;
+    return self->reserved ? self->machine.cpus - self->machine.chosen_cpu_count
+                          : self->machine.cpus;
 }
 
 void cox__topology_bind_scheduler(struct cox__topology *self)
@@ -360,7 +372,8 @@ void cox__topology_bind_scheduler(struct cox__topology *self)
     if (!cox__topology_scheduler_alone(self))
         return;
     if (!cox__cpu_mask_set(0, &self->machine.core))
-        cox__log(&self->log, COX_LOG_WARN, "reserved core: the system refuses to bind the scheduler thread to CPU %u",
+        cox__log(&self->log, COX_LOG_WARN,
+                 "reserved core: the system refuses to bind the scheduler thread to CPU %u",
                  self->machine.chosen_cpu);
 }
 

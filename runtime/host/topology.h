@@ -15,8 +15,8 @@ struct cox__topology;
  * nearest to a display-class PCI device, else the last one. Must run before the process first touches OpenCL.
  * Where the machine cannot be read there is a log line and no reservation.
  * Errors: COX_E_INVALID (no such CPU, or not in the calling thread's mask), COX_E_NOMEM, COX_E_SYSTEM. */
-cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve reserve, uint32_t reserve_cpu,
-                                const struct cox__log *log);
+cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve reserve,
+                                uint32_t reserve_cpu, const struct cox__log *log);
 void cox__topology_destroy(struct cox__topology **topology);
 
 /* Bracket the calls in which drivers may start worker threads: between enter and leave the calling thread runs on every

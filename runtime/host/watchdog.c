@@ -125,7 +125,8 @@ static void wake_thread(struct cox__watchdog *watchdog)
     pthread_mutex_unlock(&watchdog->lock);
 }
 
-void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns)
+void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance,
+                          uint64_t limit_ns)
 {
     watchdog->session = session;
     watchdog->instance = instance;
@@ -138,10 +139,11 @@ struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
 {
     if (!watchdog)
         return (struct cox__driver_call){0};
-    const struct cox__driver_call call = {.watchdog = watchdog,
-                                          .number = atomic_load_explicit(&watchdog->call, memory_order_relaxed) + 1,
-                                          .home = watchdog->home,
-                                          .stuck = atomic_load_explicit(&watchdog->stuck, memory_order_relaxed)};
+    const struct cox__driver_call call = {
+        .watchdog = watchdog,
+        .number = atomic_load_explicit(&watchdog->call, memory_order_relaxed) + 1,
+        .home = watchdog->home,
+        .stuck = atomic_load_explicit(&watchdog->stuck, memory_order_relaxed)};
     /* The store to `call` comes before the load of `asleep`; the watchdog's thread stores `asleep` before it loads
      * `call`. So either this thread sees that the other sleeps, or the other sees the call. */
     atomic_store(&watchdog->call, call.number);
@@ -153,12 +155,14 @@ struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
 bool cox__driver_call_end(const struct cox__driver_call *call)
 {
     uint64_t number = call->number;
-    return !call->watchdog || atomic_compare_exchange_strong(&call->watchdog->call, &number, number + 1);
+    return !call->watchdog ||
+           atomic_compare_exchange_strong(&call->watchdog->call, &number, number + 1);
 }
 
 void cox__driver_call_abandon(const struct cox__driver_call *call)
 {
-    atomic_store(&call->stuck->returned, true); /* from here on the call's instance may be destroyed */
+    atomic_store(&call->stuck->returned,
+                 true); /* from here on the call's instance may be destroyed */
     longjmp(*call->home, 1);
 }
 
@@ -168,7 +172,8 @@ void cox__driver_call_abandon(const struct cox__driver_call *call)
 void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns)
 {
     uint64_t before_ns = atomic_load(&watchdog->count_until_ns);
-    while (before_ns < until_ns && !atomic_compare_exchange_weak(&watchdog->count_until_ns, &before_ns, until_ns))
+    while (before_ns < until_ns &&
+           !atomic_compare_exchange_weak(&watchdog->count_until_ns, &before_ns, until_ns))
         continue;
     if (atomic_load(&watchdog->asleep))
         wake_thread(watchdog);
@@ -183,7 +188,8 @@ static uint64_t late_ns(uint64_t passed_ns)
 uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog)
 {
     pthread_mutex_lock(&watchdog->lock);
-    const uint64_t pending_ns = watchdog->look_ns ? late_ns(cox__clock_ns() - watchdog->look_ns) : 0;
+    const uint64_t pending_ns = watchdog->look_ns ? late_ns(cox__clock_ns() - watchdog->look_ns)
+                                                  : 0;
     const uint64_t ns = watchdog->starved_ns + pending_ns;
     watchdog->told_ns = ns > watchdog->told_ns ? ns : watchdog->told_ns; /* it never falls */
     const uint64_t told_ns = watchdog->told_ns;
@@ -238,7 +244,8 @@ static bool revoke_lock(struct cox__watchdog *watchdog, uint64_t call)
     pthread_mutex_lock(&watchdog->lock);
     watchdog->holder = pthread_self();
     pthread_mutex_unlock(&watchdog->lock);
-    watchdog->handler.revoked(watchdog->handler.ctx, watchdog->session, watchdog->instance, watchdog->role, stuck);
+    watchdog->handler.revoked(watchdog->handler.ctx, watchdog->session, watchdog->instance,
+                              watchdog->role, stuck);
     cox__watchdog_unlock(watchdog);
     return true;
 }
@@ -246,7 +253,8 @@ static bool revoke_lock(struct cox__watchdog *watchdog, uint64_t call)
 /* Whether the thread may sleep: `call` is the last driver call, and has ended. */
 static bool is_idle(const struct cox__watchdog *watchdog, uint64_t call)
 {
-    return atomic_load(&watchdog->call) == call && cox__clock_ns() >= atomic_load(&watchdog->count_until_ns);
+    return atomic_load(&watchdog->call) == call &&
+           cox__clock_ns() >= atomic_load(&watchdog->count_until_ns);
 }
 
 /* Wait for the next look; with `idle`, for a driver call after number `seen`, or for something to count, before that.
@@ -262,7 +270,8 @@ static bool next_look(struct cox__watchdog *watchdog, bool idle, uint64_t seen)
         atomic_store(&watchdog->asleep, false);
     }
     const uint64_t now_ns = cox__clock_ns(), ns = now_ns + LOOK_NS;
-    const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u),
+                                  .tv_nsec = (long)(ns % 1000000000u)};
     watchdog->look_ns = watchdog->look_ns ? watchdog->look_ns : now_ns;
     while (!watchdog->stop && cox__clock_ns() < ns)
         pthread_cond_timedwait(&watchdog->wake, &watchdog->lock, &when);
@@ -275,14 +284,16 @@ static bool next_look(struct cox__watchdog *watchdog, bool idle, uint64_t seen)
 static bool is_over(const struct cox__watchdog *watchdog, uint64_t looks, uint64_t starved_ns)
 {
     const uint64_t limit = atomic_load(&watchdog->limit_looks), excused = starved_ns / LOOK_NS;
-    return looks >= limit + (excused < COX__EXCUSE_TIMES * limit ? excused : COX__EXCUSE_TIMES * limit);
+    return looks >=
+           limit + (excused < COX__EXCUSE_TIMES * limit ? excused : COX__EXCUSE_TIMES * limit);
 }
 
 static void *watch(void *arg)
 {
     struct cox__watchdog *watchdog = arg;
     uint64_t seen = atomic_load(&watchdog->call), same = 0, after = 0, starved = 0;
-    while (next_look(watchdog, !(seen % 2) && same > IDLE_LOOKS && !after && is_idle(watchdog, seen), seen)) {
+    while (next_look(watchdog,
+                     !(seen % 2) && same > IDLE_LOOKS && !after && is_idle(watchdog, seen), seen)) {
         const uint64_t ns = count_starved(watchdog, seen % 2 && same > 0);
         if (after) {
             after--;
@@ -290,7 +301,8 @@ static void *watch(void *arg)
         }
         const uint64_t call = atomic_load(&watchdog->call);
         same = call == seen ? same + 1 : 0;
-        starved = call == seen ? starved + (ns < LOOK_NS ? ns : LOOK_NS) : 0; /* a late look is one look all the same */
+        starved = call == seen ? starved + (ns < LOOK_NS ? ns : LOOK_NS)
+                               : 0; /* a late look is one look all the same */
         seen = call;
         if (seen % 2 && is_over(watchdog, same, starved) && revoke_lock(watchdog, seen))
             after = AFTER_LOOKS;
@@ -300,7 +312,8 @@ static void *watch(void *arg)
 
 /* ---- from creation to destruction ---- */
 
-cox_status cox__watchdog_create(struct cox__watchdog **out, const struct cox__watchdog_handler *handler)
+cox_status cox__watchdog_create(struct cox__watchdog **out,
+                                const struct cox__watchdog_handler *handler)
 {
     struct cox__watchdog *watchdog = calloc(1, sizeof *watchdog);
     *out = NULL;

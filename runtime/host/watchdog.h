@@ -21,7 +21,8 @@ struct cox__watchdog;
 
 /* A thread inside a driver call, after the watchdog revoked its engine lock. */
 struct cox__stuck_thread {
-    atomic_bool returned; /* the driver call has returned; the thread touches nothing any more of the call's instance */
+    atomic_bool
+        returned; /* the driver call has returned; the thread touches nothing any more of the call's instance */
 };
 
 /* Both functions run on the watchdog's thread. */
@@ -29,14 +30,16 @@ struct cox__watchdog_handler {
     /* With the engine lock held, just revoked from a thread inside a driver call: `session` and `instance` are those of
      * cox__watchdog_expect, `role` that of cox__watchdog_run_locked. The callee owns `stuck` and releases it
      * (cox__watchdog_release). */
-    void (*revoked)(void *ctx, void *session, void *instance, int role, struct cox__stuck_thread *stuck);
+    void (*revoked)(void *ctx, void *session, void *instance, int role,
+                    struct cox__stuck_thread *stuck);
     /* Without the lock, every 50 ms of the second after that: a wake-up may have gone to the stuck thread. */
     void (*after)(void *ctx);
     void *ctx;
 };
 
 /* Errors: COX_E_NOMEM. */
-cox_status cox__watchdog_create(struct cox__watchdog **out, const struct cox__watchdog_handler *handler);
+cox_status cox__watchdog_create(struct cox__watchdog **out,
+                                const struct cox__watchdog_handler *handler);
 
 /* Start the watchdog's thread: until then no lock is revoked. Errors: COX_E_SYSTEM. */
 cox_status cox__watchdog_start(struct cox__watchdog *watchdog);
@@ -72,7 +75,7 @@ bool cox__watchdog_is_held_here(struct cox__watchdog *watchdog);
 
 enum cox__lock_result {
     COX__LOCK_DONE,
-    COX__LOCK_BUSY,   /* another thread holds the lock; `work` was not called. Only without `wait` */
+    COX__LOCK_BUSY, /* another thread holds the lock; `work` was not called. Only without `wait` */
     COX__LOCK_REVOKED /* the lock was revoked while `work` ran, and `work` did not get to its end */
 };
 
@@ -82,7 +85,8 @@ enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, b
 
 /* With the engine lock held: the driver calls that follow are about this session and device instance, and the lock of
  * the calling thread is revoked when one of them takes longer than `limit_ns`. */
-void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns);
+void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance,
+                          uint64_t limit_ns);
 
 /* A bracketed driver call. */
 struct cox__driver_call {

@@ -30,7 +30,8 @@ struct task {
 };
 
 struct cox__worker {
-    struct cox__cpu_mask mask; /* of the thread that created the worker, off the reserved core; its threads run there */
+    struct cox__cpu_mask
+        mask; /* of the thread that created the worker, off the reserved core; its threads run there */
     bool has_mask;
     struct cox__topology *topology;
     bool inline_tasks;
@@ -42,12 +43,13 @@ struct cox__worker {
     uint64_t begun;        /* so many of those: the number of the one that begins next */
     uint64_t turn_ends_ns; /* of the task that began last; 0 = it has ended */
     pthread_t last;        /* the thread that ended last; only with `ended` above 0 */
-    bool abandoned;        /* a task is stuck at the end: no other begins, and threads are not joined */
+    bool abandoned; /* a task is stuck at the end: no other begins, and threads are not joined */
 };
 
 static void wait_until(struct cox__worker *worker, uint64_t ns)
 {
-    const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+    const struct timespec when = {.tv_sec = (time_t)(ns / 1000000000u),
+                                  .tv_nsec = (long)(ns % 1000000000u)};
     pthread_cond_timedwait(&worker->changed, &worker->lock, &when);
 }
 
@@ -77,7 +79,8 @@ static void *work(void *arg)
 {
     struct task *task = arg;
     struct cox__worker *worker = task->worker;
-    if (worker->has_mask) /* not that of the scheduler thread, which is bound to the reserved core */
+    if (worker
+            ->has_mask) /* not that of the scheduler thread, which is bound to the reserved core */
         cox__cpu_mask_set(0, &worker->mask);
     pthread_mutex_lock(&worker->lock);
     if (task->in_turn)
@@ -100,7 +103,8 @@ static void *work(void *arg)
     return NULL;
 }
 
-cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology, bool inline_tasks)
+cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology,
+                              bool inline_tasks)
 {
     struct cox__worker *worker = calloc(1, sizeof *worker);
     *out = NULL;
@@ -108,7 +112,8 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
         return COX_E_NOMEM;
     worker->topology = topology;
     worker->inline_tasks = inline_tasks;
-    cox__topology_enter(topology); /* its threads stay off the reserved core before and after their tasks, too */
+    cox__topology_enter(
+        topology); /* its threads stay off the reserved core before and after their tasks, too */
     worker->has_mask = cox__cpu_mask_get(0, &worker->mask);
     cox__topology_leave(topology);
     if (!cox__cond_init_monotonic(&worker->changed)) {
@@ -131,7 +136,8 @@ static bool begin(struct cox__worker *worker, bool in_turn, void (*run)(void *ct
     if (!task)
         return false;
     pthread_mutex_lock(&worker->lock);
-    *task = (struct task){.worker = worker, .in_turn = in_turn, .number = worker->queued, .run = run, .ctx = ctx};
+    *task = (struct task){
+        .worker = worker, .in_turn = in_turn, .number = worker->queued, .run = run, .ctx = ctx};
     const bool started = cox__thread_start(&thread, "cox-worker", work, task);
     worker->given += started;
     worker->queued += started && in_turn;
@@ -157,7 +163,8 @@ bool cox__worker_destroy(struct cox__worker **address, uint64_t timeout_ns)
     *address = NULL;
     if (!worker)
         return true;
-    const uint64_t now = cox__clock_ns(), until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+    const uint64_t now = cox__clock_ns(),
+                   until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
     pthread_mutex_lock(&worker->lock);
     while (worker->ended < worker->given && cox__clock_ns() < until)
         wait_until(worker, until);

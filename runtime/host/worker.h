@@ -15,7 +15,8 @@ struct cox__worker;
 /* `topology` (may be NULL): tasks run off the reserved core, like every thread that may make a driver start threads.
  * With `inline_tasks` there is no thread: a task runs inside cox__worker_run, as a virtual clock needs it. Errors:
  * COX_E_NOMEM. */
-cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology, bool inline_tasks);
+cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology,
+                              bool inline_tasks);
 
 /* Run a task once on a thread of its own, after those given before it; but a task that has run for a second holds up no
  * other. False: there is no memory or no thread, and the task does not run. Does not block on tasks.

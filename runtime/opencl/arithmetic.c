@@ -25,7 +25,8 @@ static bool host_has_fma(void)
 static bool hides_fma(const struct cox_device_info *info)
 {
 #if defined __aarch64__
-    return info->type == COX_DEVICE_CPU && strcmp(info->platform, "Portable Computing Language") == 0;
+    return info->type == COX_DEVICE_CPU &&
+           strcmp(info->platform, "Portable Computing Language") == 0;
 #else
     (void)info;
     return false;
@@ -39,7 +40,8 @@ enum cox_fma cox__cl_fma_of(cl_device_id id, const struct cox_device_info *info)
     cl_device_fp_config config = 0;
     if (hides_fma(info))
         return COX_FMA_SLOW;
-    if (clGetDeviceInfo(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL) || !(config & CL_FP_FMA))
+    if (clGetDeviceInfo(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL) ||
+        !(config & CL_FP_FMA))
         return COX_FMA_NONE;
     return info->type == COX_DEVICE_CPU && !host_has_fma() ? COX_FMA_SLOW : COX_FMA_FAST;
 }
@@ -64,9 +66,12 @@ cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_a
         slow = quick ? slow : d;
     }
     const bool all = fast == backend->device_count;
-    backend->arithmetic = asked != COX_ARITHMETIC_AUTO ? asked : all ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_MULADD;
+    backend->arithmetic = asked != COX_ARITHMETIC_AUTO ? asked
+                          : all                        ? COX_ARITHMETIC_FMA
+                                                       : COX_ARITHMETIC_MULADD;
     if (asked == COX_ARITHMETIC_AUTO && fast && !all)
-        cox__log(backend->log, COX_LOG_INFO, "all kernels go without fma, since %s has no quick one",
+        cox__log(backend->log, COX_LOG_INFO,
+                 "all kernels go without fma, since %s has no quick one",
                  backend->devices[slow].info.name);
     return asked == COX_ARITHMETIC_FMA ? check_fma(backend) : COX_OK;
 }

@@ -131,7 +131,8 @@ uint32_t cox__cl_platform_count(struct cox__backend *base)
     return ((struct cox__cl_backend *)base)->platform_count;
 }
 
-void cox__cl_platform_info(struct cox__backend *base, uint32_t index, struct cox_platform_info *info)
+void cox__cl_platform_info(struct cox__backend *base, uint32_t index,
+                           struct cox_platform_info *info)
 {
     *info = ((struct cox__cl_backend *)base)->platforms[index];
 }

@@ -25,6 +25,7 @@ enum cox_arithmetic cox__cl_arithmetic(const struct cox__backend *backend);
 
 /* Platforms of the machine, for diagnosis. `backend` is one from cox__cl_create. */
 uint32_t cox__cl_platform_count(struct cox__backend *backend);
-void cox__cl_platform_info(struct cox__backend *backend, uint32_t index, struct cox_platform_info *info);
+void cox__cl_platform_info(struct cox__backend *backend, uint32_t index,
+                           struct cox_platform_info *info);
 
 #endif

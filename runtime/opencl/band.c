@@ -30,18 +30,18 @@ static cox_status clear_partials(struct cox__instance *instance, const struct co
         mems[i] = slot->mems[i];
         cl_event event; /* kept: no other command's event tells if this one fails */
         const struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], mems[i], &zero, 1, 0, binding->bytes,
-                                          0, NULL, &event);
-        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_CLEAR, &call, code, event,
-                                                        "clEnqueueFillBuffer");
+        cl_int code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], mems[i], &zero,
+                                          1, 0, binding->bytes, 0, NULL, &event);
+        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_CLEAR, &call, code,
+                                                        event, "clEnqueueFillBuffer");
         if (status)
             return status;
     }
     return COX_OK;
 }
 
-static cox_status read_partials(struct cox__instance *instance, const struct cox__pass *pass, struct cox__cl_slot *slot,
-                                cl_command_queue queue)
+static cox_status read_partials(struct cox__instance *instance, const struct cox__pass *pass,
+                                struct cox__cl_slot *slot, cl_command_queue queue)
 {
     bool across = queue != instance->queues[COX__CL_QUEUE_COMPUTE];
     cl_event after = cox__cl_slot_newest(slot);
@@ -51,10 +51,11 @@ static cox_status read_partials(struct cox__instance *instance, const struct cox
             continue;
         cl_event event;
         const struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = clEnqueueReadBuffer(queue, slot->mems[i], CL_FALSE, 0, binding->bytes, slot->partials[i],
-                                          across ? 1 : 0, across ? &after : NULL, &event);
-        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call, code, event,
-                                                        "clEnqueueReadBuffer");
+        cl_int code = clEnqueueReadBuffer(queue, slot->mems[i], CL_FALSE, 0, binding->bytes,
+                                          slot->partials[i], across ? 1 : 0, across ? &after : NULL,
+                                          &event);
+        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call,
+                                                        code, event, "clEnqueueReadBuffer");
         if (status)
             return status;
     }
@@ -68,8 +69,8 @@ static size_t row_offset(const struct cox_binding *binding, uint32_t row)
 }
 
 /* The band's rows of a binding as the slot's image: wrapped, or written to it. */
-static cox_status open_image(struct cox__instance *instance, const struct cox__job *job, struct cox__cl_slot *slot,
-                             uint32_t index)
+static cox_status open_image(struct cox__instance *instance, const struct cox__job *job,
+                             struct cox__cl_slot *slot, uint32_t index)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const struct cox_binding *binding = &pass->bindings[index];
@@ -86,12 +87,15 @@ static cox_status open_image(struct cox__instance *instance, const struct cox__j
     const size_t origin[3] = {0}, region[3] = {instance->pipeline->images[index]->bytes, count, 1};
     cl_event event;
     const struct cox__driver_call call = cox__cl_call(instance);
-    const cl_int code = clEnqueueWriteImage(instance->queues[queue], slot->images[index].mem, CL_FALSE, origin, region,
-                                            binding->pitch_bytes, 0, rows, 0, NULL, &event);
-    return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_IN, &call, code, event, "clEnqueueWriteImage");
+    const cl_int code = clEnqueueWriteImage(instance->queues[queue], slot->images[index].mem,
+                                            CL_FALSE, origin, region, binding->pitch_bytes, 0, rows,
+                                            0, NULL, &event);
+    return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_IN, &call, code, event,
+                                 "clEnqueueWriteImage");
 }
 
-static cox_status open_images(struct cox__instance *instance, const struct cox__job *job, struct cox__cl_slot *slot)
+static cox_status open_images(struct cox__instance *instance, const struct cox__job *job,
+                              struct cox__cl_slot *slot)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     cox_status status = COX_OK;
@@ -103,8 +107,8 @@ static cox_status open_images(struct cox__instance *instance, const struct cox__
 
 /* ---- shared and mapped mode ---- */
 
-static cox_status unmap_objects(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                                cl_mem *mems, uint32_t *origins)
+static cox_status unmap_objects(struct cox__instance *instance, struct cox__job *job,
+                                struct cox__cl_slot *slot, cl_mem *mems, uint32_t *origins)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -120,10 +124,14 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
             continue;
         }
         size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-        const enum cox_access access = job->preserve && binding->access == COX_WRITE ? COX_READ_WRITE : binding->access;
-        struct cox__cl_object *object = cox__cl_object_get(instance->backend, job->mems[i], instance->device_index,
-                                                           access, binding->contract == COX_ROWS,
-                                                           row_offset(binding, first), bytes, instance->shared);
+        const enum cox_access access = job->preserve && binding->access == COX_WRITE
+                                           ? COX_READ_WRITE
+                                           : binding->access;
+        struct cox__cl_object *object = cox__cl_object_get(instance->backend, job->mems[i],
+                                                           instance->device_index, access,
+                                                           binding->contract == COX_ROWS,
+                                                           row_offset(binding, first), bytes,
+                                                           instance->shared);
         if (!object)
             return COX_E_DEVICE_MEMORY;
         slot->objects[i] = object;
@@ -143,8 +151,8 @@ static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slo
         cl_int code;
         const struct cox__driver_call call = cox__cl_call(instance);
         void *mapped = cox__cl_object_map(object, &event, &code);
-        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call, code, event,
-                                                        "clEnqueueMapBuffer");
+        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call,
+                                                        code, event, "clEnqueueMapBuffer");
         if (status)
             return status;
         object->mapped = mapped;
@@ -152,12 +160,17 @@ static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slo
     return COX_OK;
 }
 
-static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot)
+static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot)
 {
     cl_mem mems[COX_BINDINGS_MAX] = {0};
     uint32_t origins[COX_BINDINGS_MAX] = {0};
-    const struct cox__cl_launch launch = {
-        .job = job, .slot = slot, .first_row = job->first_row, .rows = job->rows, .mems = mems, .origins = origins};
+    const struct cox__cl_launch launch = {.job = job,
+                                          .slot = slot,
+                                          .first_row = job->first_row,
+                                          .rows = job->rows,
+                                          .mems = mems,
+                                          .origins = origins};
     /* The images first, while all of the host's memory is mapped. */
     cox_status status = open_images(instance, job, slot);
     if (status == COX_OK)
@@ -169,44 +182,49 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
     if (status == COX_OK)
         status = map_objects(instance, slot);
     if (status == COX_OK)
-        status = read_partials(instance, cox__cl_pass(instance, job), slot, instance->queues[COX__CL_QUEUE_COMPUTE]);
+        status = read_partials(instance, cox__cl_pass(instance, job), slot,
+                               instance->queues[COX__CL_QUEUE_COMPUTE]);
     return status;
 }
 
 /* ---- staged mode ---- */
 
 /* Bytes of a binding's host memory, from `offset` on, to or from device memory, there from `there` on. */
-static cox_status copy(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot, uint32_t index,
-                       bool in, cl_mem mem, size_t there, size_t offset, size_t bytes, cl_event after)
+static cox_status copy(struct cox__instance *instance, struct cox__job *job,
+                       struct cox__cl_slot *slot, uint32_t index, bool in, cl_mem mem, size_t there,
+                       size_t offset, size_t bytes, cl_event after)
 {
     char *here = (char *)job->mems[index]->data + offset;
     cl_event event;
     const struct cox__driver_call call = cox__cl_call(instance);
-    cl_int code = in ? clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], mem, CL_FALSE, there, bytes, here, 0,
-                                            NULL, &event)
-                     : clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE, there, bytes, here,
-                                           after ? 1 : 0, after ? &after : NULL, &event);
-    return cox__cl_slot_enqueued(instance, slot, in ? COX__CL_COPY_IN : COX__CL_COPY_OUT, &call, code, event,
-                                 in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
+    cl_int code = in ? clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], mem, CL_FALSE,
+                                            there, bytes, here, 0, NULL, &event)
+                     : clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE,
+                                           there, bytes, here, after ? 1 : 0, after ? &after : NULL,
+                                           &event);
+    return cox__cl_slot_enqueued(instance, slot, in ? COX__CL_COPY_IN : COX__CL_COPY_OUT, &call,
+                                 code, event, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
 }
 
 /* Rows of a binding to or from the slot's device memory, which begins at buffer row `origin`. */
-static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                               uint32_t index, bool in, uint32_t origin, uint32_t first, uint32_t count, cl_event after)
+static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *job,
+                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t origin,
+                               uint32_t first, uint32_t count, cl_event after)
 {
     const struct cox_binding *binding = &cox__cl_pass(instance, job)->bindings[index];
     const size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-    return copy(instance, job, slot, index, in, slot->mems[index], row_offset(binding, first - origin),
-                row_offset(binding, first), bytes, after);
+    return copy(instance, job, slot, index, in, slot->mems[index],
+                row_offset(binding, first - origin), row_offset(binding, first), bytes, after);
 }
 
 /* Rows of a binding to or from what the device keeps of the frame. */
-static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                              uint32_t index, bool in, uint32_t first, uint32_t count, cl_event after)
+static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *job,
+                              struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
+                              uint32_t count, cl_event after)
 {
     const size_t pitch = instance->pipeline->bindings[index].pitch_bytes;
-    return copy(instance, job, slot, index, in, instance->sets[job->set].mems[index], first * pitch, first * pitch,
-                count * pitch, after);
+    return copy(instance, job, slot, index, in, instance->sets[job->set].mems[index], first * pitch,
+                first * pitch, count * pitch, after);
 }
 
 /* Where a band's memory lies while it is enqueued piece by piece. */
@@ -219,8 +237,9 @@ struct staging {
 };
 
 /* Of a binding that the device keeps, copy those of the ranges that lie in rows first .. end - 1. */
-static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                              uint32_t index, bool in, uint32_t first, uint32_t end, cl_event after)
+static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *job,
+                              struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
+                              uint32_t end, cl_event after)
 {
     const uint32_t count = in ? job->range_count : job->back_count;
     for (uint32_t r = 0; r < count; r++) {
@@ -229,7 +248,8 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
         const uint32_t to = range->first + range->count < end ? range->first + range->count : end;
         if (range->binding != index || from >= to)
             continue;
-        const cox_status status = copy_of_set(instance, job, slot, index, in, from, to - from, after);
+        const cox_status status = copy_of_set(instance, job, slot, index, in, from, to - from,
+                                              after);
         if (status)
             return status;
     }
@@ -238,8 +258,9 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
 
 /* Copy in what a piece needs: its own rows; with the first piece also the buffers that are not cut into pieces (HALO,
  * WHOLE), since a kernel reads them as a whole. */
-static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                                struct staging *state, uint32_t first_row, uint32_t rows, uint32_t piece)
+static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job,
+                                struct cox__cl_slot *slot, struct staging *state,
+                                uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -262,7 +283,8 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
             state->origins[i] = first;
             const bool copied = !cox__is_own(binding) && !(pass->only_images >> i & 1);
             if (copied && (binding->access != COX_WRITE || job->preserve) && (cut || piece == 0))
-                status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first, count, NULL);
+                status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first,
+                                      count, NULL);
         }
         if (status)
             return status;
@@ -270,8 +292,9 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
     return COX_OK;
 }
 
-static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot,
-                                 const struct staging *state, uint32_t first_row, uint32_t rows)
+static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot, const struct staging *state,
+                                 uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const bool last = first_row + rows == job->first_row + job->rows;
@@ -284,7 +307,8 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
         uint32_t first, count;
         cox__binding_rows(pass, i, first_row, rows, &first, &count);
         if (!kept)
-            status = copy_of_slot(instance, job, slot, i, false, state->band_origins[i], first, count, after);
+            status = copy_of_slot(instance, job, slot, i, false, state->band_origins[i], first,
+                                  count, after);
         else if (job->out >> i & 1)
             status = copy_of_set(instance, job, slot, i, false, first, count, after);
         else if (last) /* all that it gives back: a copy out ends the band */
@@ -304,19 +328,22 @@ static uint32_t rows_of_piece(const struct cox__instance *instance, const struct
     if (!job->alone || pass->images)
         return job->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].contract == COX_ROWS && instance->pipeline->in_several >> i & 1 && !cox__cl_keeps(job, i))
+        if (pass->bindings[i].contract == COX_ROWS && instance->pipeline->in_several >> i & 1 &&
+            !cox__cl_keeps(job, i))
             return job->rows;
     return instance->piece_rows[job->pass];
 }
 
-static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot)
+static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const uint32_t piece_rows = rows_of_piece(instance, job);
     struct staging state = {.cut = piece_rows < job->rows};
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
-            cox__binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i], &state.band_counts[i]);
+            cox__binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i],
+                              &state.band_counts[i]);
     cox_status status = clear_partials(instance, pass, slot, state.mems);
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
         uint32_t rows = job->rows - done < piece_rows ? job->rows - done : piece_rows;
@@ -332,18 +359,23 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
             status = open_images(instance, job, slot);
         if (status == COX_OK)
             status = cox__cl_stages_run(instance, &launch,
-                                        slot->event_count > before ? cox__cl_slot_newest(slot) : NULL);
+                                        slot->event_count > before ? cox__cl_slot_newest(slot)
+                                                                   : NULL);
         if (status == COX_OK)
             status = copy_piece_out(instance, job, slot, &state, launch.first_row, rows);
         done += rows;
     }
-    return status == COX_OK ? read_partials(instance, pass, slot, instance->queues[COX__CL_QUEUE_OUT]) : status;
+    return status == COX_OK
+               ? read_partials(instance, pass, slot, instance->queues[COX__CL_QUEUE_OUT])
+               : status;
 }
 
-cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot)
+cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
+                                struct cox__cl_slot *slot)
 {
     if (job->fetch) /* the pass that wrote it is over */
         return copy_of_set(instance, job, slot, job->ranges[0].binding, false, job->ranges[0].first,
                            job->ranges[0].count, NULL);
-    return instance->staged ? enqueue_staged(instance, job, slot) : enqueue_direct(instance, job, slot);
+    return instance->staged ? enqueue_staged(instance, job, slot)
+                            : enqueue_direct(instance, job, slot);
 }

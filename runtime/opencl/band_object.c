@@ -20,15 +20,18 @@ static void unmap_object(struct cox__cl_object *object, cl_command_queue queue)
 }
 
 /* `by`: the queue that will work on the memory next, which the unmapping must come before; NULL = none will. */
-static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object,
-                           const struct cox__cl_queue *by)
+static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem,
+                           struct cox__cl_object *object, const struct cox__cl_queue *by)
 {
     if (!usable(object)) {
-        cox__cl_hang_release_after(backend, object->mem, object->mapped, object->queue, 0, mem->pages);
+        cox__cl_hang_release_after(backend, object->mem, object->mapped, object->queue, 0,
+                                   mem->pages);
         return;
     }
     if (object->mapped) {
-        const struct cox__cl_queue *queue = by && by->context == object->queue->context ? by : object->queue;
+        const struct cox__cl_queue *queue = by && by->context == object->queue->context
+                                                ? by
+                                                : object->queue;
         unmap_object(object, queue->id);
         clFlush(queue->id);
     }
@@ -44,11 +47,12 @@ static cl_mem_flags flags_of(enum cox_access access)
     return access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
 }
 
-static cl_mem wrap(const struct cox__cl_backend *backend, const struct cox__cl_queue *queue, enum cox_access access,
-                   void *data, size_t bytes, cl_int *code)
+static cl_mem wrap(const struct cox__cl_backend *backend, const struct cox__cl_queue *queue,
+                   enum cox_access access, void *data, size_t bytes, cl_int *code)
 {
     const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
-    cl_mem made = clCreateBuffer(queue->context, flags_of(access) | CL_MEM_USE_HOST_PTR, bytes, data, code);
+    cl_mem made = clCreateBuffer(queue->context, flags_of(access) | CL_MEM_USE_HOST_PTR, bytes,
+                                 data, code);
     cox__cl_returned(&call);
     return *code ? NULL : made;
 }
@@ -63,11 +67,13 @@ static cl_mem make_wrapper(const struct cox__cl_backend *backend, const struct c
     size_t bytes = (object->bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     if (object->offset + object->bytes < mem->bytes || object->offset + bytes > mem->padded_bytes)
         bytes = object->bytes;
-    return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, bytes, code);
+    return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, bytes,
+                code);
 }
 
 static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__mem *mem,
-                             const struct cox__cl_device *device, const struct cox__cl_object *object, cl_int *code)
+                             const struct cox__cl_device *device,
+                             const struct cox__cl_object *object, cl_int *code)
 {
     cl_mem *parent = &mem->parents[device->group];
     if (!*parent)
@@ -76,7 +82,8 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
         return make_wrapper(backend, mem, object, code);
     const cl_buffer_region region = {.origin = object->offset, .size = object->bytes};
     const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
-    cl_mem made = clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION, &region, code);
+    cl_mem made = clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION,
+                                    &region, code);
     cox__cl_returned(&call);
     return made;
 }
@@ -120,8 +127,8 @@ static struct cox__cl_object *object_place(struct cox__mem *mem)
 
 /* Put a new object there. What had the place is released after that: should a call on it not return, the memory's
  * objects are in order. */
-static void place_object(struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *place,
-                         const struct cox__cl_object *fresh)
+static void place_object(struct cox__cl_backend *backend, struct cox__mem *mem,
+                         struct cox__cl_object *place, const struct cox__cl_object *fresh)
 {
     const bool taken = place < mem->objects + mem->object_count;
     struct cox__cl_object old = *place;
@@ -144,7 +151,8 @@ static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__me
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *other = &mem->objects[i];
         if (other == object || !other->mapped || !other->sub || !usable(other) ||
-            other->offset >= object->offset + object->bytes || object->offset >= other->offset + other->bytes)
+            other->offset >= object->offset + object->bytes ||
+            object->offset >= other->offset + other->bytes)
             continue;
         const bool own = other->busy || other->queue->context != object->queue->context;
         cl_command_queue queue = (own ? other : object)->queue->id;
@@ -156,7 +164,8 @@ static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__me
 }
 
 /* Unmap an object for use by a kernel on its queue. */
-static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem *mem, struct cox__cl_object *object)
+static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem *mem,
+                          struct cox__cl_object *object)
 {
     cl_int code = CL_SUCCESS;
     if (!object->mapped && object->sub)
@@ -167,8 +176,8 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
     const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
     if (!mapped && is.stale && is.access != COX_WRITE)
         /* This mapping fetches nothing, and its unmapping gives the device the memory as the application left it. */
-        mapped = clEnqueueMapBuffer(is.queue->id, is.mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0, is.bytes, 0,
-                                    NULL, NULL, &code);
+        mapped = clEnqueueMapBuffer(is.queue->id, is.mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION,
+                                    0, is.bytes, 0, NULL, NULL, &code);
     if (mapped && code == CL_SUCCESS)
         code = clEnqueueUnmapMemObject(is.queue->id, is.mem, mapped, 0, NULL, NULL);
     cox__cl_returned(&call);
@@ -178,12 +187,13 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
 }
 
 static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox__cl_queue *queue,
-                                          enum cox_access access, bool sub, size_t offset, size_t bytes)
+                                          enum cox_access access, bool sub, size_t offset,
+                                          size_t bytes)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *object = &mem->objects[i];
-        if (object->offset == offset && object->bytes == bytes && object->queue == queue && object->access == access &&
-            object->sub == sub && !object->busy)
+        if (object->offset == offset && object->bytes == bytes && object->queue == queue &&
+            object->access == access && object->sub == sub && !object->busy)
             return object;
     }
     return NULL;
@@ -195,29 +205,33 @@ static bool overlaps_abandoned(const struct cox__mem *mem, size_t offset, size_t
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         const struct cox__cl_object *other = &mem->objects[i];
-        if (other->sub && !usable(other) && other->offset < offset + bytes && offset < other->offset + other->bytes)
+        if (other->sub && !usable(other) && other->offset < offset + bytes &&
+            offset < other->offset + other->bytes)
             return true;
     }
     return false;
 }
 
-struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
-                                          enum cox_access access, bool disjoint, size_t offset, size_t bytes,
-                                          struct cox__cl_queue *queue)
+struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
+                                          uint32_t device, enum cox_access access, bool disjoint,
+                                          size_t offset, size_t bytes, struct cox__cl_queue *queue)
 {
     const struct cox__cl_device *owner = &backend->devices[device];
     const bool sub = disjoint && queue->subbuffers && !overlaps_abandoned(mem, offset, bytes);
     struct cox__cl_object *object = find_object(mem, queue, access, sub, offset, bytes);
     cl_int code;
     if (!object) {
-        struct cox__cl_object fresh = {.queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
+        struct cox__cl_object fresh = {
+            .queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
         fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code)
                         : make_wrapper(backend, mem, &fresh, &code);
-        if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer", owner->info.name))
+        if (cox__cl_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer",
+                          owner->info.name))
             return NULL;
         object = object_place(mem);
         if (!object) {
-            cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer", COX__CL_OBJECTS_MAX);
+            cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer",
+                     COX__CL_OBJECTS_MAX);
             clReleaseMemObject(fresh.mem);
             return NULL;
         }
@@ -237,10 +251,11 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
 
 void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code)
 {
-    static const cl_map_flags flags[] = {
-        [COX_READ] = CL_MAP_WRITE, [COX_WRITE] = CL_MAP_READ, [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
-    return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0, object->bytes, 0,
-                              NULL, event, code);
+    static const cl_map_flags flags[] = {[COX_READ] = CL_MAP_WRITE,
+                                         [COX_WRITE] = CL_MAP_READ,
+                                         [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
+    return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0,
+                              object->bytes, 0, NULL, event, code);
 }
 
 void cox__cl_object_put(struct cox__cl_object *object)
@@ -268,7 +283,8 @@ bool cox__cl_objects_unmap(struct cox__mem *mem)
         const enum cox__cl_queue_state state = cox__cl_queue_state(queue);
         if (before < i || state == COX__CL_ABANDONED)
             continue;
-        const uint64_t timeout_ns = state == COX__CL_SOUND ? COX__CL_TIMEOUT_NS : COX__CL_SHORT_TIMEOUT_NS;
+        const uint64_t timeout_ns = state == COX__CL_SOUND ? COX__CL_TIMEOUT_NS
+                                                           : COX__CL_SHORT_TIMEOUT_NS;
         if (cox__cl_drain(queue->id, queue, timeout_ns) == COX__CL_NOT_IN_TIME &&
             cox__cl_queue_state(queue) != COX__CL_ABANDONED) {
             cox__cl_queue_failed(queue);

@@ -10,9 +10,9 @@
  * become sub-buffers, because PoCL 3.1 keeps the mappings of all sub-buffers with their parent and finds them by
  * address, so that two devices that map the same address unmap each other's. NULL on failure (logged). With the engine
  * lock held. */
-struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem, uint32_t device,
-                                          enum cox_access access, bool disjoint, size_t offset, size_t bytes,
-                                          struct cox__cl_queue *queue);
+struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
+                                          uint32_t device, enum cox_access access, bool disjoint,
+                                          size_t offset, size_t bytes, struct cox__cl_queue *queue);
 
 /* The band has ended, or was abandoned. With the engine lock held. */
 void cox__cl_object_put(struct cox__cl_object *object);

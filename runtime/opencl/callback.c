@@ -99,7 +99,8 @@ static bool add_chunk(struct cox__cl_callbacks *all)
 static struct cox__cl_callback *find_free(struct cox__cl_callbacks *all)
 {
     const uint32_t count = all->chunk_count * CHUNK;
-    for (uint32_t tries = 0; tries < count && (all->chunk_count < CHUNKS_MAX || tries < CHUNK); tries++) {
+    for (uint32_t tries = 0; tries < count && (all->chunk_count < CHUNKS_MAX || tries < CHUNK);
+         tries++) {
         struct cox__cl_callback *callback = at(all, all->next++ % count);
         if (atomic_load(&callback->state) == IDLE && !atomic_load(&callback->awaited))
             return callback;
@@ -132,8 +133,8 @@ static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
     atomic_store(&callback->state, ARMED); /* last: the record may be disarmed and go now */
 }
 
-struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, cl_event event, struct cox__job *job,
-                                              const char *device)
+struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, cl_event event,
+                                              struct cox__job *job, const char *device)
 {
     struct cox__cl_callbacks *all = backend->callbacks;
     struct cox__cl_callback *callback = find_free(all);
@@ -175,7 +176,8 @@ void cox__cl_callback_was_early(struct cox__cl_callback *callback, uint64_t end_
 void cox__cl_callback_disarm(struct cox__cl_callback *callback)
 {
     int armed = ARMED;
-    while (callback && !atomic_compare_exchange_strong(&callback->state, &armed, IDLE) && armed != IDLE) {
+    while (callback && !atomic_compare_exchange_strong(&callback->state, &armed, IDLE) &&
+           armed != IDLE) {
         armed = ARMED;
         sched_yield();
     }

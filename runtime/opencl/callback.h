@@ -14,8 +14,8 @@ void cox__cl_callbacks_destroy(struct cox__cl_callbacks *callbacks, const struct
 /* Have the event's completion post the job, until the callback is disarmed. NULL: the driver takes no callback, or too
  * many callbacks have not come; the band goes without one, since the engine polls in any case. With the engine lock
  * held. */
-struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, cl_event event, struct cox__job *job,
-                                              const char *device);
+struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, cl_event event,
+                                              struct cox__job *job, const char *device);
 
 /* When the callback came; 0 = not yet. NULL is accepted, as below. */
 uint64_t cox__cl_callback_end_ns(const struct cox__cl_callback *callback);

@@ -11,17 +11,19 @@
 #include <string.h>
 
 /* `given`: a context of the application's that has all members, or NULL. */
-static cox_status make_group(struct cox__cl_backend *backend, cl_context given, const uint32_t *members, uint32_t count)
+static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
+                             const uint32_t *members, uint32_t count)
 {
     struct cox__cl_group *group = &backend->groups[backend->group_count];
     cl_device_id ids[COX_DEVICES_MAX];
     for (uint32_t i = 0; i < count; i++)
         ids[i] = backend->devices[members[i]].id;
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                                (cl_context_properties)backend->devices[members[0]].platform, 0};
+    const cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, (cl_context_properties)backend->devices[members[0]].platform, 0};
     cl_int code = given ? clRetainContext(given) : CL_SUCCESS;
     group->context = given ? given : clCreateContext(properties, count, ids, NULL, NULL, &code);
-    cox_status status = cox__cl_check(backend->log, code, given ? "clRetainContext" : "clCreateContext",
+    cox_status status = cox__cl_check(backend->log, code,
+                                      given ? "clRetainContext" : "clCreateContext",
                                       backend->devices[members[0]].info.name);
     if (status)
         return status;
@@ -61,8 +63,9 @@ void cox__cl_drop_contexts(struct cox__cl_backend *backend)
 
 /* ---- the self-test ---- */
 
-static const char test_source[] = "__kernel void cox_test(__global uint *to, uint seed)\n"
-                                  "{ uint i = (uint)get_global_id(0); to[i] = seed ^ (i * 2654435761u); }\n";
+static const char test_source[] =
+    "__kernel void cox_test(__global uint *to, uint seed)\n"
+    "{ uint i = (uint)get_global_id(0); to[i] = seed ^ (i * 2654435761u); }\n";
 
 enum { TEST_WORDS = 4096, TEST_LOCAL = 64, TEST_ROUNDS = 4 };
 
@@ -73,11 +76,12 @@ struct test_band {
     cl_mem sub;
 };
 
-static bool test_band_make(struct cox__cl_backend *backend, struct test_band *band, uint32_t device, cl_mem parent,
-                           uint32_t index)
+static bool test_band_make(struct cox__cl_backend *backend, struct test_band *band, uint32_t device,
+                           cl_mem parent, uint32_t index)
 {
     cl_int code;
-    const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4, .size = TEST_WORDS * 4};
+    const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4,
+                                     .size = TEST_WORDS * 4};
     band->device = device;
     cl_context context = backend->groups[backend->devices[device].group].context;
     if (cox__cl_program_get(backend, device, context, test_source, "", &band->program))
@@ -85,13 +89,14 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
     band->kernel = clCreateKernel(band->program->id, "cox_test", &code);
     if (code)
         return false;
-    band->sub = clCreateSubBuffer(parent, CL_MEM_WRITE_ONLY, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    band->sub = clCreateSubBuffer(parent, CL_MEM_WRITE_ONLY, CL_BUFFER_CREATE_TYPE_REGION, &region,
+                                  &code);
     return code == CL_SUCCESS && !clSetKernelArg(band->kernel, 0, sizeof band->sub, &band->sub);
 }
 
 /* Every device writes its own band of one buffer at the same time; all of it must be there afterwards. */
-static bool test_round(struct cox__cl_backend *backend, struct test_band *bands, uint32_t count, uint32_t round,
-                       const cl_uint *host)
+static bool test_round(struct cox__cl_backend *backend, struct test_band *bands, uint32_t count,
+                       uint32_t round, const cl_uint *host)
 {
     const size_t global = TEST_WORDS, local = TEST_LOCAL;
     void *mapped[COX_DEVICES_MAX] = {0};
@@ -101,9 +106,10 @@ static bool test_round(struct cox__cl_backend *backend, struct test_band *bands,
         cl_command_queue queue = backend->devices[bands[i].device].service;
         cl_int code;
         good &= !clSetKernelArg(bands[i].kernel, 1, sizeof seed, &seed) &&
-                !clEnqueueNDRangeKernel(queue, bands[i].kernel, 1, NULL, &global, &local, 0, NULL, NULL);
-        mapped[i] = clEnqueueMapBuffer(queue, bands[i].sub, CL_FALSE, CL_MAP_READ, 0, TEST_WORDS * 4, 0, NULL, NULL,
-                                       &code);
+                !clEnqueueNDRangeKernel(queue, bands[i].kernel, 1, NULL, &global, &local, 0, NULL,
+                                        NULL);
+        mapped[i] = clEnqueueMapBuffer(queue, bands[i].sub, CL_FALSE, CL_MAP_READ, 0,
+                                       TEST_WORDS * 4, 0, NULL, NULL, &code);
         good &= code == CL_SUCCESS && !clFlush(queue);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -122,7 +128,8 @@ static bool test_round(struct cox__cl_backend *backend, struct test_band *bands,
     return good;
 }
 
-static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uint32_t *members, uint32_t count)
+static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uint32_t *members,
+                      uint32_t count)
 {
     struct test_band bands[COX_DEVICES_MAX] = {{0}};
     void *host = NULL;
@@ -131,8 +138,8 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
     if (posix_memalign(&host, COX__PAGE_BYTES, bytes))
         return false;
     memset(host, 0, bytes);
-    cl_mem parent = clCreateBuffer(backend->groups[group].context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host,
-                                   &code);
+    cl_mem parent = clCreateBuffer(backend->groups[group].context,
+                                   CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host, &code);
     bool good = code == CL_SUCCESS;
     for (uint32_t i = 0; good && i < count; i++)
         good = test_band_make(backend, &bands[i], members[i], parent, i);
@@ -158,8 +165,8 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
  * memory share buffers too if the self-test passes, and get contexts of their own if not. NVIDIA's never do: a split
  * that moves makes sub-buffers that lie in others, and with driver 580 the process ends when the outer one is released
  * before the inner one. */
-static cox_status group_members(struct cox__cl_backend *backend, cl_context given, const uint32_t *members,
-                                uint32_t count)
+static cox_status group_members(struct cox__cl_backend *backend, cl_context given,
+                                const uint32_t *members, uint32_t count)
 {
     uint32_t sharing[COX_DEVICES_MAX], shares = 0;
     bool asked = false;
@@ -176,10 +183,13 @@ static cox_status group_members(struct cox__cl_backend *backend, cl_context give
     if (status)
         return status;
     const bool nvidia = strstr(backend->devices[members[0]].info.platform, "NVIDIA") != NULL;
-    const bool share = (shares > 1 || asked) && !nvidia && self_test(backend, group, sharing, shares);
+    const bool share = (shares > 1 || asked) && !nvidia &&
+                       self_test(backend, group, sharing, shares);
     if ((shares > 1 || asked) && !share)
-        cox__log(backend->log, COX_LOG_WARN, "%s: concurrent sub-buffers of one buffer %s; using separate contexts",
-                 backend->devices[members[0]].info.platform, nvidia ? "make the driver crash" : "fail the self-test");
+        cox__log(backend->log, COX_LOG_WARN,
+                 "%s: concurrent sub-buffers of one buffer %s; using separate contexts",
+                 backend->devices[members[0]].info.platform,
+                 nvidia ? "make the driver crash" : "fail the self-test");
     backend->groups[group].subbuffers = share;
     for (uint32_t i = 0; i < shares; i++)
         backend->devices[sharing[i]].info.mode = share ? COX_MODE_SHARED : COX_MODE_MAPPED;
@@ -200,9 +210,11 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
         info->host_memory = COX_HOST_MEMORY_COPIED;
         return;
     }
-    info->host_memory = cox__cl_host_memory(backend->groups[device->group].context, device->service);
+    info->host_memory = cox__cl_host_memory(backend->groups[device->group].context,
+                                            device->service);
     if (info->host_memory == COX_HOST_MEMORY_COPIED)
-        cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in", info->name);
+        cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in",
+                 info->name);
 }
 
 /* Devices in one context, as many as a platform is asked for. */
@@ -222,8 +234,9 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
     cl_device_id ids[GIVEN_DEVICES_MAX];
     size_t bytes = 0;
     uint32_t members[COX_DEVICES_MAX], count = 0;
-    const cl_int code = context ? clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes)
-                                : CL_INVALID_CONTEXT;
+    const cl_int code = context
+                            ? clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes)
+                            : CL_INVALID_CONTEXT;
     if (cox__cl_check(backend->log, code, "clGetContextInfo", "a context that was given"))
         return COX_E_INVALID;
     for (uint32_t d = 0; d < backend->device_count; d++)
@@ -231,12 +244,14 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
             done[members[count++] = d] = true;
     if (count)
         return group_members(backend, context, members, count);
-    cox__log(backend->log, COX_LOG_WARN,
-             "a context that was given is not used: none of the runtime's devices is in it that another one has not");
+    cox__log(
+        backend->log, COX_LOG_WARN,
+        "a context that was given is not used: none of the runtime's devices is in it that another one has not");
     return COX_OK;
 }
 
-static cox_status group_all_given(struct cox__cl_backend *backend, const struct cox_opencl_given *from, bool *done)
+static cox_status group_all_given(struct cox__cl_backend *backend,
+                                  const struct cox_opencl_given *from, bool *done)
 {
     struct cox_opencl_given given;
     cox_status status = COX__SIZED_READ(&given, from);
@@ -244,13 +259,15 @@ static cox_status group_all_given(struct cox__cl_backend *backend, const struct 
         status = COX_E_INVALID;
     if (status)
         cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_given: %s",
-                 status == COX_E_INVALID ? "`contexts` is NULL" : "a field is set that this library does not know");
+                 status == COX_E_INVALID ? "`contexts` is NULL"
+                                         : "a field is set that this library does not know");
     for (uint32_t i = 0; i < given.context_count && status == COX_OK; i++)
         status = group_given(backend, given.contexts[i], done);
     return status;
 }
 
-cox_status cox__cl_make_contexts(struct cox__cl_backend *backend, const struct cox_opencl_given *given)
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend,
+                                 const struct cox_opencl_given *given)
 {
     bool done[COX_DEVICES_MAX] = {false};
     const cox_status given_status = given ? group_all_given(backend, given, done) : COX_OK;

@@ -4,7 +4,8 @@
 /* How fast the interval widens. Clocks that drift apart faster begin anew, each time that a pair shows it. */
 #define DRIFT_PPM 100
 
-void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, uint64_t before_ns, uint64_t after_ns)
+void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, uint64_t before_ns,
+                               uint64_t after_ns)
 {
     const int64_t low = (int64_t)(stamp - after_ns), high = (int64_t)(stamp - before_ns);
     if (after_ns < before_ns)
@@ -14,7 +15,8 @@ void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, 
     clock->low_ns -= drift;
     clock->high_ns += drift;
     clock->at_ns = after_ns;
-    if (!clock->known || low > clock->high_ns || high < clock->low_ns) { /* the first pair, or a clock was set */
+    if (!clock->known || low > clock->high_ns ||
+        high < clock->low_ns) { /* the first pair, or a clock was set */
         clock->known = true;
         clock->low_ns = low;
         clock->high_ns = high;
@@ -26,7 +28,8 @@ void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, 
 
 uint64_t cox__device_clock_host_ns(const struct cox__device_clock *clock, uint64_t stamp)
 {
-    return clock->known ? stamp - (uint64_t)(clock->low_ns + (clock->high_ns - clock->low_ns) / 2) : 0;
+    return clock->known ? stamp - (uint64_t)(clock->low_ns + (clock->high_ns - clock->low_ns) / 2)
+                        : 0;
 }
 
 uint64_t cox__device_clock_error_ns(const struct cox__device_clock *clock)

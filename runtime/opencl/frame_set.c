@@ -20,16 +20,17 @@ static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
         if (!(pipeline->resident >> i & 1))
             continue;
-        cl_mem made = clCreateBuffer(instance->context, CL_MEM_READ_WRITE, (pipeline->bytes[i] + 3) / 4 * 4, NULL,
-                                     &code);
+        cl_mem made = clCreateBuffer(instance->context, CL_MEM_READ_WRITE,
+                                     (pipeline->bytes[i] + 3) / 4 * 4, NULL, &code);
         if (code)
             break;
         set->mems[i] = made;
-        code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero, sizeof zero, 0, sizeof zero, 0,
-                                   NULL, NULL);
+        code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero,
+                                   sizeof zero, 0, sizeof zero, 0, NULL, NULL);
     }
     /* The fill commands end before their buffers are released. */
-    const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared, COX__CL_TIMEOUT_NS);
+    const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared,
+                                     COX__CL_TIMEOUT_NS);
     return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
 }
 
@@ -50,11 +51,13 @@ cox_status cox__cl_sets_allocate(struct cox__instance *instance)
         return COX_OK;
     }
     if (code == COX__CL_NOT_IN_TIME) {
-        cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer", instance->device->info.name);
+        cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
+                 instance->device->info.name);
         instance->hangs = true;
         return COX_E_DEVICE_LOST;
     }
-    cox__log(instance->backend->log, COX_LOG_INFO, "%s: %u frames do not fit (%s); what passes hand on is copied",
+    cox__log(instance->backend->log, COX_LOG_INFO,
+             "%s: %u frames do not fit (%s); what passes hand on is copied",
              instance->device->info.name, instance->set_count, cox__cl_error_name(code));
     cox__cl_sets_free(instance);
     return COX_OK;

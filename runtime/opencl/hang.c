@@ -15,10 +15,11 @@
 /* A note: release `mem`. */
 struct cox__cl_deferred {
     struct cox__cl_deferred *next;
-    struct cox__cl_queue *queue; /* the release waits until this queue is not abandoned; NULL = for `group` */
-    uint32_t group;              /* the release waits until no device of this group hangs */
+    struct cox__cl_queue
+        *queue;     /* the release waits until this queue is not abandoned; NULL = for `group` */
+    uint32_t group; /* the release waits until no device of this group hangs */
     cl_mem mem;
-    void *mapped;                /* unmapped first, since a mapping keeps the memory object; may be NULL */
+    void *mapped; /* unmapped first, since a mapping keeps the memory object; may be NULL */
     struct cox__cl_pages *pages; /* on which `mem` lies; may be NULL */
 };
 
@@ -38,7 +39,8 @@ static bool must_wait(const struct cox__cl_backend *backend, const struct cox__c
 
 /* The queue on which the note's memory was mapped: the band object's, or for pinned memory the service queue of a
  * device of the group; any of them can unmap it. */
-static cl_command_queue mapped_on(const struct cox__cl_backend *backend, const struct cox__cl_deferred *note)
+static cl_command_queue mapped_on(const struct cox__cl_backend *backend,
+                                  const struct cox__cl_deferred *note)
 {
     if (note->queue)
         return note->queue->id;
@@ -53,7 +55,8 @@ static void release(const struct cox__cl_backend *backend, struct cox__cl_deferr
     cl_command_queue queue = note->mapped ? mapped_on(backend, note) : NULL;
     if (queue) {
         clEnqueueUnmapMemObject(queue, note->mem, note->mapped, 0, NULL, NULL);
-        cox__cl_drain(queue, note->queue, COX__CL_SHORT_TIMEOUT_NS); /* the unmapping must end before the pages go */
+        cox__cl_drain(queue, note->queue,
+                      COX__CL_SHORT_TIMEOUT_NS); /* the unmapping must end before the pages go */
     }
     clReleaseMemObject(note->mem);
     if (note->queue)
@@ -62,16 +65,21 @@ static void release(const struct cox__cl_backend *backend, struct cox__cl_deferr
     free(note);
 }
 
-void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, void *mapped, struct cox__cl_queue *queue,
-                                uint32_t group, struct cox__cl_pages *pages)
+void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, void *mapped,
+                                struct cox__cl_queue *queue, uint32_t group,
+                                struct cox__cl_pages *pages)
 {
     struct cox__cl_deferred *note = malloc(sizeof *note);
     if (!note) {
-        cox__log(backend->log, COX_LOG_WARN, "no memory to note what a hung device keeps; it is leaked");
+        cox__log(backend->log, COX_LOG_WARN,
+                 "no memory to note what a hung device keeps; it is leaked");
         return;
     }
-    *note = (struct cox__cl_deferred){
-        .queue = queue, .group = group, .mem = mem, .mapped = mapped, .pages = cox__cl_pages_ref(pages)};
+    *note = (struct cox__cl_deferred){.queue = queue,
+                                      .group = group,
+                                      .mem = mem,
+                                      .mapped = mapped,
+                                      .pages = cox__cl_pages_ref(pages)};
     pthread_mutex_lock(&backend->hang_lock);
     const bool waits = must_wait(backend, note);
     if (waits) {
@@ -83,7 +91,8 @@ void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, voi
         release(backend, note);
 }
 
-void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_queue *queue)
+void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device,
+                         struct cox__cl_queue *queue)
 {
     pthread_mutex_lock(&backend->hang_lock);
     atomic_store(&queue->state, COX__CL_ABANDONED);
@@ -91,7 +100,8 @@ void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device, struc
     pthread_mutex_unlock(&backend->hang_lock);
 }
 
-void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_queue *queue)
+void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
+                       struct cox__cl_queue *queue)
 {
     struct cox__cl_deferred *due = NULL;
     pthread_mutex_lock(&backend->hang_lock);
@@ -123,7 +133,8 @@ void cox__cl_hang_leak_deferred(struct cox__cl_backend *backend)
         backend->deferred = note->next;
         cox__leak(note->mem);
         if (note->queue)
-            cox__cl_queue_unref(note->queue); /* not the last reference: the queue's instance has another */
+            cox__cl_queue_unref(
+                note->queue); /* not the last reference: the queue's instance has another */
         free(note);
         count++;
     }

@@ -7,11 +7,13 @@
 #include "queue.h"
 
 /* An instance of the device was abandoned: its queue is, and its device hangs. */
-void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_queue *queue);
+void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device,
+                         struct cox__cl_queue *queue);
 
 /* All that was under way on the abandoned queue has ended: what waited for that is released. May block in the
  * driver. */
-void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device, struct cox__cl_queue *queue);
+void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
+                       struct cox__cl_queue *queue);
 
 /* Whether a device of the group hangs. */
 bool cox__cl_hang_in_group(const struct cox__cl_backend *backend, uint32_t group);
@@ -19,8 +21,9 @@ bool cox__cl_hang_in_group(const struct cox__cl_backend *backend, uint32_t group
 /* Release `mem`, but not before `queue` is no longer abandoned, or, where `queue` is NULL, before no device of `group`
  * hangs; keep `pages` (may be NULL), on which `mem` lies, until then. `mapped` (may be NULL) is unmapped first. Takes
  * over the references to `mem` and `queue`. */
-void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, void *mapped, struct cox__cl_queue *queue,
-                                uint32_t group, struct cox__cl_pages *pages);
+void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, void *mapped,
+                                struct cox__cl_queue *queue, uint32_t group,
+                                struct cox__cl_pages *pages);
 
 /* At the backend's end: leak what still waits. */
 void cox__cl_hang_leak_deferred(struct cox__cl_backend *backend);

@@ -22,9 +22,10 @@ static uint64_t map_ns(cl_command_queue queue, cl_mem mem, size_t bytes)
     for (int round = 0; round < ROUNDS; round++) {
         cl_int code;
         const uint64_t begin_ns = cox__clock_ns();
-        void *mapped = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL,
-                                          &code);
-        if (!mapped || code || clEnqueueUnmapMemObject(queue, mem, mapped, 0, NULL, NULL) || clFinish(queue))
+        void *mapped = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
+                                          0, NULL, NULL, &code);
+        if (!mapped || code || clEnqueueUnmapMemObject(queue, mem, mapped, 0, NULL, NULL) ||
+            clFinish(queue))
             return UINT64_MAX;
         const uint64_t ns = cox__clock_ns() - begin_ns;
         least_ns = ns < least_ns ? ns : least_ns;
@@ -35,7 +36,8 @@ static uint64_t map_ns(cl_command_queue queue, cl_mem mem, size_t bytes)
 static uint64_t wrapped_ns(cl_context context, cl_command_queue queue, void *host, size_t bytes)
 {
     cl_int code;
-    cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host, &code);
+    cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host,
+                                &code);
     if (code)
         return UINT64_MAX;
     const uint64_t ns = map_ns(queue, mem, bytes);

@@ -23,14 +23,16 @@ static cl_image_format format_of(const struct cox_arg *arg)
 }
 
 /* `data`: what the image wraps, of the binding's pitch; NULL = it has memory of its own. */
-static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_t rows, void *data, cl_int *code)
+static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_t rows, void *data,
+                   cl_int *code)
 {
     const struct cox_arg *arg = instance->pipeline->images[index];
     const cl_image_format format = format_of(arg);
-    const cl_image_desc description = {.image_type = CL_MEM_OBJECT_IMAGE2D,
-                                       .image_width = arg->bytes,
-                                       .image_height = rows,
-                                       .image_row_pitch = data ? instance->pipeline->bindings[index].pitch_bytes : 0};
+    const cl_image_desc description = {
+        .image_type = CL_MEM_OBJECT_IMAGE2D,
+        .image_width = arg->bytes,
+        .image_height = rows,
+        .image_row_pitch = data ? instance->pipeline->bindings[index].pitch_bytes : 0};
     const cl_mem_flags flags = CL_MEM_READ_ONLY | (data ? CL_MEM_USE_HOST_PTR : 0);
     cl_mem made = clCreateImage(instance->context, flags, &format, &description, data, code);
     return *code ? NULL : made;
@@ -39,7 +41,8 @@ static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_
 /* PoCL 3.1 ends the process where an image is written by the queue of a sub-device. */
 static bool can_write(const struct cox__cl_device *device)
 {
-    return !device->is_subdevice || strcmp(device->info.platform, "Portable Computing Language") != 0;
+    return !device->is_subdevice ||
+           strcmp(device->info.platform, "Portable Computing Language") != 0;
 }
 
 /* Whether the device has images of the binding's format and columns, by making a row of one. */
@@ -53,11 +56,12 @@ static cox_status check(const struct cox__instance *instance, uint32_t index)
     cl_bool has_images = CL_FALSE;
     size_t pixel_bytes = 0;
     cl_int code;
-    clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE_SUPPORT, sizeof has_images, &has_images, NULL);
+    clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE_SUPPORT, sizeof has_images, &has_images,
+                    NULL);
     const bool writes = cox__cl_wraps_images(instance) || can_write(instance->device);
     if (!has_images || !writes) {
-        cox__log(log, COX_LOG_WARN, "%s has no images%s, and binding %u (%s) is given as one", device,
-                 writes ? "" : " that a part of it can write", index, binding->name);
+        cox__log(log, COX_LOG_WARN, "%s has no images%s, and binding %u (%s) is given as one",
+                 device, writes ? "" : " that a part of it can write", index, binding->name);
         return COX_E_UNSUPPORTED;
     }
     cl_mem row = make(instance, index, 1, NULL, &code);
@@ -66,18 +70,21 @@ static cox_status check(const struct cox__instance *instance, uint32_t index)
         clReleaseMemObject(row);
     }
     if (code) {
-        cox__log(log, COX_LOG_WARN,
-                 "%s has no image of %zu columns, channel order %#zx and type %#zx (%s), which binding %u (%s) is "
-                 "given as",
-                 device, arg->bytes, arg->offset >> 16, arg->offset & 0xffff, cox__cl_error_name(code), index,
-                 binding->name);
+        cox__log(
+            log, COX_LOG_WARN,
+            "%s has no image of %zu columns, channel order %#zx and type %#zx (%s), which binding %u (%s) is "
+            "given as",
+            device, arg->bytes, arg->offset >> 16, arg->offset & 0xffff, cox__cl_error_name(code),
+            index, binding->name);
         return COX_E_UNSUPPORTED;
     }
-    if (!pixel_bytes || arg->bytes > binding->pitch_bytes / pixel_bytes || binding->pitch_bytes % pixel_bytes) {
-        cox__log(log, COX_LOG_ERROR,
-                 "binding %u (%s): a pitch of %zu bytes does not hold %zu columns of %zu bytes, or is no multiple of "
-                 "one",
-                 index, binding->name, binding->pitch_bytes, arg->bytes, pixel_bytes);
+    if (!pixel_bytes || arg->bytes > binding->pitch_bytes / pixel_bytes ||
+        binding->pitch_bytes % pixel_bytes) {
+        cox__log(
+            log, COX_LOG_ERROR,
+            "binding %u (%s): a pitch of %zu bytes does not hold %zu columns of %zu bytes, or is no multiple of "
+            "one",
+            index, binding->name, binding->pitch_bytes, arg->bytes, pixel_bytes);
         return COX_E_INVALID;
     }
     return COX_OK;
@@ -100,7 +107,8 @@ void cox__cl_image_clear(struct cox__cl_image *image)
 }
 
 /* Some drivers allocate at first use, and a frame under way is the wrong time to find out that it does not fit. */
-cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding, uint32_t rows)
+cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot,
+                             uint32_t binding, uint32_t rows)
 {
     static const cl_uint zeros[4]; /* no format has larger pixels */
     const size_t origin[3] = {0}, pixel[3] = {1, 1, 1};
@@ -109,13 +117,13 @@ cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot
     if (!made)
         return code;
     slot->images[binding] = (struct cox__cl_image){.mem = made, .rows = rows};
-    return clEnqueueWriteImage(instance->queues[COX__CL_QUEUE_COMPUTE], made, CL_FALSE, origin, pixel, 0, 0, zeros, 0,
-                               NULL, NULL);
+    return clEnqueueWriteImage(instance->queues[COX__CL_QUEUE_COMPUTE], made, CL_FALSE, origin,
+                               pixel, 0, 0, zeros, 0, NULL, NULL);
 }
 
 /* The band that had the old image has ended. */
-static cox_status replace(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding, uint32_t rows,
-                          void *data)
+static cox_status replace(struct cox__instance *instance, struct cox__cl_slot *slot,
+                          uint32_t binding, uint32_t rows, void *data)
 {
     struct cox__cl_image *image = &slot->images[binding], old = *image;
     *image = (struct cox__cl_image){0}; /* so if a call does not return */
@@ -128,14 +136,16 @@ static cox_status replace(struct cox__instance *instance, struct cox__cl_slot *s
     return cox__cl_instance_check(instance, code, "clCreateImage");
 }
 
-cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding, uint32_t rows)
+cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot *slot,
+                             uint32_t binding, uint32_t rows)
 {
     const struct cox__cl_image *image = &slot->images[binding];
-    return image->mem && image->rows == rows ? COX_OK : replace(instance, slot, binding, rows, NULL);
+    return image->mem && image->rows == rows ? COX_OK
+                                             : replace(instance, slot, binding, rows, NULL);
 }
 
-cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
-                              uint32_t rows, void *data)
+cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot,
+                              uint32_t binding, uint32_t rows, void *data)
 {
     return replace(instance, slot, binding, rows, data);
 }

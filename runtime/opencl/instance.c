@@ -18,7 +18,8 @@ static cox_status make_queues(struct cox__instance *instance)
         if (!instance->staged && q != COX__CL_QUEUE_COMPUTE)
             continue;
         cl_int code;
-        const bool profiled = !instance->staged || q == COX__CL_QUEUE_OUT || instance->pipeline->profile ||
+        const bool profiled = !instance->staged || q == COX__CL_QUEUE_OUT ||
+                              instance->pipeline->profile ||
                               (q == COX__CL_QUEUE_COMPUTE && instance->pipeline->resident);
         instance->queues[q] = clCreateCommandQueue(instance->context, instance->device->id,
                                                    profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
@@ -30,7 +31,8 @@ static cox_status make_queues(struct cox__instance *instance)
     }
     const struct cox__cl_group *group = &instance->backend->groups[instance->device->group];
     instance->shared = cox__cl_queue_new(instance->queues[COX__CL_QUEUE_COMPUTE], instance->context,
-                                         !instance->own_context && instance->device->info.mode == COX_MODE_SHARED &&
+                                         !instance->own_context &&
+                                             instance->device->info.mode == COX_MODE_SHARED &&
                                              group->subbuffers);
     return instance->shared ? COX_OK : COX_E_NOMEM;
 }
@@ -41,10 +43,11 @@ static cox_status make_context(struct cox__instance *instance, bool fresh)
     instance->context = instance->backend->groups[instance->device->group].context;
     if (!fresh)
         return COX_OK;
-    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)instance->device->platform,
-                                                0};
+    const cl_context_properties properties[] = {
+        CL_CONTEXT_PLATFORM, (cl_context_properties)instance->device->platform, 0};
     cl_bool available = CL_TRUE;
-    cl_int code = clGetDeviceInfo(instance->device->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    cl_int code = clGetDeviceInfo(instance->device->id, CL_DEVICE_AVAILABLE, sizeof available,
+                                  &available, NULL);
     if (code == CL_SUCCESS && !available)
         code = CL_DEVICE_NOT_AVAILABLE;
     if (code)
@@ -54,8 +57,9 @@ static cox_status make_context(struct cox__instance *instance, bool fresh)
     return cox__cl_instance_check(instance, code, "clCreateContext");
 }
 
-cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
-                                   uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows)
+cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
+                                   const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
+                                   struct cox__instance **out, uint32_t *max_rows)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     cox_status status = COX_E_NOMEM;
@@ -105,7 +109,8 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, c
     return COX_OK;
 
 fail:
-    if (instance->hangs) { /* no event will say when the device has ended, so it counts as hung for ever */
+    if (instance
+            ->hangs) { /* no event will say when the device has ended, so it counts as hung for ever */
         cox__cl_hang_begins(backend, device, instance->shared);
         cox__leak(instance);
     } else {
@@ -118,7 +123,8 @@ fail:
 static bool has_ended(cl_event event, bool *silent)
 {
     cl_int state = CL_QUEUED;
-    *silent = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) != CL_SUCCESS;
+    *silent = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+                             NULL) != CL_SUCCESS;
     return !*silent && state <= CL_COMPLETE;
 }
 
@@ -147,8 +153,8 @@ static void drain_slots(struct cox__instance *instance)
 }
 
 /* An abandoned instance may outlive its session, and so its pipeline, which is not read here. */
-void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance, cox__ended_fn *ended,
-                              void *ctx)
+void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance,
+                              cox__ended_fn *ended, void *ctx)
 {
     (void)base;
     /* A context of the instance's own goes with it. */

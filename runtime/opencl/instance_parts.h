@@ -26,19 +26,23 @@ struct cox__cl_image {
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
 struct cox__cl_slot {
     cl_mem mems[COX_BINDINGS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
-    cl_mem pieces[COX_BINDINGS_MAX][COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
-    void *partials[COX_BINDINGS_MAX];                    /* REDUCE: where the partial is read to */
+    cl_mem pieces[COX_BINDINGS_MAX]
+                 [COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
+    void *partials[COX_BINDINGS_MAX];  /* REDUCE: where the partial is read to */
     struct cox__cl_image images[COX_BINDINGS_MAX];
-    struct cox__cl_object *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
-    cl_event *events;                                 /* of the band's commands, in the order enqueued */
-    unsigned char *kinds;                             /* parallel to events: enum cox__cl_command */
+    struct cox__cl_object
+        *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
+    cl_event *events;               /* of the band's commands, in the order enqueued */
+    unsigned char *kinds;           /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
     uint64_t submit_ns;
-    uint64_t enqueued_ns[2];           /* when the calls that enqueued the last two commands had returned */
-    uint64_t looked_ns;                /* when the states of all commands were asked for last */
-    uint64_t running_ns;               /* when a poll last began that found the newest command running; 0 = none did */
-    bool failed;                       /* a command of the band under way has failed */
-    struct cox__cl_callback *callback; /* of the band under way; NULL = no band, or a band without one */
+    uint64_t enqueued_ns[2]; /* when the calls that enqueued the last two commands had returned */
+    uint64_t looked_ns;      /* when the states of all commands were asked for last */
+    uint64_t
+        running_ns; /* when a poll last began that found the newest command running; 0 = none did */
+    bool failed;    /* a command of the band under way has failed */
+    struct cox__cl_callback
+        *callback; /* of the band under way; NULL = no band, or a band without one */
 };
 
 /* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. A kernel is given
@@ -98,7 +102,8 @@ static inline bool cox__cl_keeps(const struct cox__job *job, uint32_t binding)
     return job->resident >> binding & 1;
 }
 
-static inline const struct cox__pass *cox__cl_pass(const struct cox__instance *instance, const struct cox__job *job)
+static inline const struct cox__pass *cox__cl_pass(const struct cox__instance *instance,
+                                                   const struct cox__job *job)
 {
     return &instance->pipeline->passes[job->pass];
 }
@@ -116,17 +121,19 @@ static inline struct cox__driver_call cox__cl_call(const struct cox__instance *i
     return cox__driver_call_begin(instance->backend->post.watchdog);
 }
 
-static inline cox_status cox__cl_instance_check(const struct cox__instance *instance, cl_int code, const char *call)
+static inline cox_status cox__cl_instance_check(const struct cox__instance *instance, cl_int code,
+                                                const char *call)
 {
     return cox__cl_check(instance->backend->log, code, call, instance->device->info.name);
 }
 
 /* ---- instance.c: the backend's operations of these names ---- */
 
-cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device, const struct cox__pipeline *pipeline,
-                                   uint32_t slots, bool fresh, struct cox__instance **out, uint32_t *max_rows);
-void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance, cox__ended_fn *ended,
-                              void *ctx);
+cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
+                                   const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
+                                   struct cox__instance **out, uint32_t *max_rows);
+void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance,
+                              cox__ended_fn *ended, void *ctx);
 void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *instance);
 void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *instance);
 void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance);
@@ -140,7 +147,8 @@ const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job,
 /* ---- kernel.c ---- */
 
 /* The backend's operation of this name. */
-const char *cox__cl_instance_may_write(struct cox__backend *base, const struct cox__instance *instance, uint32_t pass,
+const char *cox__cl_instance_may_write(struct cox__backend *base,
+                                       const struct cox__instance *instance, uint32_t pass,
                                        uint32_t stage, uint32_t arg);
 
 /* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
@@ -160,7 +168,8 @@ struct cox__cl_launch {
 };
 
 /* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
-cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after);
+cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
+                              cl_event after);
 
 /* ---- image.c ---- */
 
@@ -168,15 +177,15 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
 cox_status cox__cl_images_check(const struct cox__instance *instance);
 
 /* Where images do not wrap: make the slot's of a binding, of so many rows, and write a pixel of it. */
-cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
-                             uint32_t rows);
+cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot,
+                             uint32_t binding, uint32_t rows);
 void cox__cl_image_clear(struct cox__cl_image *image);
 
 /* Have the slot's image be of so many rows, or, where images wrap, have it wrap the rows at `data`. */
-cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
-                             uint32_t rows);
-cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t binding,
-                              uint32_t rows, void *data);
+cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot *slot,
+                             uint32_t binding, uint32_t rows);
+cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot,
+                              uint32_t binding, uint32_t rows, void *data);
 
 /* ---- frame_set.c ---- */
 
@@ -205,8 +214,9 @@ void cox__cl_slot_abandon(struct cox__cl_slot *slot);
 
 /* The call that enqueues a command has returned `code`: keep the event of a command that was enqueued. Does not return
  * if the engine lock was revoked meanwhile. */
-cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot, enum cox__cl_command kind,
-                                 const struct cox__driver_call *call, cl_int code, cl_event event, const char *name);
+cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot,
+                                 enum cox__cl_command kind, const struct cox__driver_call *call,
+                                 cl_int code, cl_event event, const char *name);
 
 static inline cl_event cox__cl_slot_newest(const struct cox__cl_slot *slot)
 {
@@ -216,6 +226,7 @@ static inline cl_event cox__cl_slot_newest(const struct cox__cl_slot *slot)
 /* ---- band.c ---- */
 
 /* Enqueue all that the band needs. On failure some commands may be enqueued: those whose events the slot has. */
-cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job, struct cox__cl_slot *slot);
+cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
+                                struct cox__cl_slot *slot);
 
 #endif

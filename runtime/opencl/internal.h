@@ -28,8 +28,9 @@ struct cox__cl_device {
     uint32_t group;
     char platform_version[128];
     cl_command_queue service; /* for work outside the frame path */
-    _Atomic uint32_t hung;    /* abandoned instances of the device that have not ended; changes under hang_lock */
-    atomic_bool lost;         /* its group's context is not to be trusted: new instances make their own */
+    _Atomic uint32_t
+        hung; /* abandoned instances of the device that have not ended; changes under hang_lock */
+    atomic_bool lost; /* its group's context is not to be trusted: new instances make their own */
     struct cox__device_clock clock;
     bool clock_checked;  /* it has told an end where the host saw one; */
     uint32_t clock_lies; /* and, so many times since then, one where none can have been */
@@ -60,7 +61,8 @@ struct cox__cl_backend {
     pthread_mutex_t hang_lock;
     struct cox__cl_deferred *deferred; /* guarded by hang_lock */
     pthread_mutex_t programs_lock;     /* a leaf */
-    struct cox__cl_program *programs;  /* guarded by programs_lock; those that were asked for last come first */
+    struct cox__cl_program
+        *programs; /* guarded by programs_lock; those that were asked for last come first */
 };
 
 /* After a driver call in a job_* function or instance_flush. If the engine lock was revoked meanwhile, this does not
@@ -74,7 +76,8 @@ static inline void cox__cl_returned(const struct cox__driver_call *call)
 /* ---- status.c ---- */
 
 /* Map an error; the log line holds the call and the raw code's name. Returns COX_OK for CL_SUCCESS. */
-cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call, const char *device);
+cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call,
+                         const char *device);
 const char *cox__cl_error_name(cl_int code);
 
 /* ---- platform.c ---- */
@@ -86,7 +89,8 @@ cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__c
 
 /* Make contexts or take those that the application gives (NULL = none), run the self-test, settle each device's memory
  * mode. Until then info.mode holds what the selection asks for, 0 where it leaves the mode open. */
-cox_status cox__cl_make_contexts(struct cox__cl_backend *backend, const struct cox_opencl_given *given);
+cox_status cox__cl_make_contexts(struct cox__cl_backend *backend,
+                                 const struct cox_opencl_given *given);
 void cox__cl_drop_contexts(struct cox__cl_backend *backend);
 
 /* ---- host_memory.c ---- */
@@ -122,13 +126,15 @@ struct cox__cl_program {
 
 /* Get a program: one that is there, or its binary from the cache, or built. The compiler's log goes to the logger. On
  * success it is to be given back with cox__cl_program_put. Errors: COX_E_BUILD, COX_E_NOMEM, … */
-cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
-                               const char *options, struct cox__cl_program **out);
+cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context,
+                               const char *source, const char *options,
+                               struct cox__cl_program **out);
 
 /* Give it back; NULL is accepted. `sound`: its context and device are as they were. Once it has no user, the binary of
  * a sound one goes to the cache, if it is not there: so late, since some drivers compile anew for it (PoCL), which its
  * first use would wait for. It stays for the next session that asks for it, until many others have been used since. */
-void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program, bool sound);
+void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program,
+                         bool sound);
 
 /* Release the programs that have no user; those of hung devices are leaked. */
 void cox__cl_programs_drop(struct cox__cl_backend *backend);

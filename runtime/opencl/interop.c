@@ -8,7 +8,8 @@
 #include <coxswain/opencl.h>
 
 /* An error of a call that has the application's objects for arguments: those are at fault, no device. */
-static cox_status check(const struct cox__log *log, cl_int code, const char *call, const char *function)
+static cox_status check(const struct cox__log *log, cl_int code, const char *call,
+                        const char *function)
 {
     const cox_status status = cox__cl_check(log, code, call, function);
     switch (code) {
@@ -24,7 +25,8 @@ static cox_status check(const struct cox__log *log, cl_int code, const char *cal
     }
 }
 
-cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_context *context, cl_device_id *device)
+cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_context *context,
+                             cl_device_id *device)
 {
     if (!runtime || !context || !device)
         return COX_E_INVALID;
@@ -42,59 +44,67 @@ cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_cont
 /* ---- copies ---- */
 
 /* Where in the buffer's memory the copy begins; NULL = it is refused. */
-static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, const void *queue, const void *mem,
-                      const char *function)
+static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, const void *queue,
+                      const void *mem, const char *function)
 {
     if (!buffer || cox__misuse_forked(buffer->runtime, function) ||
         cox__misuse_null(buffer->runtime, queue, function, "queue") ||
         cox__misuse_null(buffer->runtime, mem, function, "the memory object"))
         return NULL;
     if (!bytes || offset > buffer->bytes || bytes > buffer->bytes - offset) {
-        cox__log(&buffer->runtime->log, COX_LOG_ERROR, "%s: %zu bytes from %zu on, of a buffer of %zu", function, bytes,
-                 offset, buffer->bytes);
+        cox__log(&buffer->runtime->log, COX_LOG_ERROR,
+                 "%s: %zu bytes from %zu on, of a buffer of %zu", function, bytes, offset,
+                 buffer->bytes);
         return NULL;
     }
     return (char *)cox_buffer_data(buffer) + offset;
 }
 
-cox_status cox_opencl_read(cox_buffer *to, size_t offset, cl_command_queue queue, cl_mem from, size_t from_offset,
-                           size_t bytes, cl_uint wait_count, const cl_event *wait, cl_event *event)
+cox_status cox_opencl_read(cox_buffer *to, size_t offset, cl_command_queue queue, cl_mem from,
+                           size_t from_offset, size_t bytes, cl_uint wait_count,
+                           const cl_event *wait, cl_event *event)
 {
     char *place = place_of(to, offset, bytes, queue, from, "cox_opencl_read");
     if (!place)
         return COX_E_INVALID;
     return check(&to->runtime->log,
-                 clEnqueueReadBuffer(queue, from, CL_FALSE, from_offset, bytes, place, wait_count, wait, event),
+                 clEnqueueReadBuffer(queue, from, CL_FALSE, from_offset, bytes, place, wait_count,
+                                     wait, event),
                  "clEnqueueReadBuffer", "cox_opencl_read");
 }
 
-cox_status cox_opencl_write(const cox_buffer *from, size_t offset, cl_command_queue queue, cl_mem to, size_t to_offset,
-                            size_t bytes, cl_uint wait_count, const cl_event *wait, cl_event *event)
+cox_status cox_opencl_write(const cox_buffer *from, size_t offset, cl_command_queue queue,
+                            cl_mem to, size_t to_offset, size_t bytes, cl_uint wait_count,
+                            const cl_event *wait, cl_event *event)
 {
     const char *place = place_of(from, offset, bytes, queue, to, "cox_opencl_write");
     if (!place)
         return COX_E_INVALID;
     return check(&from->runtime->log,
-                 clEnqueueWriteBuffer(queue, to, CL_FALSE, to_offset, bytes, place, wait_count, wait, event),
+                 clEnqueueWriteBuffer(queue, to, CL_FALSE, to_offset, bytes, place, wait_count,
+                                      wait, event),
                  "clEnqueueWriteBuffer", "cox_opencl_write");
 }
 
 /* ---- mapping ---- */
 
-cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem mem, cox_released_fn *released,
-                          void *user, cox_buffer **out)
+cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem mem,
+                          cox_released_fn *released, void *user, cox_buffer **out)
 {
     static const char function[] = "cox_opencl_map";
     if (out)
         *out = NULL;
-    if (!runtime || cox__misuse_null(runtime, out, function, "out") || cox__misuse_forked(runtime, function) ||
-        cox__misuse_null(runtime, queue, function, "queue") || cox__misuse_null(runtime, mem, function, "mem"))
+    if (!runtime || cox__misuse_null(runtime, out, function, "out") ||
+        cox__misuse_forked(runtime, function) ||
+        cox__misuse_null(runtime, queue, function, "queue") ||
+        cox__misuse_null(runtime, mem, function, "mem"))
         return COX_E_INVALID;
     size_t bytes;
     cl_int code = clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
     if (code)
         return check(&runtime->log, code, "clGetMemObjectInfo", function);
-    void *data = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &code);
+    void *data = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
+                                    NULL, NULL, &code);
     if (code)
         return check(&runtime->log, code, "clEnqueueMapBuffer", function);
     const cox_status status = cox_buffer_wrap(runtime, data, bytes, released, user, out);
@@ -111,10 +121,16 @@ cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem m
 
 /* OpenCL 3.0's, whose header may be older: the loader has it, or it is NULL. */
 #pragma weak clCreateBufferWithProperties
-cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context, const cl_ulong *properties, cl_mem_flags flags,
-                                                size_t bytes, void *host, cl_int *code);
+cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context, const cl_ulong *properties,
+                                                cl_mem_flags flags, size_t bytes, void *host,
+                                                cl_int *code);
 
-enum { IMPORT_HANDLE_TYPES = 0x204F, DEVICE_HANDLE_LIST = 0x2051, OPAQUE_FD = 0x2060, HANDLE_TYPES_MAX = 32 };
+enum {
+    IMPORT_HANDLE_TYPES = 0x204F,
+    DEVICE_HANDLE_LIST = 0x2051,
+    OPAQUE_FD = 0x2060,
+    HANDLE_TYPES_MAX = 32
+};
 
 /* Drivers that know nothing of handles answer with an error. */
 static bool imports_fds(cl_device_id device)
@@ -130,7 +146,8 @@ static bool imports_fds(cl_device_id device)
     return false;
 }
 
-cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index, int fd, size_t bytes, cl_mem *out)
+cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index, int fd, size_t bytes,
+                                cl_mem *out)
 {
     static const char function[] = "cox_opencl_import_fd";
     cl_context context;
@@ -138,21 +155,26 @@ cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index, int 
     cl_int code;
     if (out)
         *out = NULL;
-    if (!runtime || cox__misuse_null(runtime, out, function, "out") || cox__misuse_forked(runtime, function))
+    if (!runtime || cox__misuse_null(runtime, out, function, "out") ||
+        cox__misuse_forked(runtime, function))
         return COX_E_INVALID;
-    const cox_status status = fd < 0 || !bytes ? COX_E_INVALID : cox_opencl_device(runtime, index, &context, &device);
+    const cox_status status = fd < 0 || !bytes
+                                  ? COX_E_INVALID
+                                  : cox_opencl_device(runtime, index, &context, &device);
     if (status) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: descriptor %d, %zu bytes, for device %u: %s", function, fd, bytes,
-                 index, cox_status_text(status));
+        cox__log(&runtime->log, COX_LOG_ERROR, "%s: descriptor %d, %zu bytes, for device %u: %s",
+                 function, fd, bytes, index, cox_status_text(status));
         return status;
     }
     if (!imports_fds(device)) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: device %u imports no memory from opaque file descriptors", function,
-                 index);
+        cox__log(&runtime->log, COX_LOG_ERROR,
+                 "%s: device %u imports no memory from opaque file descriptors", function, index);
         return COX_E_UNSUPPORTED;
     }
-    const cl_ulong properties[] = {OPAQUE_FD, (cl_ulong)fd, DEVICE_HANDLE_LIST, (cl_ulong)(uintptr_t)device, 0, 0};
-    cl_mem mem = clCreateBufferWithProperties(context, properties, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    const cl_ulong properties[] = {
+        OPAQUE_FD, (cl_ulong)fd, DEVICE_HANDLE_LIST, (cl_ulong)(uintptr_t)device, 0, 0};
+    cl_mem mem = clCreateBufferWithProperties(context, properties, CL_MEM_READ_WRITE, bytes, NULL,
+                                              &code);
     if (code == CL_SUCCESS)
         *out = mem;
     return check(&runtime->log, code, "clCreateBufferWithProperties", function);

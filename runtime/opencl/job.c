@@ -12,7 +12,8 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     job->failing = false;
     slot->submit_ns = slot->enqueued_ns[1] = slot->looked_ns = cox__clock_ns();
     slot->running_ns = 0;
-    slot->failed = true; /* for a thread that does not come back: what it has enqueued is a part of the band */
+    slot->failed =
+        true; /* for a thread that does not come back: what it has enqueued is a part of the band */
     cox_status status = cox__cl_band_enqueue(instance, job, slot);
     if (status == COX_OK) {
         slot->failed = false;
@@ -33,7 +34,8 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
 
 /* ---- the profile ---- */
 
-static bool event_time(const struct cox__instance *instance, cl_event event, cl_profiling_info which, uint64_t *ns)
+static bool event_time(const struct cox__instance *instance, cl_event event,
+                       cl_profiling_info which, uint64_t *ns)
 {
     cl_ulong stamp = 0;
     const struct cox__driver_call call = cox__cl_call(instance);
@@ -60,8 +62,8 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
         if (slot->kinds[first] != kind)
             continue;
         if (!event_time(instance, slot->events[first], CL_PROFILING_COMMAND_START, &start) ||
-            !event_time(instance, slot->events[last], CL_PROFILING_COMMAND_END, &end) || end < start ||
-            end - start > most_ns - sum ||
+            !event_time(instance, slot->events[last], CL_PROFILING_COMMAND_END, &end) ||
+            end < start || end - start > most_ns - sum ||
             (clock->known && cox__device_clock_host_ns(clock, start) + error_ns < slot->submit_ns))
             return 0;
         sum += end - start;
@@ -80,19 +82,21 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
  * 0 if it has not. 0 = unknown: there are drivers whose times cannot be (rusticl 22.3 says 1 ns for every kernel), so a
  * clock is believed once it has told an end shortly after a poll found the band running, or shortly before its
  * callback. */
-static uint64_t device_end_ns(const struct cox__instance *instance, const struct cox__cl_slot *slot, uint64_t told_ns,
-                              uint64_t now_ns)
+static uint64_t device_end_ns(const struct cox__instance *instance, const struct cox__cl_slot *slot,
+                              uint64_t told_ns, uint64_t now_ns)
 {
     struct cox__cl_device *device = instance->device;
     cl_event newest = cox__cl_slot_newest(slot);
     uint64_t queued, end;
-    if (device->clock_lies >= CLOCK_LIES_MAX || !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
+    if (device->clock_lies >= CLOCK_LIES_MAX ||
+        !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_END, &end))
         return 0;
     cox__device_clock_enclose(&device->clock, queued, slot->enqueued_ns[0], slot->enqueued_ns[1]);
     const uint64_t at = cox__device_clock_host_ns(&device->clock, end);
     const uint64_t slack_ns = CLOCK_SLACK_NS + cox__device_clock_error_ns(&device->clock);
-    if (at < slot->submit_ns || at + slack_ns < slot->running_ns || at > (told_ns ? told_ns : now_ns) + slack_ns) {
+    if (at < slot->submit_ns || at + slack_ns < slot->running_ns ||
+        at > (told_ns ? told_ns : now_ns) + slack_ns) {
         device->clock_lies++;
         return 0;
     }
@@ -111,11 +115,12 @@ static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *s
 {
     cl_int state = CL_QUEUED;
     const struct cox__driver_call call = cox__cl_call(instance);
-    cl_int code = clGetEventInfo(slot->events[index], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    cl_int code = clGetEventInfo(slot->events[index], CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                 sizeof state, &state, NULL);
     cox__cl_returned(&call);
     if ((code || state < 0) && !slot->failed) {
-        cox__cl_check(instance->backend->log, code ? code : state, code ? "clGetEventInfo" : "a command of a band",
-                      instance->device->info.name);
+        cox__cl_check(instance->backend->log, code ? code : state,
+                      code ? "clGetEventInfo" : "a command of a band", instance->device->info.name);
         cox__cl_queue_failed(instance->shared);
         slot->failed = true;
     }
@@ -159,7 +164,8 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     (void)base;
     struct cox__instance *instance = job->instance;
     struct cox__cl_slot *slot = &instance->slots[job->slot];
-    const uint64_t told_ns = cox__cl_callback_end_ns(slot->callback); /* read before the device is polled */
+    const uint64_t told_ns =
+        cox__cl_callback_end_ns(slot->callback); /* read before the device is polled */
     bool newest_ended;
     if (!slot->event_count) { /* a thread did not come back from the first call */
         job->failing = true;
@@ -179,12 +185,15 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
         return COX__JOB_FAILED;
     }
     const uint64_t now = cox__clock_ns(), most_ns = now - slot->submit_ns;
-    const uint64_t end_ns = device_end_ns(instance, slot, told_ns, now); /* before the profile: it sets the clock */
+    const uint64_t end_ns = device_end_ns(instance, slot, told_ns,
+                                          now); /* before the profile: it sets the clock */
     job->end_ns = end_ns ? end_ns : told_ns ? told_ns : now;
-    job->clock_error_ns = end_ns ? cox__device_clock_error_ns(&instance->device->clock) : UINT64_MAX;
+    job->clock_error_ns = end_ns ? cox__device_clock_error_ns(&instance->device->clock)
+                                 : UINT64_MAX;
     const bool all = !instance->staged || instance->pipeline->profile;
     job->kernel_ns = all ? profile(instance, slot, COX__CL_KERNEL, most_ns) : 0;
-    job->copy_in_ns = all && instance->staged ? profile(instance, slot, COX__CL_COPY_IN, most_ns) : 0;
+    job->copy_in_ns = all && instance->staged ? profile(instance, slot, COX__CL_COPY_IN, most_ns)
+                                              : 0;
     job->copy_out_ns = instance->staged ? profile(instance, slot, COX__CL_COPY_OUT, most_ns) : 0;
     cox__cl_slot_end(instance, slot);
     return COX__JOB_DONE;

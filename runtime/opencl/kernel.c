@@ -17,16 +17,18 @@ static cox_status choose_local(struct cox__instance *instance, struct cox__cl_st
     cl_ulong local_bytes = 0;
     made->local[0] = made->variant->local_columns;
     made->local[1] = made->variant->local_rows;
-    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
-                             NULL);
-    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                             sizeof required, required, NULL);
-    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
-                             &local_bytes, NULL);
-    if (required[0] && (required[0] != made->local[0] || required[1] != made->local[1] || required[2] != 1)) {
+    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_WORK_GROUP_SIZE,
+                             sizeof most, &most, NULL);
+    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id,
+                             CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required, NULL);
+    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_LOCAL_MEM_SIZE,
+                             sizeof local_bytes, &local_bytes, NULL);
+    if (required[0] &&
+        (required[0] != made->local[0] || required[1] != made->local[1] || required[2] != 1)) {
         cox__log(instance->backend->log, COX_LOG_ERROR,
-                 "%s: kernel %s requires groups of %zu x %zu x %zu, not %zu x %zu", info->name, made->stage->kernel,
-                 required[0], required[1], required[2], made->local[0], made->local[1]);
+                 "%s: kernel %s requires groups of %zu x %zu x %zu, not %zu x %zu", info->name,
+                 made->stage->kernel, required[0], required[1], required[2], made->local[0],
+                 made->local[1]);
         return COX_E_INVALID;
     }
     bool free_choice = !required[0] && !local_bytes;
@@ -38,13 +40,14 @@ static cox_status choose_local(struct cox__instance *instance, struct cox__cl_st
         *larger = (*larger + 1) / 2;
     }
     if (made->local[0] * made->local[1] > most) {
-        cox__log(instance->backend->log, COX_LOG_WARN, "%s: kernel %s allows %zu work-items in a group, not %zu",
-                 info->name, made->stage->kernel, most, wanted);
+        cox__log(instance->backend->log, COX_LOG_WARN,
+                 "%s: kernel %s allows %zu work-items in a group, not %zu", info->name,
+                 made->stage->kernel, most, wanted);
         return COX_E_UNSUPPORTED;
     }
     if (made->local[0] * made->local[1] != wanted)
-        cox__log(instance->backend->log, COX_LOG_INFO, "%s: kernel %s runs in groups of %zu x %zu", info->name,
-                 made->stage->kernel, made->local[0], made->local[1]);
+        cox__log(instance->backend->log, COX_LOG_INFO, "%s: kernel %s runs in groups of %zu x %zu",
+                 info->name, made->stage->kernel, made->local[0], made->local[1]);
     return COX_OK;
 }
 
@@ -60,7 +63,8 @@ static cox_status check_args(const struct cox__instance *instance, const struct 
         size_t bytes = sizeof(cl_int);
         const bool memory = arg->kind == COX_ARG_KIND_BUFFER || arg->kind == COX_ARG_KIND_IMAGE;
         if (memory) {
-            value = &none, what = arg->kind == COX_ARG_KIND_IMAGE ? "an image" : "a buffer", bytes = sizeof none;
+            value = &none, what = arg->kind == COX_ARG_KIND_IMAGE ? "an image" : "a buffer",
+            bytes = sizeof none;
         } else if (arg->kind == COX_ARG_KIND_LOCAL) {
             value = NULL, what = "local memory", bytes = arg->bytes;
         } else if (arg->kind == COX_ARG_KIND_PARAMS) {
@@ -69,7 +73,8 @@ static cox_status check_args(const struct cox__instance *instance, const struct 
         cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
         /* A driver may refuse NULL where memory belongs; that says nothing about the argument. */
         if (memory ? code == CL_INVALID_ARG_SIZE : code != CL_SUCCESS) {
-            cox__log(instance->backend->log, COX_LOG_ERROR, "%s: kernel %s does not take %s (%zu bytes) as argument %u",
+            cox__log(instance->backend->log, COX_LOG_ERROR,
+                     "%s: kernel %s does not take %s (%zu bytes) as argument %u",
                      instance->device->info.name, made->stage->kernel, what, bytes, a);
             return COX_E_INVALID;
         }
@@ -82,14 +87,16 @@ static cox_status make_kernel(struct cox__instance *instance, const struct cox__
                               struct cox__cl_kernel *kernel)
 {
     cl_int code;
-    kernel->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1, sizeof *kernel->memos);
+    kernel->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1,
+                           sizeof *kernel->memos);
     if (!kernel->memos)
         return COX_E_NOMEM;
     kernel->id = clCreateKernel(made->program->id, made->stage->kernel, &code);
     if (code)
         kernel->id = NULL;
     if (code == CL_INVALID_KERNEL_NAME) {
-        cox__log(instance->backend->log, COX_LOG_ERROR, "there is no kernel %s in its source", made->stage->kernel);
+        cox__log(instance->backend->log, COX_LOG_ERROR, "there is no kernel %s in its source",
+                 made->stage->kernel);
         return COX_E_BUILD;
     }
     return cox__cl_instance_check(instance, code, "clCreateKernel");
@@ -119,8 +126,9 @@ static cox_status build(struct cox__instance *instance, struct cox__cl_stage *ma
     char *options;
     if (asprintf(&options, "%s%s", made->variant->options, fma ? " -DCOX_FMA" : "") < 0)
         return COX_E_NOMEM;
-    const cox_status status = cox__cl_program_get(instance->backend, instance->device_index, instance->context,
-                                                  made->variant->source, options, &made->program);
+    const cox_status status = cox__cl_program_get(instance->backend, instance->device_index,
+                                                  instance->context, made->variant->source, options,
+                                                  &made->program);
     free(options);
     return status;
 }
@@ -131,8 +139,8 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
     const struct cox_device_info *info = &instance->device->info;
     made->variant = cox__stage_variant(made->stage, instance->device_index, info->type);
     if (!made->variant) {
-        cox__log(log, COX_LOG_WARN, "%s: kernel %s has no variant for a %s", info->name, made->stage->kernel,
-                 cox_device_type_name(info->type));
+        cox__log(log, COX_LOG_WARN, "%s: kernel %s has no variant for a %s", info->name,
+                 made->stage->kernel, cox_device_type_name(info->type));
         return COX_E_UNSUPPORTED;
     }
     cox_status status = build(instance, made);
@@ -143,15 +151,16 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
     cl_uint args = 0;
     clGetKernelInfo(made->kernels[0].id, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
     if (args != made->stage->arg_count) {
-        cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, the stage gives %u", made->stage->kernel, args,
-                 made->stage->arg_count);
+        cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, the stage gives %u",
+                 made->stage->kernel, args, made->stage->arg_count);
         return COX_E_INVALID;
     }
     status = check_args(instance, made);
     return status ? status : choose_local(instance, made);
 }
 
-const char *cox__cl_instance_may_write(struct cox__backend *base, const struct cox__instance *instance, uint32_t pass,
+const char *cox__cl_instance_may_write(struct cox__backend *base,
+                                       const struct cox__instance *instance, uint32_t pass,
                                        uint32_t stage, uint32_t arg)
 {
     (void)base;
@@ -212,9 +221,10 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
             code = set_arg(kernel, a, arg->bytes, NULL);
             break;
         default:
-            number = (cl_int)(arg->kind == COX_ARG_KIND_FIRST    ? launch->first_row
-                              : arg->kind == COX_ARG_KIND_ROWS   ? launch->rows
-                              : arg->kind == COX_ARG_KIND_FRAME  ? cox__cl_pass(instance, launch->job)->rows
+            number = (cl_int)(arg->kind == COX_ARG_KIND_FIRST  ? launch->first_row
+                              : arg->kind == COX_ARG_KIND_ROWS ? launch->rows
+                              : arg->kind == COX_ARG_KIND_FRAME
+                                  ? cox__cl_pass(instance, launch->job)->rows
                               : arg->kind == COX_ARG_KIND_ORIGIN ? launch->origins[arg->index]
                                                                  : stage->stage->columns);
             code = set_arg(kernel, a, sizeof number, &number);
@@ -234,12 +244,14 @@ static size_t padded(uint32_t count, uint32_t per_item, size_t local)
 /* The rows of a stage: those of the launch, and those beyond that later stages need. */
 static void extend(struct cox__cl_launch *launch, const struct cox__pass *pass, uint32_t stage)
 {
-    const uint32_t extent = pass->extents[stage], first = launch->first_row, end = first + launch->rows;
+    const uint32_t extent = pass->extents[stage], first = launch->first_row,
+                   end = first + launch->rows;
     launch->first_row = first > extent ? first - extent : 0;
     launch->rows = (pass->rows - end > extent ? end + extent : pass->rows) - launch->first_row;
 }
 
-cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch, cl_event after)
+cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
+                              cl_event after)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
     for (uint32_t s = 0; s < pass->stage_count; s++) {
@@ -259,9 +271,10 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
         bool wait = after && s == 0;
         cl_event event;
         call = cox__cl_call(instance);
-        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], kernel->id, 2, NULL, global, local,
-                                      wait ? 1 : 0, wait ? &after : NULL, &event);
-        const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL, &call, code, event,
+        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], kernel->id, 2, NULL,
+                                      global, local, wait ? 1 : 0, wait ? &after : NULL, &event);
+        const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL,
+                                                        &call, code, event,
                                                         "clEnqueueNDRangeKernel");
         if (status)
             return status;

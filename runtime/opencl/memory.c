@@ -13,7 +13,8 @@
 static uint32_t first_staged(const struct cox__cl_backend *backend)
 {
     for (uint32_t d = 0; d < backend->device_count; d++)
-        if (backend->devices[d].info.mode == COX_MODE_STAGED && !atomic_load(&backend->devices[d].lost) &&
+        if (backend->devices[d].info.mode == COX_MODE_STAGED &&
+            !atomic_load(&backend->devices[d].lost) &&
             !cox__cl_hang_in_group(backend, backend->devices[d].group))
             return d;
     return backend->device_count;
@@ -31,15 +32,17 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
     if (mem->padded_bytes > SIZE_MAX - COX__PAGE_BYTES)
         return;
     size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
-    cl_mem pinned = clCreateBuffer(backend->groups[device->group].context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                   bytes, NULL, &code);
+    cl_mem pinned = clCreateBuffer(backend->groups[device->group].context,
+                                   CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
     if (code == CL_SUCCESS) {
-        char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
-                                          NULL, NULL, &code);
+        char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_FALSE,
+                                          CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL,
+                                          &code);
         if (code == CL_SUCCESS)
             code = cox__cl_drain(device->service, NULL, COX__CL_TIMEOUT_NS);
         if (code == CL_SUCCESS && mapped) {
-            mem->data = mapped + (COX__PAGE_BYTES - (uintptr_t)mapped % COX__PAGE_BYTES) % COX__PAGE_BYTES;
+            mem->data = mapped +
+                        (COX__PAGE_BYTES - (uintptr_t)mapped % COX__PAGE_BYTES) % COX__PAGE_BYTES;
             mem->pinned = pinned;
             mem->pinned_map = mapped;
             mem->pinned_device = d;
@@ -50,11 +53,13 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
         else
             clReleaseMemObject(pinned);
     }
-    cox__log(backend->log, COX_LOG_WARN, "%s gives no pinned memory of %zu bytes; copies will be slower",
-             device->info.name, mem->padded_bytes);
+    cox__log(backend->log, COX_LOG_WARN,
+             "%s gives no pinned memory of %zu bytes; copies will be slower", device->info.name,
+             mem->padded_bytes);
 }
 
-cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes, struct cox__mem **out)
+cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes,
+                              struct cox__mem **out)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     struct cox__mem *mem = calloc(1, sizeof *mem);
@@ -63,7 +68,8 @@ cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t byte
     mem->bytes = bytes;
     mem->data = host;
     mem->wrapped = host != NULL;
-    mem->padded_bytes = host ? bytes : (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
+    mem->padded_bytes = host ? bytes
+                             : (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
     if (mem->padded_bytes < bytes)
         goto no_memory;
     if (!host)
@@ -125,8 +131,8 @@ static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem
 
 static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
-    cox__log(backend->log, COX_LOG_WARN, "%zu bytes are leaked: a hung device may still write to them",
-             mem->padded_bytes);
+    cox__log(backend->log, COX_LOG_WARN,
+             "%zu bytes are leaked: a hung device may still write to them", mem->padded_bytes);
     cox__leak(mem->pages);
     cox__leak(mem->pinned);
     cox__leak(mem->mapped);
@@ -142,7 +148,8 @@ static bool unpin(struct cox__cl_backend *backend, struct cox__mem *mem)
         return true;
     clEnqueueUnmapMemObject(device->service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
     mem->pinned_map = NULL;
-    const uint64_t timeout_ns = atomic_load(&device->lost) ? COX__CL_SHORT_TIMEOUT_NS : COX__CL_TIMEOUT_NS;
+    const uint64_t timeout_ns = atomic_load(&device->lost) ? COX__CL_SHORT_TIMEOUT_NS
+                                                           : COX__CL_TIMEOUT_NS;
     if (cox__cl_drain(device->service, NULL, timeout_ns) != COX__CL_NOT_IN_TIME)
         return true;
     atomic_store(&device->lost, true);
@@ -166,7 +173,8 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     const bool unmapped = cox__cl_objects_unmap(mem), unpinned = unpin(backend, mem);
-    if (!unmapped || !unpinned) { /* no instance is abandoned, so no event would say when the device has ended */
+    if (!unmapped ||
+        !unpinned) { /* no instance is abandoned, so no event would say when the device has ended */
         leak_data(backend, mem);
         cox__leak(mem);
         return;

@@ -16,6 +16,7 @@ struct cox__cl_pages {
 /* Zeroed; `bytes` is a multiple of COX__PAGE_BYTES. NULL: there is no memory. */
 struct cox__cl_pages *cox__cl_pages_new(size_t bytes);
 struct cox__cl_pages *cox__cl_pages_ref(struct cox__cl_pages *pages); /* NULL is accepted */
-void cox__cl_pages_unref(struct cox__cl_pages *pages);                /* NULL is accepted; the last one frees them */
+void cox__cl_pages_unref(struct cox__cl_pages
+                             *pages); /* NULL is accepted; the last one frees them */
 
 #endif

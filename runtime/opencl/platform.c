@@ -29,7 +29,8 @@ struct root {
     char platform_version[128];
     char place[64]; /* PCI address or UUID; "" = unknown */
     bool duplicate; /* the same silicon was listed before */
-    bool costly;    /* with it no device could use fma, and it computes on the processor (find_costly) */
+    bool
+        costly; /* with it no device could use fma, and it computes on the processor (find_costly) */
     bool used;
 };
 
@@ -90,12 +91,13 @@ static void find_place(struct root *root)
     cl_uchar uuid[16];
     if (strstr(extensions, "cl_khr_pci_bus_info") &&
         !clGetDeviceInfo(root->id, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof pci, &pci, NULL)) {
-        snprintf(root->place, sizeof root->place, "pci %04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device,
-                 pci.function);
+        snprintf(root->place, sizeof root->place, "pci %04x:%02x:%02x.%x", pci.domain, pci.bus,
+                 pci.device, pci.function);
     } else if (strstr(extensions, "cl_nv_device_attribute_query")) {
         uint32_t slot = device_uint(root->id, PCI_SLOT_ID_NV);
-        snprintf(root->place, sizeof root->place, "pci %04x:%02x:%02x.%x", device_uint(root->id, PCI_DOMAIN_ID_NV),
-                 device_uint(root->id, PCI_BUS_ID_NV), slot >> 3, slot & 7);
+        snprintf(root->place, sizeof root->place, "pci %04x:%02x:%02x.%x",
+                 device_uint(root->id, PCI_DOMAIN_ID_NV), device_uint(root->id, PCI_BUS_ID_NV),
+                 slot >> 3, slot & 7);
     } else if (strstr(extensions, "cl_khr_device_uuid") &&
                !clGetDeviceInfo(root->id, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL)) {
         char *to = root->place + snprintf(root->place, sizeof root->place, "uuid ");
@@ -104,8 +106,8 @@ static void find_place(struct root *root)
     }
 }
 
-static void describe(struct root *root, const struct cox_platform_info *platform, uint32_t platform_index,
-                     uint32_t device_index)
+static void describe(struct root *root, const struct cox_platform_info *platform,
+                     uint32_t platform_index, uint32_t device_index)
 {
     struct cox_device_info *info = &root->info;
     cl_device_type type = device_ulong(root->id, CL_DEVICE_TYPE);
@@ -128,7 +130,8 @@ static void describe(struct root *root, const struct cox_platform_info *platform
     info->base_align_bytes = device_uint(root->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     info->global_bytes = device_ulong(root->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_ulong(root->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    info->unified = info->type == COX_DEVICE_CPU || device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    info->unified = info->type == COX_DEVICE_CPU ||
+                    device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->fma = cox__cl_fma_of(root->id, info);
     find_place(root);
     snprintf(info->id, sizeof info->id, "%.60s/%.60s/%.60s", info->platform, info->name,
@@ -148,7 +151,8 @@ static bool is_duplicate(const struct discovery *found, const struct root *root)
         if (root->info.type == COX_DEVICE_CPU && other->info.type == COX_DEVICE_CPU)
             return true;
         if (strcmp(root->platform_version, other->platform_version) == 0 &&
-            strcmp(root->info.id, other->info.id) == 0 && root->info.device_index == other->info.device_index)
+            strcmp(root->info.id, other->info.id) == 0 &&
+            root->info.device_index == other->info.device_index)
             return true;
     }
     return false;
@@ -182,8 +186,8 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
         root->duplicate = is_duplicate(found, root);
         if (root->duplicate)
             cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s (%s) is a second driver for silicon already listed: left out unless named", root->info.name,
-                     root->info.platform);
+                     "%s (%s) is a second driver for silicon already listed: left out unless named",
+                     root->info.name, root->info.platform);
         found->root_count++;
     }
 }
@@ -191,7 +195,8 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
 /* Mesa's drivers that compute on the processor. */
 static bool is_software(const struct root *root)
 {
-    return strncmp(root->info.name, "llvmpipe", 8) == 0 || strncmp(root->info.name, "softpipe", 8) == 0;
+    return strncmp(root->info.name, "llvmpipe", 8) == 0 ||
+           strncmp(root->info.name, "softpipe", 8) == 0;
 }
 
 /* A GPU that is the processor once more, slower, and has no fma: with it all devices would have to go without. */
@@ -199,15 +204,17 @@ static void find_costly(struct discovery *found)
 {
     bool processor = false;
     for (uint32_t r = 0; r < found->root_count; r++)
-        processor |= found->roots[r].info.type == COX_DEVICE_CPU && found->roots[r].info.fma == COX_FMA_FAST;
+        processor |= found->roots[r].info.type == COX_DEVICE_CPU &&
+                     found->roots[r].info.fma == COX_FMA_FAST;
     for (uint32_t r = 0; r < found->root_count; r++) {
         struct root *root = &found->roots[r];
         root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
         if (root->costly)
-            cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s computes on the processor, and without fma, which the others would have to do without, too: "
-                     "left out unless named",
-                     root->info.name);
+            cox__log(
+                found->backend->log, COX_LOG_INFO,
+                "%s computes on the processor, and without fma, which the others would have to do without, too: "
+                "left out unless named",
+                root->info.name);
     }
 }
 
@@ -226,7 +233,8 @@ static cox_status list_platforms(struct discovery *found)
         list_devices(found, ids[p], p);
     find_costly(found);
     if (!found->root_count) {
-        cox__log(found->backend->log, COX_LOG_ERROR, "%u OpenCL platform%s installed, but no device", count,
+        cox__log(found->backend->log, COX_LOG_ERROR,
+                 "%u OpenCL platform%s installed, but no device", count,
                  count == 1 ? " is" : "s are");
         return COX_E_NO_DEVICE;
     }
@@ -235,8 +243,8 @@ static cox_status list_platforms(struct discovery *found)
 
 /* ---- selection ---- */
 
-static cox_status add_device(struct discovery *found, const struct root *root, cl_device_id id, uint32_t subdevice,
-                             uint32_t units, enum cox_memory_mode mode)
+static cox_status add_device(struct discovery *found, const struct root *root, cl_device_id id,
+                             uint32_t subdevice, uint32_t units, enum cox_memory_mode mode)
 {
     struct cox__cl_backend *backend = found->backend;
     if (backend->device_count == COX_DEVICES_MAX) {
@@ -261,8 +269,8 @@ static cox_status add_device(struct discovery *found, const struct root *root, c
     return COX_OK;
 }
 
-static cox_status partition(struct discovery *found, const struct root *root, uint32_t count, uint32_t units,
-                            cl_device_id *ids)
+static cox_status partition(struct discovery *found, const struct root *root, uint32_t count,
+                            uint32_t units, cl_device_id *ids)
 {
     cl_device_partition_property properties[COX_DEVICES_MAX + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
     cl_uint made = 0;
@@ -271,17 +279,18 @@ static cox_status partition(struct discovery *found, const struct root *root, ui
     cl_int code = clCreateSubDevices(root->id, properties, count, ids, &made);
     if (code == CL_SUCCESS && made == count)
         return COX_OK;
-    return cox__cl_check(found->backend->log, code ? code : CL_DEVICE_PARTITION_FAILED, "clCreateSubDevices",
-                         root->info.name);
+    return cox__cl_check(found->backend->log, code ? code : CL_DEVICE_PARTITION_FAILED,
+                         "clCreateSubDevices", root->info.name);
 }
 
 static cox_status add_subdevices(struct discovery *found, const struct root *root,
                                  const struct cox__select_entry *entry)
 {
     cl_device_id ids[COX_DEVICES_MAX];
-    if (entry->subdevices > COX_DEVICES_MAX || (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
-        cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has %u compute units", entry->written, root->info.name,
-                 root->info.compute_units);
+    if (entry->subdevices > COX_DEVICES_MAX ||
+        (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
+        cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has %u compute units",
+                 entry->written, root->info.name, root->info.compute_units);
         return COX_E_INVALID;
     }
     cox_status status = partition(found, root, entry->subdevices, entry->units, ids);
@@ -297,7 +306,8 @@ static cox_status add_subdevices(struct discovery *found, const struct root *roo
 }
 
 /* A whole device; a CPU with a core reserved is used through a sub-device that much smaller. */
-static cox_status add_whole(struct discovery *found, const struct root *root, const struct cox__select_entry *entry)
+static cox_status add_whole(struct discovery *found, const struct root *root,
+                            const struct cox__select_entry *entry)
 {
     struct cox__topology *topology = found->options->topology;
     uint32_t cpus = cox__topology_worker_cpus(topology);
@@ -311,12 +321,14 @@ static cox_status add_whole(struct discovery *found, const struct root *root, co
 static bool entry_takes(const struct cox__select_entry *entry, const struct root *root)
 {
     bool generic = entry->kind == COX__SELECT_ALL || entry->kind == COX__SELECT_TYPE;
-    return !root->used && !(generic && root->duplicate) && !(entry->kind == COX__SELECT_ALL && root->costly) &&
+    return !root->used && !(generic && root->duplicate) &&
+           !(entry->kind == COX__SELECT_ALL && root->costly) &&
            cox__select_match(entry, &root->info);
 }
 
 /* First pass of the selection: whether an asynchronous device and a CPU are in it, which decides on the reservation. */
-static cox_status survey(struct discovery *found, const struct cox__selection *selection, bool *async, bool *cpu)
+static cox_status survey(struct discovery *found, const struct cox__selection *selection,
+                         bool *async, bool *cpu)
 {
     *async = *cpu = false;
     for (uint32_t e = 0; e < selection->count; e++) {
@@ -335,7 +347,8 @@ static cox_status survey(struct discovery *found, const struct cox__selection *s
             for (uint32_t r = 0; r < found->root_count; r++)
                 cox__log(found->backend->log, COX_LOG_ERROR, "there is %u.%u: %s (%s)",
                          found->roots[r].info.platform_index, found->roots[r].info.device_index,
-                         found->roots[r].info.name, cox_device_type_name(found->roots[r].info.type));
+                         found->roots[r].info.name,
+                         cox_device_type_name(found->roots[r].info.type));
             return COX_E_NOT_FOUND;
         }
     }
@@ -351,7 +364,8 @@ static cox_status take(struct discovery *found, const struct cox__selection *sel
             if (!entry_takes(entry, root))
                 continue;
             root->used = true;
-            cox_status status = entry->subdevices ? add_subdevices(found, root, entry) : add_whole(found, root, entry);
+            cox_status status = entry->subdevices ? add_subdevices(found, root, entry)
+                                                  : add_whole(found, root, entry);
             if (status)
                 return status;
         }

@@ -18,8 +18,8 @@
 /* Programs that no session uses, at most. */
 enum { IDLE_MAX = 32 };
 
-static void log_build(const struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_program program,
-                      enum cox_log_level level)
+static void log_build(const struct cox__cl_backend *backend, const struct cox__cl_device *device,
+                      cl_program program, enum cox_log_level level)
 {
     size_t bytes = 0;
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
@@ -36,7 +36,8 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
 {
     struct cox__sha256 sha;
     /* A sub-device compiles to the same code as its parent, yet may be told apart by a driver's binary. */
-    const char *const texts[] = {COX_VERSION_STRING, device->platform_version, device->info.id, device->info.driver};
+    const char *const texts[] = {COX_VERSION_STRING, device->platform_version, device->info.id,
+                                 device->info.driver};
     cox__sha256_begin(&sha);
     cox__cache_feed(&sha, cox__cache_kernels.magic, sizeof cox__cache_kernels.magic);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -60,19 +61,22 @@ static cl_int build(cl_program program, const struct cox__cl_device *device, con
     return code;
 }
 
-static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *device, cl_context context,
-                 const char *options, struct cox__cl_program *out)
+static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *device,
+                 cl_context context, const char *options, struct cox__cl_program *out)
 {
     size_t bytes;
-    char *entry = cox__cache_load(backend->cache_dir, &cox__cache_kernels, out->key, &bytes, backend->log);
+    char *entry = cox__cache_load(backend->cache_dir, &cox__cache_kernels, out->key, &bytes,
+                                  backend->log);
     if (!entry)
         return false;
-    const size_t list_bytes = cox__cl_writable_bytes(entry, bytes), binary_bytes = bytes - list_bytes;
+    const size_t list_bytes = cox__cl_writable_bytes(entry, bytes),
+                 binary_bytes = bytes - list_bytes;
     const unsigned char *binary = (unsigned char *)entry + list_bytes;
     cl_int status = CL_SUCCESS, code = CL_INVALID_BINARY;
     cl_program program = NULL;
     if (list_bytes)
-        program = clCreateProgramWithBinary(context, 1, &device->id, &binary_bytes, &binary, &status, &code);
+        program = clCreateProgramWithBinary(context, 1, &device->id, &binary_bytes, &binary,
+                                            &status, &code);
     if (code)
         program = NULL;
     /* What a binary is built with must be what it was made with. */
@@ -84,7 +88,8 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
         free(entry);
         return true;
     }
-    cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source", device->info.name);
+    cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source",
+             device->info.name);
     if (program)
         clReleaseProgram(program);
     free(entry);
@@ -118,17 +123,19 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
             return;
         memcpy(entry, program->writable, list_bytes);
         binaries[i] = entry + list_bytes; /* NULL for the other devices: theirs are not wanted */
-        if (clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) == CL_SUCCESS)
-            cox__cache_store(backend->cache_dir, &cox__cache_kernels, program->key, entry, list_bytes + sizes[i],
-                             backend->log);
+        if (clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
+                             NULL) == CL_SUCCESS)
+            cox__cache_store(backend->cache_dir, &cox__cache_kernels, program->key, entry,
+                             list_bytes + sizes[i], backend->log);
         free(entry);
         return;
     }
 }
 
 /* Errors (logged): E_BUILD, … */
-static cox_status compile(const struct cox__cl_backend *backend, const struct cox__cl_device *device,
-                          cl_context context, const char *source, const char *options, cl_program *out)
+static cox_status compile(const struct cox__cl_backend *backend,
+                          const struct cox__cl_device *device, cl_context context,
+                          const char *source, const char *options, cl_program *out)
 {
     cl_int code;
     *out = clCreateProgramWithSource(context, 1, &source, NULL, &code);
@@ -152,7 +159,8 @@ static cox_status make(struct cox__cl_backend *backend, const char *source, cons
     const struct cox__cl_device *device = &backend->devices[program->device];
     if (backend->cache_dir && load(backend, device, program->context, options, program))
         return COX_OK;
-    const cox_status status = compile(backend, device, program->context, source, options, &program->id);
+    const cox_status status = compile(backend, device, program->context, source, options,
+                                      &program->id);
     if (status)
         return status;
     program->writable = cox__cl_writable_list(program->id, &program->writable_bytes);
@@ -185,8 +193,8 @@ static void put_first(struct cox__cl_backend *backend, struct cox__cl_program *p
     backend->programs = program;
 }
 
-static struct cox__cl_program *find(struct cox__cl_backend *backend, uint32_t device, cl_context context,
-                                    const unsigned char key[32])
+static struct cox__cl_program *find(struct cox__cl_backend *backend, uint32_t device,
+                                    cl_context context, const unsigned char key[32])
 {
     struct cox__cl_program **link = &backend->programs;
     while (*link && ((*link)->unsound || (*link)->device != device || (*link)->context != context ||
@@ -217,8 +225,8 @@ static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32
 /* ---- what others call ---- */
 
 /* Get a program that is there; NULL = there is none. */
-static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t device, cl_context context,
-                                     const unsigned char key[32])
+static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t device,
+                                     cl_context context, const unsigned char key[32])
 {
     pthread_mutex_lock(&backend->programs_lock);
     struct cox__cl_program *program = find(backend, device, context, key);
@@ -231,8 +239,9 @@ static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t d
 }
 
 /* Two threads that ask for the same program at the same time build it twice. */
-cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context, const char *source,
-                               const char *options, struct cox__cl_program **out)
+cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context,
+                               const char *source, const char *options,
+                               struct cox__cl_program **out)
 {
     unsigned char key[32];
     make_key(&backend->devices[device], source, options, key);
@@ -266,7 +275,8 @@ static void release_all(struct cox__cl_program *list)
     }
 }
 
-void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program, bool sound)
+void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program,
+                         bool sound)
 {
     if (!program)
         return;

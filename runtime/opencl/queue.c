@@ -31,7 +31,8 @@ void cox__cl_queue_unref(struct cox__cl_queue *queue)
 {
     if (atomic_fetch_sub(&queue->refs, 1) > 1)
         return;
-    clReleaseCommandQueue(queue->id); /* never an abandoned queue: its instance has a reference until it has ended */
+    clReleaseCommandQueue(
+        queue->id); /* never an abandoned queue: its instance has a reference until it has ended */
     free(queue);
 }
 
@@ -48,10 +49,12 @@ void cox__cl_queue_failed(struct cox__cl_queue *queue)
 
 static bool must_stop(const struct cox__cl_queue *shared, uint64_t until_ns)
 {
-    return (shared && cox__cl_queue_state(shared) == COX__CL_ABANDONED) || cox__clock_ns() >= until_ns;
+    return (shared && cox__cl_queue_state(shared) == COX__CL_ABANDONED) ||
+           cox__clock_ns() >= until_ns;
 }
 
-cl_int cox__cl_drain(cl_command_queue queue, const struct cox__cl_queue *shared, uint64_t timeout_ns)
+cl_int cox__cl_drain(cl_command_queue queue, const struct cox__cl_queue *shared,
+                     uint64_t timeout_ns)
 {
     const uint64_t until_ns = cox__clock_ns() + timeout_ns;
     long pause_ns = 20000;

@@ -13,12 +13,14 @@
 #define PIECE_BYTES_MIN (8u << 20)
 
 /* Bytes of a binding that fit into one allocation, or one image. */
-static uint64_t most_bytes(const struct cox__instance *instance, const struct cox__pass *pass, uint32_t index)
+static uint64_t most_bytes(const struct cox__instance *instance, const struct cox__pass *pass,
+                           uint32_t index)
 {
     const uint64_t most = instance->device->info.max_alloc_bytes;
     size_t height = 0;
     if (!(pass->images >> index & 1) ||
-        clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof height, &height, NULL) ||
+        clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof height, &height,
+                        NULL) ||
         height > most / pass->bindings[index].pitch_bytes)
         return most;
     return height * pass->bindings[index].pitch_bytes;
@@ -36,7 +38,8 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
         if (!cox__by_rows(binding))
             return 0;
         uint64_t fit = most / binding->pitch_bytes;
-        uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pass->granule : 0;
+        uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pass->granule
+                                                       : 0;
         uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
         bound = rows < bound ? rows : bound;
     }
@@ -72,23 +75,27 @@ static void free_slot_mems(struct cox__cl_slot *slot)
     }
 }
 
-static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t number, uint32_t index,
-                          uint32_t max_rows)
+static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *slot,
+                          uint32_t number, uint32_t index, uint32_t max_rows)
 {
     const struct cox__pass *pass = &instance->pipeline->passes[number];
     const struct cox_binding *binding = &pass->bindings[index];
     size_t all = band_bytes(pass, index, max_rows);
-    size_t step = cox__buffer_rows(instance->piece_rows[number], binding->row_divisor) * binding->pitch_bytes;
+    size_t step = cox__buffer_rows(instance->piece_rows[number], binding->row_divisor) *
+                  binding->pitch_bytes;
     cl_int code = CL_SUCCESS;
     for (uint32_t p = 0; p < COX__CL_PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
-        const cl_buffer_region region = {.origin = p * step, .size = all - p * step < step ? all - p * step : step};
-        slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+        const cl_buffer_region region = {.origin = p * step,
+                                         .size = all - p * step < step ? all - p * step : step};
+        slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0,
+                                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     }
     return code;
 }
 
 /* What a slot needs device memory for: in shared and mapped mode for what is the band's own only. */
-static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass, uint32_t index)
+static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass,
+                      uint32_t index)
 {
     const struct cox_binding *binding = &pass->bindings[index];
     return binding->contract != COX__UNUSED && !(pass->only_images >> index & 1) &&
@@ -105,7 +112,8 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
     size_t bytes = 0;
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
-        const size_t need = needs_mem(instance, pass, index) ? band_bytes(pass, index, max_rows[p]) : 0;
+        const size_t need = needs_mem(instance, pass, index) ? band_bytes(pass, index, max_rows[p])
+                                                             : 0;
         bytes = need > bytes ? need : bytes;
         if (need && pass->bindings[index].access != COX_READ)
             flags = CL_MEM_READ_WRITE;
@@ -116,8 +124,8 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
     cl_mem made = clCreateBuffer(instance->context, flags, (bytes + 3) / 4 * 4, NULL, &code);
     slot->mems[index] = code ? NULL : made;
     return code ? code
-                : clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], slot->mems[index], &zero, sizeof zero, 0,
-                                      sizeof zero, 0, NULL, NULL);
+                : clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], slot->mems[index],
+                                      &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL);
 }
 
 /* The image of the largest band, as evidence that it fits. */
@@ -128,13 +136,15 @@ static cl_int make_image(struct cox__instance *instance, struct cox__cl_slot *sl
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
         const bool has = !cox__cl_wraps_images(instance) && pass->images >> index & 1;
-        const size_t rows = has ? band_bytes(pass, index, max_rows[p]) / pass->bindings[index].pitch_bytes : 0;
+        const size_t rows =
+            has ? band_bytes(pass, index, max_rows[p]) / pass->bindings[index].pitch_bytes : 0;
         most = rows > most ? rows : most;
     }
     return most ? cox__cl_image_reserve(instance, slot, index, (uint32_t)most) : CL_SUCCESS;
 }
 
-static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot, const uint32_t *max_rows)
+static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot,
+                             const uint32_t *max_rows)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
     cl_int code = CL_SUCCESS;
@@ -142,13 +152,15 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
         code = make_mem(instance, slot, i, max_rows);
         if (code == CL_SUCCESS)
             code = make_image(instance, slot, i, max_rows);
-        for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS; p++)
-            if (pipeline->passes[p].bindings[i].contract == COX_ROWS && !(pipeline->in_several >> i & 1) &&
-                !pipeline->passes[p].images)
+        for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS;
+             p++)
+            if (pipeline->passes[p].bindings[i].contract == COX_ROWS &&
+                !(pipeline->in_several >> i & 1) && !pipeline->passes[p].images)
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
     /* The fill commands end before their buffers are released. */
-    const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared, COX__CL_TIMEOUT_NS);
+    const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared,
+                                     COX__CL_TIMEOUT_NS);
     return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
 }
 
@@ -180,7 +192,8 @@ static bool choose_rows(struct cox__instance *instance, uint32_t shift, uint32_t
         max_rows[p] = shift ? (bound >> shift) / pass->granule * pass->granule : bound;
         if (!max_rows[p] || (max_rows[p] < pass->granule && max_rows[p] < pass->rows))
             return false;
-        instance->piece_rows[p] = instance->staged ? choose_piece_rows(pass, max_rows[p]) : max_rows[p];
+        instance->piece_rows[p] = instance->staged ? choose_piece_rows(pass, max_rows[p])
+                                                   : max_rows[p];
     }
     return true;
 }
@@ -194,7 +207,8 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
         if (code == CL_SUCCESS)
             return COX_OK;
         if (code == COX__CL_NOT_IN_TIME) {
-            cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer", instance->device->info.name);
+            cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
+                     instance->device->info.name);
             instance->hangs = true;
             return COX_E_DEVICE_LOST;
         }
@@ -202,8 +216,9 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
             free_slot_mems(&instance->slots[l]);
         if (!instance->staged)
             return cox__cl_instance_check(instance, code, "clCreateBuffer");
-        cox__log(instance->backend->log, COX_LOG_INFO, "%s: bands of %u rows do not fit (%s); trying half",
-                 instance->device->info.name, max_rows[0], cox__cl_error_name(code));
+        cox__log(instance->backend->log, COX_LOG_INFO,
+                 "%s: bands of %u rows do not fit (%s); trying half", instance->device->info.name,
+                 max_rows[0], cox__cl_error_name(code));
     }
     cox__log(instance->backend->log, COX_LOG_WARN, "%s: too little memory for this frame's shape",
              instance->device->info.name);
@@ -225,7 +240,8 @@ cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot
     if (!slot->events || !slot->kinds)
         return COX_E_NOMEM;
     for (uint32_t i = 0; i < instance->pipeline->binding_count; i++)
-        if (is_reduced(instance->pipeline, i) && !(slot->partials[i] = calloc(1, instance->pipeline->bytes[i])))
+        if (is_reduced(instance->pipeline, i) &&
+            !(slot->partials[i] = calloc(1, instance->pipeline->bytes[i])))
             return COX_E_NOMEM;
     return COX_OK;
 }
@@ -251,8 +267,9 @@ void cox__cl_slot_abandon(struct cox__cl_slot *slot)
         }
 }
 
-cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot, enum cox__cl_command kind,
-                                 const struct cox__driver_call *call, cl_int code, cl_event event, const char *name)
+cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot,
+                                 enum cox__cl_command kind, const struct cox__driver_call *call,
+                                 cl_int code, cl_event event, const char *name)
 {
     const bool returned = cox__driver_call_end(call);
     slot->enqueued_ns[0] = slot->enqueued_ns[1];

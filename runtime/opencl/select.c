@@ -15,7 +15,8 @@ struct span {
     size_t length;
 };
 
-__attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t why_bytes, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t why_bytes,
+                                                               const char *format, ...)
 {
     if (why && why_bytes > 0) {
         va_list args;
@@ -120,12 +121,14 @@ static bool looks_like_index(struct span span)
     return dots == 1 && span.length >= 3 && span.at[0] != '.' && span.at[span.length - 1] != '.';
 }
 
-static cox_status parse_entry(struct span span, struct cox__select_entry *entry, char *why, size_t why_bytes)
+static cox_status parse_entry(struct span span, struct cox__select_entry *entry, char *why,
+                              size_t why_bytes)
 {
     static const struct {
         const char *word;
         enum cox_device_type type;
-    } types[] = {{"cpu", COX_DEVICE_CPU}, {"gpu", COX_DEVICE_GPU}, {"accelerator", COX_DEVICE_ACCELERATOR}};
+    } types[] = {
+        {"cpu", COX_DEVICE_CPU}, {"gpu", COX_DEVICE_GPU}, {"accelerator", COX_DEVICE_ACCELERATOR}};
     static const enum cox_memory_mode modes[] = {COX_MODE_SHARED, COX_MODE_MAPPED, COX_MODE_STAGED};
     static const char *const mode_words[] = {"shared", "mapped", "staged"};
 
@@ -134,7 +137,8 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
     if (span.length == 0)
         return refuse(why, why_bytes, "the device selection has an empty entry (a comma too many)");
     if (span.length >= sizeof entry->written)
-        return refuse(why, why_bytes, "the entry '%.40s...' of the device selection is longer than %zu characters",
+        return refuse(why, why_bytes,
+                      "the entry '%.40s...' of the device selection is longer than %zu characters",
                       span.at, sizeof entry->written - 1);
     memcpy(entry->written, span.at, span.length);
 
@@ -145,19 +149,24 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
                 entry->mode = modes[i];
         }
         if (entry->mode == 0)
-            return refuse(why, why_bytes, "'%s': the memory mode after '=' is shared, mapped or staged",
+            return refuse(why, why_bytes,
+                          "'%s': the memory mode after '=' is shared, mapped or staged",
                           entry->written);
     }
     if (cut(&span, ':', &tail)) {
-        if (!number_pair(tail, 'x', &entry->subdevices, &entry->units) || entry->subdevices == 0 || entry->units == 0)
-            return refuse(why, why_bytes,
-                          "'%s': sub-devices are written :NxC, N of them with C compute units each, as in cpu:2x1",
-                          entry->written);
+        if (!number_pair(tail, 'x', &entry->subdevices, &entry->units) || entry->subdevices == 0 ||
+            entry->units == 0)
+            return refuse(
+                why, why_bytes,
+                "'%s': sub-devices are written :NxC, N of them with C compute units each, as in cpu:2x1",
+                entry->written);
         if (entry->subdevices > COX_DEVICES_MAX)
-            return refuse(why, why_bytes, "'%s': at most %d sub-devices", entry->written, COX_DEVICES_MAX);
+            return refuse(why, why_bytes, "'%s': at most %d sub-devices", entry->written,
+                          COX_DEVICES_MAX);
     }
     if (memchr(span.at, '=', span.length) || memchr(span.at, ':', span.length))
-        return refuse(why, why_bytes, "'%s': an entry has at most one ':NxC', and after it at most one '=mode'",
+        return refuse(why, why_bytes,
+                      "'%s': an entry has at most one ':NxC', and after it at most one '=mode'",
                       entry->written);
 
     if (span.length == 0 || equals(span, "all")) {
@@ -174,20 +183,21 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
     if (looks_like_index(span)) {
         entry->kind = COX__SELECT_INDEX;
         if (!number_pair(span, '.', &entry->platform, &entry->device))
-            return refuse(why, why_bytes, "'%s': platform and device numbers are at most %d", entry->written,
-                          NUMBER_MAX);
+            return refuse(why, why_bytes, "'%s': platform and device numbers are at most %d",
+                          entry->written, NUMBER_MAX);
         return COX_OK;
     }
     if (span.length >= sizeof entry->text)
-        return refuse(why, why_bytes, "'%s': a part of a name has at most %zu characters", entry->written,
-                      sizeof entry->text - 1);
+        return refuse(why, why_bytes, "'%s': a part of a name has at most %zu characters",
+                      entry->written, sizeof entry->text - 1);
     entry->kind = COX__SELECT_TEXT;
     for (size_t i = 0; i < span.length; i++)
         entry->text[i] = lower(span.at[i]);
     return COX_OK;
 }
 
-cox_status cox__select_parse(const char *text, struct cox__selection *out, char *why, size_t why_bytes)
+cox_status cox__select_parse(const char *text, struct cox__selection *out, char *why,
+                             size_t why_bytes)
 {
     if (why && why_bytes > 0)
         why[0] = '\0';
@@ -204,7 +214,8 @@ cox_status cox__select_parse(const char *text, struct cox__selection *out, char 
         struct span span = {at, strcspn(at, ",")};
         if (out->count == COX__SELECT_MAX) {
             out->count = 0;
-            return refuse(why, why_bytes, "the device selection has more than %d entries", COX__SELECT_MAX);
+            return refuse(why, why_bytes, "the device selection has more than %d entries",
+                          COX__SELECT_MAX);
         }
         cox_status status = parse_entry(span, &out->entries[out->count], why, why_bytes);
         if (status != COX_OK) {

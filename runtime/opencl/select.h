@@ -13,7 +13,7 @@ struct cox__select_entry {
     enum cox__select_kind kind;
     enum cox_device_type type; /* TYPE */
     uint32_t platform, device; /* INDEX */
-    char text[96];             /* TEXT, lower case; also the entry as written, for messages, in `written` */
+    char text[96]; /* TEXT, lower case; also the entry as written, for messages, in `written` */
     char written[128];
     uint32_t subdevices;       /* 0 = the whole device */
     uint32_t units;            /* compute units of each */
@@ -26,7 +26,8 @@ struct cox__selection {
 };
 
 /* NULL or "" = one entry ALL. Errors: COX_E_INVALID with one sentence in `why`. */
-cox_status cox__select_parse(const char *text, struct cox__selection *out, char *why, size_t why_bytes);
+cox_status cox__select_parse(const char *text, struct cox__selection *out, char *why,
+                             size_t why_bytes);
 
 /* Whether an entry selects a whole device. Uses info's type, name, platform, platform_index, device_index. */
 bool cox__select_match(const struct cox__select_entry *entry, const struct cox_device_info *info);

@@ -62,11 +62,13 @@ const char *cox__cl_error_name(cl_int code)
     return code == CL_SUCCESS ? "CL_SUCCESS" : "unknown OpenCL error";
 }
 
-cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call, const char *device)
+cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call,
+                         const char *device)
 {
     if (code == CL_SUCCESS)
         return COX_OK;
-    cox__log(log, COX_LOG_WARN, "%s: %s failed: %s (%d)", device, call, cox__cl_error_name(code), code);
+    cox__log(log, COX_LOG_WARN, "%s: %s failed: %s (%d)", device, call, cox__cl_error_name(code),
+             code);
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (errors[i].code == code)
             return errors[i].status;

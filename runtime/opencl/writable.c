@@ -18,8 +18,10 @@ static bool may_write(cl_kernel kernel, cl_uint arg)
 {
     cl_kernel_arg_address_qualifier space = CL_KERNEL_ARG_ADDRESS_PRIVATE;
     cl_kernel_arg_type_qualifier type = CL_KERNEL_ARG_TYPE_CONST;
-    return clGetKernelArgInfo(kernel, arg, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space, NULL) == CL_SUCCESS &&
-           clGetKernelArgInfo(kernel, arg, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL) == CL_SUCCESS &&
+    return clGetKernelArgInfo(kernel, arg, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space, &space,
+                              NULL) == CL_SUCCESS &&
+           clGetKernelArgInfo(kernel, arg, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type,
+                              NULL) == CL_SUCCESS &&
            space == CL_KERNEL_ARG_ADDRESS_GLOBAL && !(type & CL_KERNEL_ARG_TYPE_CONST);
 }
 
@@ -76,8 +78,8 @@ const char *cox__cl_writable_find(const char *list, const char *kernel, uint32_t
     const size_t length = strlen(kernel);
     for (; *list; list += strlen(list) + 1) {
         char *end;
-        if (strncmp(list, kernel, length) == 0 && list[length] == ' ' && strtoul(list + length, &end, 10) == arg &&
-            *end == ' ')
+        if (strncmp(list, kernel, length) == 0 && list[length] == ' ' &&
+            strtoul(list + length, &end, 10) == arg && *end == ' ')
             return end + 1;
     }
     return NULL;

@@ -49,7 +49,8 @@ const struct cox__cache_kind cox__cache_kernels = {.what = "kernel cache",
 const struct cox__cache_kind cox__cache_profiles = {.what = "device profiles",
                                                     .magic = {'C', 'O', 'X', 'P', 'R', 'F', 0, 1},
                                                     .suffix = ".profile",
-                                                    .bytes_max = COX_DEVICES_MAX * sizeof(struct cox_device_profile),
+                                                    .bytes_max = COX_DEVICES_MAX *
+                                                                 sizeof(struct cox_device_profile),
                                                     .files_max = 256,
                                                     .write_failed = COX_LOG_INFO};
 
@@ -77,7 +78,8 @@ void cox__cache_feed(struct cox__sha256 *sha, const void *data, size_t bytes)
     cox__sha256_feed(sha, data, bytes);
 }
 
-static void entry_name(const struct cox__cache_kind *kind, const unsigned char key[KEY_BYTES], char name[NAME_BYTES])
+static void entry_name(const struct cox__cache_kind *kind, const unsigned char key[KEY_BYTES],
+                       char name[NAME_BYTES])
 {
     static const char digit[] = "0123456789abcdef";
     for (size_t i = 0; i < KEY_BYTES; i++) {
@@ -89,7 +91,8 @@ static void entry_name(const struct cox__cache_kind *kind, const unsigned char k
 
 static bool is_entry_name(const struct cox__cache_kind *kind, const char *name)
 {
-    return strlen(name) == 2 * KEY_BYTES + strlen(kind->suffix) && strcmp(name + 2 * KEY_BYTES, kind->suffix) == 0;
+    return strlen(name) == 2 * KEY_BYTES + strlen(kind->suffix) &&
+           strcmp(name + 2 * KEY_BYTES, kind->suffix) == 0;
 }
 
 static void make_head(unsigned char head[HEAD_BYTES], const struct cox__cache_kind *kind,
@@ -100,8 +103,8 @@ static void make_head(unsigned char head[HEAD_BYTES], const struct cox__cache_ki
     put_u64(head + MAGIC_BYTES + KEY_BYTES, bytes);
 }
 
-static void make_digest(unsigned char digest[COX__SHA256_BYTES], const unsigned char head[HEAD_BYTES],
-                        const void *payload, size_t bytes)
+static void make_digest(unsigned char digest[COX__SHA256_BYTES],
+                        const unsigned char head[HEAD_BYTES], const void *payload, size_t bytes)
 {
     struct cox__sha256 sha;
     cox__sha256_begin(&sha);
@@ -150,8 +153,8 @@ static bool write_all(int fd, const void *data, size_t bytes)
     return true;
 }
 
-void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind, const unsigned char key[32],
-                      size_t *bytes, const char **damage)
+void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind,
+                      const unsigned char key[32], size_t *bytes, const char **damage)
 {
     unsigned char wanted[HEAD_BYTES], head[HEAD_BYTES];
     unsigned char stored_digest[COX__SHA256_BYTES], digest[COX__SHA256_BYTES];
@@ -198,8 +201,8 @@ fail:
     return NULL;
 }
 
-void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind, const unsigned char key[32], size_t *bytes,
-                      const struct cox__log *log)
+void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
+                      const unsigned char key[32], size_t *bytes, const struct cox__log *log)
 {
     *bytes = 0;
     if (!dir)
@@ -230,7 +233,8 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind, const
         undone = payload || damage ? NULL : "read";
     }
     if (undone)
-        cox__log(log, COX_LOG_WARN, "%s: cannot %s %s: %s", kind->what, undone, name, strerror(errno));
+        cox__log(log, COX_LOG_WARN, "%s: cannot %s %s: %s", kind->what, undone, name,
+                 strerror(errno));
     if (damage) {
         bool removed = unlinkat(dir_fd, name, 0) == 0;
         cox__log(log, COX_LOG_WARN, "%s: %s is damaged, %s; %s", kind->what, name, damage,
@@ -266,7 +270,8 @@ static void tidy(int dir_fd, const struct cox__cache_kind *kind, const char *nam
         struct stat st;
         bool temporary = strncmp(found, temporary_prefix, sizeof temporary_prefix - 1) == 0;
         bool other = kind->files_max && is_entry_name(kind, found) && strcmp(found, name) != 0;
-        if ((!temporary && !other) || fstatat(dir_fd, found, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+        if ((!temporary && !other) || fstatat(dir_fd, found, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(st.st_mode))
             continue;
         if (temporary) {
             if (now - st.st_mtime > TEMPORARY_MAX_AGE_S)
@@ -302,8 +307,9 @@ static int create_temporary(int dir_fd, char *name, size_t name_bytes)
     return -1;
 }
 
-void cox__cache_store(const char *dir, const struct cox__cache_kind *kind, const unsigned char key[32],
-                      const void *data, size_t bytes, const struct cox__log *log)
+void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
+                      const unsigned char key[32], const void *data, size_t bytes,
+                      const struct cox__log *log)
 {
     if (!dir)
         return;
@@ -321,12 +327,14 @@ void cox__cache_store(const char *dir, const struct cox__cache_kind *kind, const
     tidy(dir_fd, kind, name);
     int fd = create_temporary(dir_fd, temporary, sizeof temporary);
     if (fd < 0) {
-        cox__log(log, kind->write_failed, "%s: cannot create a file in %s: %s", kind->what, dir, strerror(errno));
+        cox__log(log, kind->write_failed, "%s: cannot create a file in %s: %s", kind->what, dir,
+                 strerror(errno));
         close(dir_fd);
         return;
     }
     /* No fsync: an entry cut by a power failure reads as damaged and is made anew. */
-    bool ok = write_all(fd, head, sizeof head) && write_all(fd, data, bytes) && write_all(fd, digest, sizeof digest);
+    bool ok = write_all(fd, head, sizeof head) && write_all(fd, data, bytes) &&
+              write_all(fd, digest, sizeof digest);
     int error = ok ? 0 : errno;
     if (close(fd) != 0 && ok) {
         ok = false;
@@ -338,7 +346,8 @@ void cox__cache_store(const char *dir, const struct cox__cache_kind *kind, const
     }
     if (!ok) {
         (void)unlinkat(dir_fd, temporary, 0);
-        cox__log(log, kind->write_failed, "%s: cannot write %s to %s: %s", kind->what, name, dir, strerror(error));
+        cox__log(log, kind->write_failed, "%s: cannot write %s to %s: %s", kind->what, name, dir,
+                 strerror(error));
     }
     close(dir_fd);
 }

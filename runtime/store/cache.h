@@ -26,17 +26,18 @@ void cox__cache_feed(struct cox__sha256 *sha, const void *data, size_t bytes);
 
 /* Read the entry of a key: a malloc'd block that the caller frees, or NULL if it is absent, damaged (logged, removed)
  * or unreadable. */
-void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind, const unsigned char key[32], size_t *bytes,
-                      const struct cox__log *log);
+void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
+                      const unsigned char key[32], size_t *bytes, const struct cox__log *log);
 
 /* What the above does with an open file of so many bytes: NULL with a few words in `*damage`, or with `*damage` NULL
  * and errno set where it cannot be read or there is no memory. */
-void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind, const unsigned char key[32],
-                      size_t *bytes, const char **damage);
+void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind,
+                      const unsigned char key[32], size_t *bytes, const char **damage);
 
 /* Write an entry; a failure is a log line, never an error. The directory is created (mode 0700, parents too), files are
  * 0600. No link of another user is followed (private_dir.h). */
-void cox__cache_store(const char *dir, const struct cox__cache_kind *kind, const unsigned char key[32],
-                      const void *data, size_t bytes, const struct cox__log *log);
+void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
+                      const unsigned char key[32], const void *data, size_t bytes,
+                      const struct cox__log *log);
 
 #endif

@@ -30,34 +30,39 @@ static void feed_device(struct cox__sha256 *sha, const struct cox__device *devic
     FEED_NUMBERS(sha, info->type, info->mode, info->compute_units, info->subdevice);
 }
 
-static void feed_variants(struct cox__sha256 *sha, const struct cox__pass *pass, const struct cox__device *device)
+static void feed_variants(struct cox__sha256 *sha, const struct cox__pass *pass,
+                          const struct cox__device *device)
 {
     for (uint32_t s = 0; s < pass->stage_count; s++) {
-        const struct cox_variant *variant = cox__stage_variant(&pass->stages[s], device->device, device->info.type);
+        const struct cox_variant *variant = cox__stage_variant(&pass->stages[s], device->device,
+                                                               device->info.type);
         if (!variant)
             continue;
         feed_text(sha, variant->source);
         feed_text(sha, variant->options);
-        FEED_NUMBERS(sha, s, variant->local_columns, variant->local_rows, variant->item_columns, variant->item_rows);
+        FEED_NUMBERS(sha, s, variant->local_columns, variant->local_rows, variant->item_columns,
+                     variant->item_rows);
     }
 }
 
-static void feed_pass(struct cox__sha256 *sha, const struct cox__pass *pass, const struct cox__sharing *sharing)
+static void feed_pass(struct cox__sha256 *sha, const struct cox__pass *pass,
+                      const struct cox__sharing *sharing)
 {
     feed_text(sha, sharing->policy.name);
-    FEED_NUMBERS(sha, pass->rows, pass->granule, pass->binding_count, pass->stage_count, sharing->devices,
-                 sharing->lead);
+    FEED_NUMBERS(sha, pass->rows, pass->granule, pass->binding_count, pass->stage_count,
+                 sharing->devices, sharing->lead);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
-        FEED_NUMBERS(sha, binding->contract, binding->access, binding->pitch_bytes, binding->row_divisor,
-                     binding->halo_rows, binding->bytes);
+        FEED_NUMBERS(sha, binding->contract, binding->access, binding->pitch_bytes,
+                     binding->row_divisor, binding->halo_rows, binding->bytes);
     }
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox_stage *stage = &pass->stages[s];
         feed_text(sha, stage->kernel);
         FEED_NUMBERS(sha, stage->columns, stage->arg_count);
         for (uint32_t a = 0; a < stage->arg_count; a++)
-            FEED_NUMBERS(sha, stage->args[a].kind, stage->args[a].index, stage->args[a].offset, stage->args[a].bytes);
+            FEED_NUMBERS(sha, stage->args[a].kind, stage->args[a].index, stage->args[a].offset,
+                         stage->args[a].bytes);
     }
 }
 
@@ -73,7 +78,8 @@ static void sort_devices(cox_session *session)
     uint32_t *order = session->profile.order;
     for (uint32_t u = 0; u < session->device_count; u++) {
         uint32_t at = u;
-        for (; at > 0 && before(&session->devices[u].info, &session->devices[order[at - 1]].info); at--)
+        for (; at > 0 && before(&session->devices[u].info, &session->devices[order[at - 1]].info);
+             at--)
             order[at] = order[at - 1];
         order[at] = u;
     }
@@ -83,15 +89,17 @@ static void make_key(cox_session *session, const struct cox_session_params *para
 {
     struct cox__sha256 sha;
     cox__sha256_begin(&sha);
-    FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows, params->policy_options->objective,
-                 params->policy_options->deadline_ns, session->pipeline.params_bytes, session->pipeline.pass_count,
+    FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows,
+                 params->policy_options->objective, params->policy_options->deadline_ns,
+                 session->pipeline.params_bytes, session->pipeline.pass_count,
                  session->runtime->arithmetic);
     for (uint32_t i = 0; i < session->device_count; i++)
         feed_device(&sha, &session->devices[session->profile.order[i]]);
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         feed_pass(&sha, &session->pipeline.passes[p], &session->sharing[p]);
         for (uint32_t i = 0; i < session->device_count; i++)
-            feed_variants(&sha, &session->pipeline.passes[p], &session->devices[session->profile.order[i]]);
+            feed_variants(&sha, &session->pipeline.passes[p],
+                          &session->devices[session->profile.order[i]]);
     }
     cox__sha256_end(&sha, session->profile.key);
 }
@@ -113,8 +121,10 @@ bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, u
         const struct cox_device_profile *profile = &profiles[d];
         const double least_per_row_ns = profile->frames > 0 ? 1e-6 : 0;
         if (!in_range(profile->share, 0, 1) || !in_range(profile->frames, 0, 1e15) ||
-            !in_range(profile->fixed_ns, 0, a_day_ns) || !in_range(profile->launch_ns, 0, a_day_ns) ||
-            !in_range(profile->ns_per_row, least_per_row_ns, a_day_ns) || !in_range(profile->solo_ns, 0, a_day_ns))
+            !in_range(profile->fixed_ns, 0, a_day_ns) ||
+            !in_range(profile->launch_ns, 0, a_day_ns) ||
+            !in_range(profile->ns_per_row, least_per_row_ns, a_day_ns) ||
+            !in_range(profile->solo_ns, 0, a_day_ns))
             return false;
         shares += profile->share;
         any |= profile->frames > 0;
@@ -131,10 +141,12 @@ static bool times_plausible(const struct cox_device_profile *profiles, uint32_t 
     return plausible;
 }
 
-static bool pass_plausible(const cox_session *session, uint32_t pass, const struct cox_device_profile *profiles)
+static bool pass_plausible(const cox_session *session, uint32_t pass,
+                           const struct cox_device_profile *profiles)
 {
-    return session->sharing[pass].lead == pass ? cox__device_profiles_plausible(profiles, session->device_count)
-                                               : times_plausible(profiles, session->device_count);
+    return session->sharing[pass].lead == pass
+               ? cox__device_profiles_plausible(profiles, session->device_count)
+               : times_plausible(profiles, session->device_count);
 }
 
 /* Read the session's file into session->profile.loaded, in the order of the session's devices. */
@@ -142,14 +154,16 @@ static bool read_file(cox_session *session)
 {
     const struct cox__log *log = &session->runtime->log;
     size_t bytes;
-    struct cox_device_profile *sorted = cox__cache_load(session->runtime->cache_dir, &cox__cache_profiles,
-                                                        session->profile.key, &bytes, log);
+    struct cox_device_profile *sorted = cox__cache_load(session->runtime->cache_dir,
+                                                        &cox__cache_profiles, session->profile.key,
+                                                        &bytes, log);
     const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
     bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
     for (uint32_t p = 0; good && p < passes; p++)
         good = pass_plausible(session, p, &sorted[p * devices]);
     if (sorted && !good)
-        cox__log(log, COX_LOG_INFO, "device profiles: a file holds no usable figures and is ignored");
+        cox__log(log, COX_LOG_INFO,
+                 "device profiles: a file holds no usable figures and is ignored");
     for (uint32_t p = 0; good && p < passes; p++)
         for (uint32_t i = 0; i < devices; i++)
             session->profile.loaded[p][session->profile.order[i]] = sorted[p * devices + i];
@@ -161,7 +175,8 @@ static bool policies_take_profiles(const cox_session *session)
 {
     bool take = true;
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++)
-        take = take && session->sharing[p].policy.load_profile && session->sharing[p].policy.save_profile;
+        take = take && session->sharing[p].policy.load_profile &&
+               session->sharing[p].policy.save_profile;
     return take;
 }
 
@@ -173,7 +188,9 @@ static void give(cox_session *session, uint32_t lead)
     for (uint32_t u = 0; u < session->device_count; u++)
         for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++) {
             const double more_ns = session->profile.loaded[p][u].solo_ns;
-            profiles[u].solo_ns = profiles[u].solo_ns > 0 && more_ns > 0 ? profiles[u].solo_ns + more_ns : 0;
+            profiles[u].solo_ns = profiles[u].solo_ns > 0 && more_ns > 0
+                                      ? profiles[u].solo_ns + more_ns
+                                      : 0;
         }
     cox__engine_load_profile(session, lead, profiles);
 }
@@ -188,7 +205,8 @@ static void begin_with_loaded(cox_session *session)
             session->devices[u].passes[p].solo_ns = (uint64_t)session->profile.loaded[p][u].solo_ns;
     }
     session->profile.is_loaded = true;
-    cox__log(&session->runtime->log, COX_LOG_INFO, "the session begins with what an earlier one measured");
+    cox__log(&session->runtime->log, COX_LOG_INFO,
+             "the session begins with what an earlier one measured");
 }
 
 /* What the session learnt of a pass, by device; of one whose split is another's the time alone. False: nothing that
@@ -236,11 +254,13 @@ static bool has_learnt(cox_session *session)
 /* The same passes by the same policies on the same devices. */
 static bool is_alike(const cox_session *a, const cox_session *b)
 {
-    bool alike = a->device_count == b->device_count && a->pipeline.pass_count == b->pipeline.pass_count;
+    bool alike = a->device_count == b->device_count &&
+                 a->pipeline.pass_count == b->pipeline.pass_count;
     for (uint32_t u = 0; alike && u < a->device_count; u++)
         alike = a->devices[u].device == b->devices[u].device;
     for (uint32_t p = 0; alike && p < a->pipeline.pass_count; p++)
-        alike = a->sharing[p].lead == b->sharing[p].lead && a->sharing[p].devices == b->sharing[p].devices &&
+        alike = a->sharing[p].lead == b->sharing[p].lead &&
+                a->sharing[p].devices == b->sharing[p].devices &&
                 strcmp(a->sharing[p].policy.name, b->sharing[p].policy.name) == 0;
     return alike;
 }
@@ -251,7 +271,8 @@ static double work_of(const struct cox__pass *pass)
     double bytes = 1;
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
-            bytes += (double)pass->bindings[i].pitch_bytes * pass->rows / pass->bindings[i].row_divisor;
+            bytes += (double)pass->bindings[i].pitch_bytes * pass->rows /
+                     pass->bindings[i].row_divisor;
     return bytes;
 }
 
@@ -271,7 +292,8 @@ static bool take_over(cox_session *session, cox_session *from)
     for (uint32_t p = 0; good && p < session->pipeline.pass_count; p++) {
         struct cox_device_profile *profiles = session->profile.loaded[p];
         good = collect(from, p, profiles);
-        scale(profiles, session->device_count, &from->pipeline.passes[p], &session->pipeline.passes[p]);
+        scale(profiles, session->device_count, &from->pipeline.passes[p],
+              &session->pipeline.passes[p]);
         good = good && pass_plausible(session, p, profiles);
     }
     if (!good)
@@ -310,8 +332,8 @@ static bool same_kernels(const cox_session *a, const cox_session *b)
 
 bool cox__device_profile_skip_warmup(cox_session *session, cox_session *predecessor)
 {
-    if (!session->profile.is_loaded || !has_learnt(predecessor) || !is_alike(session, predecessor) ||
-        !same_kernels(session, predecessor))
+    if (!session->profile.is_loaded || !has_learnt(predecessor) ||
+        !is_alike(session, predecessor) || !same_kernels(session, predecessor))
         return false;
     for (uint32_t u = 0; u < session->device_count; u++) {
         session->devices[u].blocks_in_submit = predecessor->devices[u].blocks_in_submit;
@@ -346,9 +368,12 @@ void cox__device_profile_save(cox_session *session)
             sorted[p * session->device_count + i] = profiles[session->profile.order[i]];
     }
     if (worth)
-        cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key, sorted,
-                         (size_t)session->pipeline.pass_count * session->device_count * sizeof *sorted,
+        cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key,
+                         sorted,
+                         (size_t)session->pipeline.pass_count * session->device_count *
+                             sizeof *sorted,
                          &session->runtime->log);
     else
-        cox__log(&session->runtime->log, COX_LOG_DEBUG, "device profiles: nothing worth saving was measured");
+        cox__log(&session->runtime->log, COX_LOG_DEBUG,
+                 "device profiles: nothing worth saving was measured");
 }

@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 enum {
-    LINKS_MAX = 40,        /* as the system has it */
-    OWNER_UNKNOWN = 65534, /* what the system shows for an owner that is not of this user namespace */
+    LINKS_MAX = 40, /* as the system has it */
+    OWNER_UNKNOWN =
+        65534, /* what the system shows for an owner that is not of this user namespace */
     WRITABLE_BY_OTHERS = S_IWGRP | S_IWOTH,
 };
 
@@ -125,7 +126,8 @@ static bool advance(struct walk *walk, bool create, bool *arrived)
     return step_to(walk, openat(walk->fd, name, flags));
 }
 
-int cox__private_dir_open(const char *dir, bool create, const char *what, const struct cox__log *log)
+int cox__private_dir_open(const char *dir, bool create, const char *what,
+                          const struct cox__log *log)
 {
     struct walk walk = {.fd = -1};
     struct stat st;
@@ -146,9 +148,11 @@ int cox__private_dir_open(const char *dir, bool create, const char *what, const 
     if (ok)
         return walk.fd;
     if (walk.refusal)
-        cox__log(log, COX_LOG_WARN, "%s: the directory %s is not used, because %s", what, dir, walk.refusal);
+        cox__log(log, COX_LOG_WARN, "%s: the directory %s is not used, because %s", what, dir,
+                 walk.refusal);
     else if (create || errno != ENOENT)
-        cox__log(log, COX_LOG_WARN, "%s: cannot open the directory %s: %s", what, dir, strerror(errno));
+        cox__log(log, COX_LOG_WARN, "%s: cannot open the directory %s: %s", what, dir,
+                 strerror(errno));
     if (walk.fd >= 0)
         close(walk.fd);
     return -1;

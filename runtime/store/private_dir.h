@@ -19,7 +19,8 @@
  * Two concessions. A directory of this user that his own group may write to may stand on the way, since many systems
  * give each user a group of his own. And an owner that this user namespace has no name for counts as root, since in a
  * container that is how the outer system's root shows. */
-int cox__private_dir_open(const char *dir, bool create, const char *what, const struct cox__log *log);
+int cox__private_dir_open(const char *dir, bool create, const char *what,
+                          const struct cox__log *log);
 
 /* Whether a file (or directory) belongs to this user and is writable by nobody else. */
 bool cox__private_is(const struct stat *st);

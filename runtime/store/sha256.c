@@ -51,8 +51,8 @@ static void compress(uint32_t h[8], const unsigned char block[64])
 
 void cox__sha256_begin(struct cox__sha256 *state)
 {
-    *state = (struct cox__sha256){
-        .h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+    *state = (struct cox__sha256){.h = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                                        0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void cox__sha256_feed(struct cox__sha256 *state, const void *data, size_t bytes)

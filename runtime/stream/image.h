@@ -31,21 +31,25 @@ void cox__image_devices_read(const cox_runtime *runtime, struct cox__image_devic
 
 /* Format, size and pitches alone. Errors: COX_E_INVALID (no format or size, rows that overlap; the log says which),
  * COX_E_UNSUPPORTED (a field that is not known). `name` is for the log. */
-cox_status cox__image_describe(struct cox__image *to, const struct cox_video_image *from, const char *name,
-                               const cox_runtime *runtime);
+cox_status cox__image_describe(struct cox__image *to, const struct cox_video_image *from,
+                               const char *name, const cox_runtime *runtime);
 
 /* All of it. Errors: as above, and COX_E_INVALID for a plane at NULL, or a buffer that does not hold its plane. */
-cox_status cox__image_read(struct cox__image *to, const struct cox_video_image *from, const char *name,
-                           const cox_runtime *runtime);
+cox_status cox__image_read(struct cox__image *to, const struct cox_video_image *from,
+                           const char *name, const cox_runtime *runtime);
 
 /* Whether devices can use plane `p` in place, as far as its pitch goes. */
-bool cox__image_pitch_suits(const struct cox__image *image, uint32_t p, const struct cox__image_devices *devices);
+bool cox__image_pitch_suits(const struct cox__image *image, uint32_t p,
+                            const struct cox__image_devices *devices);
 
 /* What is best for plane `p`, if the pipeline had its pitch. */
-enum cox__place cox__image_place(const struct cox__image *image, uint32_t p, const struct cox__image_devices *devices);
+enum cox__place cox__image_place(const struct cox__image *image, uint32_t p,
+                                 const struct cox__image_devices *devices);
 
 /* Copy the rows of plane `p` to a buffer of that pitch, or from it. Returns how many bytes. */
-uint64_t cox__image_copy_in(const struct cox__image *image, uint32_t p, void *buffer, size_t pitch_bytes);
-uint64_t cox__image_copy_out(const struct cox__image *image, uint32_t p, const void *buffer, size_t pitch_bytes);
+uint64_t cox__image_copy_in(const struct cox__image *image, uint32_t p, void *buffer,
+                            size_t pitch_bytes);
+uint64_t cox__image_copy_out(const struct cox__image *image, uint32_t p, const void *buffer,
+                             size_t pitch_bytes);
 
 #endif

@@ -34,7 +34,8 @@ cox_status cox__look_read(struct cox__look *to, const struct cox_video_look *fro
     to->look.steering = NULL;
     if (status != COX_OK)
         return status;
-    if (!is_choice(to->look.dither) || !is_choice(to->look.compress) || (unsigned)to->look.peak > COX_PEAK_GIVEN)
+    if (!is_choice(to->look.dither) || !is_choice(to->look.compress) ||
+        (unsigned)to->look.peak > COX_PEAK_GIVEN)
         return COX_E_INVALID;
     shape.op = to->look.op;
     return cox_video_prepare(&shape, &to->settings, &params);
@@ -45,10 +46,11 @@ static bool chosen(enum cox_video_choice choice, bool otherwise)
     return choice == COX_CHOICE_AUTO ? otherwise : choice == COX_CHOICE_YES;
 }
 
-void cox__look_shape(const struct cox__look *look, const struct cox_video_image *in, const struct cox_video_image *out,
-                     struct cox_video_shape *shape)
+void cox__look_shape(const struct cox__look *look, const struct cox_video_image *in,
+                     const struct cox_video_image *out, struct cox_video_shape *shape)
 {
-    const bool halved = in->width == 2 * (uint64_t)out->width && in->height == 2 * (uint64_t)out->height;
+    const bool halved = in->width == 2 * (uint64_t)out->width &&
+                        in->height == 2 * (uint64_t)out->height;
     const bool scaled = in->width != out->width || in->height != out->height;
     memset(shape, 0, sizeof *shape);
     shape->struct_size = sizeof *shape;
@@ -60,10 +62,12 @@ void cox__look_shape(const struct cox__look *look, const struct cox_video_image 
     shape->primaries = in->primaries;
     shape->op = look->look.op;
     shape->fade = look->settings.desaturate >= 0;
-    shape->dither = chosen(look->look.dither, out->format.depth < in->format.depth) ? COX_DITHER_ORDERED
-                                                                                    : COX_DITHER_NONE;
-    shape->gamut = chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020) ? COX_GAMUT_COMPRESS
-                                                                                      : COX_GAMUT_CLIP;
+    shape->dither = chosen(look->look.dither, out->format.depth < in->format.depth)
+                        ? COX_DITHER_ORDERED
+                        : COX_DITHER_NONE;
+    shape->gamut = chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020)
+                       ? COX_GAMUT_COMPRESS
+                       : COX_GAMUT_CLIP;
     if (halved && look->look.halve)
         shape->scale = COX_SCALE_HALF;
     else if (scaled) {
@@ -76,16 +80,18 @@ void cox__look_shape(const struct cox__look *look, const struct cox_video_image 
 static bool formats_alike(const struct cox_video_format *a, const struct cox_video_format *b)
 {
     return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
-           a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 && a->site == b->site &&
-           a->range == b->range && !memcmp(a->reserved, b->reserved, sizeof a->reserved);
+           a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 &&
+           a->site == b->site && a->range == b->range &&
+           !memcmp(a->reserved, b->reserved, sizeof a->reserved);
 }
 
 bool cox__shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
 {
     return a->width == b->width && a->height == b->height && formats_alike(&a->in, &b->in) &&
-           formats_alike(&a->out, &b->out) && a->transfer == b->transfer && a->primaries == b->primaries &&
-           a->op == b->op && a->fade == b->fade && a->dither == b->dither && a->gamut == b->gamut &&
-           a->scale == b->scale && a->out_width == b->out_width && a->out_height == b->out_height;
+           formats_alike(&a->out, &b->out) && a->transfer == b->transfer &&
+           a->primaries == b->primaries && a->op == b->op && a->fade == b->fade &&
+           a->dither == b->dither && a->gamut == b->gamut && a->scale == b->scale &&
+           a->out_width == b->out_width && a->out_height == b->out_height;
 }
 
 bool cox__pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
@@ -102,19 +108,22 @@ static bool same(float a, float b)
 bool cox__settings_alike(const struct cox_video_settings *a, const struct cox_video_settings *b)
 {
     return same(a->sdr_white_nits, b->sdr_white_nits) && same(a->peak_nits, b->peak_nits) &&
-           same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) && same(a->desaturate, b->desaturate) &&
-           same(a->detail, b->detail) && same(a->gamut_knee, b->gamut_knee);
+           same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) &&
+           same(a->desaturate, b->desaturate) && same(a->detail, b->detail) &&
+           same(a->gamut_knee, b->gamut_knee);
 }
 
 /* HDR is brighter than SDR white, and PQ ends at 10 000 cd/m2: all else that a stream says is nonsense. */
 static float believed_nits(const struct cox__look *look, float said_nits)
 {
-    const float white_nits = look->settings.sdr_white_nits > 0 ? look->settings.sdr_white_nits : 203.0f;
+    const float white_nits = look->settings.sdr_white_nits > 0 ? look->settings.sdr_white_nits
+                                                               : 203.0f;
     return said_nits >= white_nits && said_nits <= 10000.0f ? said_nits : 0.0f;
 }
 
-void cox__curve_follow(struct cox__curve *curve, const struct cox__look *look, const struct cox_video_shape *shape,
-                       float peak_said_nits, const cox_buffer *histogram, struct cox_video_result *result)
+void cox__curve_follow(struct cox__curve *curve, const struct cox__look *look,
+                       const struct cox_video_shape *shape, float peak_said_nits,
+                       const cox_buffer *histogram, struct cox_video_result *result)
 {
     const uint32_t *counts = cox_buffer_data(histogram);
     struct cox_video_steer_options options = look->steering;
@@ -137,7 +146,8 @@ static float within(float value, float least, float most)
     return value < least ? least : value > most ? most : value;
 }
 
-struct cox_video_settings cox__curve_settings(const struct cox__curve *curve, const struct cox__look *look)
+struct cox_video_settings cox__curve_settings(const struct cox__curve *curve,
+                                              const struct cox__look *look)
 {
     struct cox_video_settings settings = look->settings;
     const float gain = settings.gain > 0 ? settings.gain : 1.0f;

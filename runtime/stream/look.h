@@ -18,8 +18,8 @@ struct cox__look {
 cox_status cox__look_read(struct cox__look *to, const struct cox_video_look *from);
 
 /* All of the shape but its pitches. Not checked: cox_video_mapping does. */
-void cox__look_shape(const struct cox__look *look, const struct cox_video_image *in, const struct cox_video_image *out,
-                     struct cox_video_shape *shape);
+void cox__look_shape(const struct cox__look *look, const struct cox_video_image *in,
+                     const struct cox_video_image *out, struct cox_video_shape *shape);
 
 /* Whether two shapes are the same but for their pitches; their pitches; two frames' settings. */
 bool cox__shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b);
@@ -35,10 +35,12 @@ struct cox__curve {
 };
 
 /* A frame's histogram: fills the result's cut and scene. */
-void cox__curve_follow(struct cox__curve *curve, const struct cox__look *look, const struct cox_video_shape *shape,
-                       float peak_said_nits, const cox_buffer *histogram, struct cox_video_result *result);
+void cox__curve_follow(struct cox__curve *curve, const struct cox__look *look,
+                       const struct cox_video_shape *shape, float peak_said_nits,
+                       const cox_buffer *histogram, struct cox_video_result *result);
 
 /* The settings of the next frame. */
-struct cox_video_settings cox__curve_settings(const struct cox__curve *curve, const struct cox__look *look);
+struct cox_video_settings cox__curve_settings(const struct cox__curve *curve,
+                                              const struct cox__look *look);
 
 #endif

@@ -44,8 +44,8 @@ void cox__mappers_clear(struct cox__mappers *mappers)
     pthread_mutex_destroy(&mappers->lock);
 }
 
-struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers, const struct cox_video_shape *shape,
-                                      bool steers)
+struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
+                                      const struct cox_video_shape *shape, bool steers)
 {
     struct cox__mapper *mapper = mappers->newest;
     while (mapper && (mapper->steers != steers || !cox__shapes_alike(&mapper->shape, shape) ||
@@ -68,7 +68,8 @@ static void report(void *user, const struct cox_frame_report *about)
         params->report(params->report_user, &told);
 }
 
-cox_status cox__mapper_prepare(struct cox__mapper *mapper, const struct cox_video_settings *settings,
+cox_status cox__mapper_prepare(struct cox__mapper *mapper,
+                               const struct cox_video_settings *settings,
                                const struct cox_video_params **params)
 {
     *params = &mapper->params;
@@ -107,8 +108,8 @@ static struct cox_session_params params_of(struct cox__mapper *mapper)
     return params;
 }
 
-static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
-                       struct cox__mapper **out)
+static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape,
+                       bool steers, struct cox__mapper **out)
 {
     struct cox_video_storage storage;
     struct cox__mapper *mapper = calloc(1, sizeof *mapper);
@@ -121,9 +122,10 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
     struct cox_session_params params = params_of(mapper);
     cox_status status = cox_video_mapping(shape, steers, &storage, &params);
     if (status == COX_E_INVALID)
-        cox__log(&mappers->runtime->log, COX_LOG_ERROR,
-                 "a stream's frame cannot be mapped: of these formats, sizes, transfer and look (see "
-                 "cox_video_mapping)");
+        cox__log(
+            &mappers->runtime->log, COX_LOG_ERROR,
+            "a stream's frame cannot be mapped: of these formats, sizes, transfer and look (see "
+            "cox_video_mapping)");
     mapper->mapping_bindings = params.binding_count;
     if (status == COX_OK)
         status = cox_session_create(mappers->runtime, &params, &mapper->mapping);
@@ -190,8 +192,8 @@ static void drop_old(struct cox__mappers *mappers)
     }
 }
 
-cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
-                            bool looks_ahead, struct cox__mapper **out)
+cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape,
+                            bool steers, bool looks_ahead, struct cox__mapper **out)
 {
     struct cox__mapper *mapper = cox__mappers_find(mappers, shape, steers);
     cox_status status = mapper ? COX_OK : make(mappers, shape, steers, &mapper);
@@ -217,7 +219,8 @@ void cox__mappers_cancel(struct cox__mappers *mappers)
     pthread_mutex_unlock(&mappers->lock);
 }
 
-void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis, struct cox_session_info *info)
+void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
+                               struct cox_session_info *info)
 {
     memset(info, 0, sizeof *info);
     pthread_mutex_lock(&mappers->lock);

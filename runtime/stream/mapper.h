@@ -50,17 +50,18 @@ cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
 void cox__mappers_clear(struct cox__mappers *mappers);
 
 /* The mapper of just this shape, or NULL. */
-struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers, const struct cox_video_shape *shape,
-                                      bool steers);
+struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
+                                      const struct cox_video_shape *shape, bool steers);
 
 /* Make the one of this shape the newest, and make it if there is none; the sessions of shapes that were in use long ago
  * and have no frames go. With `looks_ahead` there is an analysis too. Errors: as cox_video_mapping and
  * cox_session_create. */
-cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape, bool steers,
-                            bool looks_ahead, struct cox__mapper **out);
+cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape,
+                            bool steers, bool looks_ahead, struct cox__mapper **out);
 
 /* The parameter block of a frame, which stays until the next one's. Errors: as cox_video_prepare. */
-cox_status cox__mapper_prepare(struct cox__mapper *mapper, const struct cox_video_settings *settings,
+cox_status cox__mapper_prepare(struct cox__mapper *mapper,
+                               const struct cox_video_settings *settings,
                                const struct cox_video_params **params);
 
 /* The next frame that `mapping` gets is this one of the stream. */
@@ -72,6 +73,7 @@ void cox__mapper_take_back(struct cox__mapper *mapper);
 void cox__mappers_cancel(struct cox__mappers *mappers);
 
 /* Of the newest mapper's mapping, or analysis; zeros if there is none. */
-void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis, struct cox_session_info *info);
+void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
+                               struct cox_session_info *info);
 
 #endif

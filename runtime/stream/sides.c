@@ -79,7 +79,8 @@ static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *d
     struct cox__idle **link = &pool->idle, *unwanted = NULL;
     for (int count = 0; *link;) {
         idle = *link;
-        const bool stays = count < IDLE_MAX && (idle->data || pool->takes - idle->since <= IDLE_TAKES);
+        const bool stays = count < IDLE_MAX &&
+                           (idle->data || pool->takes - idle->since <= IDLE_TAKES);
         if (stays) {
             count++;
             link = &idle->next;
@@ -106,13 +107,14 @@ static size_t bytes_of(const struct cox__side *side, uint32_t p)
     return side->pitch_bytes[p] * side->image.planes[p].rows;
 }
 
-cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices, const size_t *pitch_bytes,
-                          struct cox__pool *pool)
+cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices,
+                          const size_t *pitch_bytes, struct cox__pool *pool)
 {
     const struct cox__image *image = &side->image;
     cox_status status = COX_OK;
     for (uint32_t p = 0; p < image->plane_count && status == COX_OK; p++) {
-        const bool same = image->image.pitch_bytes[p] > 0 && (size_t)image->image.pitch_bytes[p] == pitch_bytes[p];
+        const bool same = image->image.pitch_bytes[p] > 0 &&
+                          (size_t)image->image.pitch_bytes[p] == pitch_bytes[p];
         side->place[p] = same ? cox__image_place(image, p, devices) : COX__PLACE_COPY;
         side->pitch_bytes[p] = pitch_bytes[p];
         if (side->place[p] == COX__PLACE_BUFFER)
@@ -129,7 +131,8 @@ void cox__side_copy_in(struct cox__side *side)
 {
     for (uint32_t p = 0; p < side->image.plane_count; p++)
         if (side->place[p] == COX__PLACE_COPY)
-            side->copied_bytes += cox__image_copy_in(&side->image, p, cox_buffer_data(side->buffers[p]),
+            side->copied_bytes += cox__image_copy_in(&side->image, p,
+                                                     cox_buffer_data(side->buffers[p]),
                                                      side->pitch_bytes[p]);
 }
 
@@ -137,7 +140,8 @@ void cox__side_copy_out(struct cox__side *side)
 {
     for (uint32_t p = 0; p < side->image.plane_count; p++)
         if (side->place[p] == COX__PLACE_COPY)
-            side->copied_bytes += cox__image_copy_out(&side->image, p, cox_buffer_data(side->buffers[p]),
+            side->copied_bytes += cox__image_copy_out(&side->image, p,
+                                                      cox_buffer_data(side->buffers[p]),
                                                       side->pitch_bytes[p]);
 }
 

@@ -37,8 +37,8 @@ struct cox__side {
 
 /* Buffers for planes of those pitches, each in the place that is best for it.
  * Errors: COX_E_NOMEM and what cox_buffer_wrap gives; nothing is held then. */
-cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices, const size_t *pitch_bytes,
-                          struct cox__pool *pool);
+cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices,
+                          const size_t *pitch_bytes, struct cox__pool *pool);
 
 /* Copy what has to be copied, before the frame is mapped or when it has been. */
 void cox__side_copy_in(struct cox__side *side);

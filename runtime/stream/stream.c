@@ -76,8 +76,8 @@ static void on_done(void *user, uint64_t index, cox_status status)
     pthread_mutex_lock(&stream->lock);
     sent->result.status = status;
     if (sent->steers && !sent->learnt && status == COX_OK)
-        cox__curve_follow(&stream->curve, &sent->look, &sent->mapper->shape, sent->in.image.image.peak_nits,
-                          stream->histogram, &sent->result);
+        cox__curve_follow(&stream->curve, &sent->look, &sent->mapper->shape,
+                          sent->in.image.image.peak_nits, stream->histogram, &sent->result);
     stream->steering -= sent->steers;
     stream->on_devices--;
     sent->done = true;
@@ -124,8 +124,8 @@ static void *data_of(const struct cox__side *side, uint32_t p)
     return side->place[p] == COX__PLACE_BUFFER ? cox_buffer_data(image->memory[p]) : image->data[p];
 }
 
-cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait, struct cox_video_result *result,
-                                    size_t result_bytes)
+cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
+                                    struct cox_video_result *result, size_t result_bytes)
 {
     struct sent *sent;
     if (!stream || !result || cox__misuse(stream->runtime, "cox_video_stream_receive"))
@@ -157,19 +157,23 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait, struct 
 /* ---- The way in -------------------------------------------------------------------------------------------------- */
 
 /* The pitches that a side would like: its own where devices can use them. `any`: every one will do, it is copied. */
-static void like_pitches(const cox_video_stream *stream, const struct cox__image *image, size_t *pitch_bytes, bool *any)
+static void like_pitches(const cox_video_stream *stream, const struct cox__image *image,
+                         size_t *pitch_bytes, bool *any)
 {
     for (uint32_t p = 0; p < image->plane_count; p++) {
-        any[p] = image->image.data[p] ? cox__image_place(image, p, &stream->devices) == COX__PLACE_COPY
-                                      : !cox__image_pitch_suits(image, p, &stream->devices); /* to be prepared for */
-        pitch_bytes[p] = any[p] ? cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes)
-                                : (size_t)image->image.pitch_bytes[p];
+        any[p] = image->image.data[p]
+                     ? cox__image_place(image, p, &stream->devices) == COX__PLACE_COPY
+                     : !cox__image_pitch_suits(image, p, &stream->devices); /* to be prepared for */
+        pitch_bytes[p] = any[p]
+                             ? cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes)
+                             : (size_t)image->image.pitch_bytes[p];
     }
 }
 
 /* The shape to map a frame with: the one that it would like best; where that differs from the last one in nothing but
  * pitches, not before two frames in a row like it. */
-static void choose_shape(cox_video_stream *stream, const struct sent *sent, struct cox_video_shape *shape)
+static void choose_shape(cox_video_stream *stream, const struct sent *sent,
+                         struct cox_video_shape *shape)
 {
     const struct cox__mapper *last = stream->mappers.newest;
     bool any_in[COX_VIDEO_PLANES_MAX] = {false}, any_out[COX_VIDEO_PLANES_MAX] = {false};
@@ -185,7 +189,8 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent, stru
     }
     const struct cox_video_shape wanted = *shape;
     if (alike &&
-        !(cox__shapes_alike(&wanted, &stream->wanted_before) && cox__pitches_alike(&wanted, &stream->wanted_before)) &&
+        !(cox__shapes_alike(&wanted, &stream->wanted_before) &&
+          cox__pitches_alike(&wanted, &stream->wanted_before)) &&
         !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
         *shape = last->shape;
     stream->wanted_before = wanted;
@@ -204,7 +209,8 @@ static cox_status await_turn(cox_video_stream *stream, bool steers, bool nowait)
 }
 
 /* The buffers of a frame of the mapping, or of the analysis. */
-static void fill_buffers(const struct sent *sent, bool mapping, cox_buffer *buffers[COX_BINDINGS_MAX])
+static void fill_buffers(const struct sent *sent, bool mapping,
+                         cox_buffer *buffers[COX_BINDINGS_MAX])
 {
     uint32_t count = sent->in.image.plane_count;
     memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
@@ -236,7 +242,8 @@ static cox_status learn_light(struct sent *sent)
     struct cox_video_params params;
     const struct cox_frame frame = {.struct_size = sizeof frame,
                                     .buffers = buffers,
-                                    .buffer_count = own ? mapper->analysis_bindings : mapper->mapping_bindings,
+                                    .buffer_count = own ? mapper->analysis_bindings
+                                                        : mapper->mapping_bindings,
                                     .params = &params,
                                     .deadline_ns = UINT64_MAX};
     fill_buffers(sent, !own, buffers);
@@ -246,8 +253,8 @@ static cox_status learn_light(struct sent *sent)
     if (status != COX_OK)
         return status;
     pthread_mutex_lock(&stream->lock);
-    cox__curve_follow(&stream->curve, &sent->look, &mapper->shape, sent->in.image.image.peak_nits, stream->histogram,
-                      &sent->result);
+    cox__curve_follow(&stream->curve, &sent->look, &mapper->shape, sent->in.image.image.peak_nits,
+                      stream->histogram, &sent->result);
     pthread_mutex_unlock(&stream->lock);
     sent->learnt = true;
     return COX_OK;
@@ -337,9 +344,11 @@ static cox_status make_ready(struct sent *sent)
     const enum cox_video_peak peak = sent->look.look.peak;
     cox_status status = find_mapper(sent);
     if (status == COX_OK)
-        status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes, &stream->pool);
+        status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes,
+                                &stream->pool);
     if (status == COX_OK)
-        status = cox__side_bind(&sent->out, &stream->devices, sent->mapper->shape.out_pitch_bytes, &stream->pool);
+        status = cox__side_bind(&sent->out, &stream->devices, sent->mapper->shape.out_pitch_bytes,
+                                &stream->pool);
     if (status == COX_OK && peak != COX_PEAK_GIVEN && !stream->histogram)
         status = cox_buffer_create(stream->runtime, COX_VIDEO_HISTOGRAM_BYTES, &stream->histogram);
     if (status != COX_OK)
@@ -351,10 +360,12 @@ static cox_status make_ready(struct sent *sent)
 }
 
 /* Take a frame's description and its turn. */
-static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *frame, struct sent *sent)
+static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *frame,
+                        struct sent *sent)
 {
     sent->stream = stream;
-    cox_status status = cox__image_read(&sent->in.image, frame->in, "a frame's input", stream->runtime);
+    cox_status status = cox__image_read(&sent->in.image, frame->in, "a frame's input",
+                                        stream->runtime);
     if (status == COX_OK)
         status = cox__image_read(&sent->out.image, frame->out, "a frame's output", stream->runtime);
     if (status != COX_OK)
@@ -379,7 +390,8 @@ static void forget(struct sent *sent, cox_status why)
     cox_video_stream *stream = sent->stream;
     pthread_mutex_lock(&stream->lock);
     if (sent->admitted)
-        stream->curve = sent->curve_before; /* no other frame steers while one that does has its turn */
+        stream->curve =
+            sent->curve_before; /* no other frame steers while one that does has its turn */
     pthread_mutex_unlock(&stream->lock);
     sent->result.status = why; /* a device may have its buffers still */
     free_sent(sent);
@@ -391,7 +403,8 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
     if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send") ||
         cox__misuse_null(stream->runtime, from, "cox_video_stream_send", "frame"))
         return COX_E_INVALID;
-    cox_status status = cox__params_told(COX__SIZED_READ(&frame, from), "cox_video_frame", &stream->runtime->log);
+    cox_status status = cox__params_told(COX__SIZED_READ(&frame, from), "cox_video_frame",
+                                         &stream->runtime->log);
     if (status != COX_OK)
         return status;
     struct sent *sent = calloc(1, sizeof *sent);
@@ -420,9 +433,11 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     sent->look = stream->look;
     sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
     pthread_mutex_unlock(&stream->lock);
-    cox_status status = cox__image_describe(&sent->in.image, in, "the input to prepare for", stream->runtime);
+    cox_status status = cox__image_describe(&sent->in.image, in, "the input to prepare for",
+                                            stream->runtime);
     if (status == COX_OK)
-        status = cox__image_describe(&sent->out.image, out, "the output to prepare for", stream->runtime);
+        status = cox__image_describe(&sent->out.image, out, "the output to prepare for",
+                                     stream->runtime);
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) { /* are not there yet, or not any more */
         sent->in.image.image.data[p] = sent->out.image.image.data[p] = NULL;
         sent->in.image.image.memory[p] = sent->out.image.image.memory[p] = NULL;
@@ -439,8 +454,9 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
 static cox_status told_of_look(const cox_video_stream *stream, cox_status status)
 {
     if (status == COX_E_INVALID)
-        cox__log(&stream->runtime->log, COX_LOG_ERROR,
-                 "a stream's look: a field is out of its range (see cox_video_mapping and cox_video_prepare)");
+        cox__log(
+            &stream->runtime->log, COX_LOG_ERROR,
+            "a stream's look: a field is out of its range (see cox_video_mapping and cox_video_prepare)");
     return cox__params_told(status, "cox_video_look, or what it points to", &stream->runtime->log);
 }
 
@@ -521,7 +537,8 @@ void cox_video_stream_cancel(cox_video_stream *stream)
         cox__mappers_cancel(&stream->mappers);
 }
 
-void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info, size_t info_bytes)
+void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info,
+                           size_t info_bytes)
 {
     struct cox_video_stream_info found = {0};
     if (!info)
@@ -535,8 +552,8 @@ void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_inf
     cox__sized_write(info, info_bytes, &found, sizeof found);
 }
 
-void cox_video_stream_session_info(cox_video_stream *stream, bool analysis, struct cox_session_info *info,
-                                   size_t info_bytes)
+void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
+                                   struct cox_session_info *info, size_t info_bytes)
 {
     struct cox_session_info found = {0};
     if (!info)

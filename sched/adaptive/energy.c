@@ -41,15 +41,17 @@ static const double TICK_NS = 1e6; /* shortest tick assumed of a meter */
 static const double TICK_MOST_NS = 250e6;
 static const double BLOCK_TICKS = 16;
 static const double BLOCK_MOST = 4;
-static const double EARLY_LOSS = 0.25; /* so much worse ends a trial before its first block is full */
+static const double EARLY_LOSS =
+    0.25; /* so much worse ends a trial before its first block is full */
 static const double GAIN = 0.01;
 static const double CHANGE = 0.15;
 static const double PASS = 8;
 static const double LATENCY_GAIN = 1.0 / 32;
 static const double SILENT_NS = 1e9;
 static const double READING_MOST = 1e9; /* joules a frame; larger values are not readings */
-static const double MOVE_GAIN = 0.01;   /* of the frame time: least gain that moves a candidate in balance */
-static const double MOVE_ROWS = 0.03;   /* of the frame: least change that moves filled devices */
+static const double MOVE_GAIN =
+    0.01; /* of the frame time: least gain that moves a candidate in balance */
+static const double MOVE_ROWS = 0.03; /* of the frame: least change that moves filled devices */
 enum {
     BLOCK_FRAMES = 8,
     BLOCK_FRAMES_MOST = 256, /* frames so short that they cannot fill the ticks */
@@ -91,7 +93,8 @@ static double noise_of(const struct cox__energy_costs *costs, uint32_t device)
     return noise < NOISE_MOST ? noise : NOISE_MOST;
 }
 
-static const struct cox_cost *table_of(const struct cox__energy_costs *costs, struct cox__energy_candidate candidate)
+static const struct cox_cost *table_of(const struct cox__energy_costs *costs,
+                                       struct cox__energy_candidate candidate)
 {
     return costs->alone && count_bits(candidate.devices) == 1 ? costs->alone : costs->together;
 }
@@ -113,7 +116,8 @@ static double predict(const struct cox_sched_view *view, const struct cox__energ
 
 static bool is_cost(const struct cox_cost *cost)
 {
-    return cost->fixed_ns >= 0 && cost->ns_per_row > 0 && isfinite(cost->fixed_ns) && isfinite(cost->ns_per_row);
+    return cost->fixed_ns >= 0 && cost->ns_per_row > 0 && isfinite(cost->fixed_ns) &&
+           isfinite(cost->ns_per_row);
 }
 
 /* The distance, in deviations, that filled devices keep from the deadline. */
@@ -122,14 +126,16 @@ static double fill_margins(const struct cox__energy *energy)
     return MARGIN + MISS_MARGIN * energy->misses;
 }
 
-static bool balance(const struct cox_sched_view *view, const struct cox_cost *table, uint32_t devices, uint32_t *rows)
+static bool balance(const struct cox_sched_view *view, const struct cox_cost *table,
+                    uint32_t devices, uint32_t *rows)
 {
     struct cox_cost some[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view->device_count; d++) {
         some[d] = table[d];
         some[d].usable = (devices >> d & 1) != 0;
     }
-    return cox_waterfill(view->rows, view->granule, view->min_band_rows, some, view->device_count, rows) >= 0;
+    return cox_waterfill(view->rows, view->granule, view->min_band_rows, some, view->device_count,
+                         rows) >= 0;
 }
 
 /* Fill all devices but the rest up to the deadline, in device order. False if nothing is left for the rest, or a band
@@ -144,7 +150,8 @@ static bool fill(const struct cox__energy *energy, const struct cox_sched_view *
         rows[d] = 0;
         if (d == rest || !(candidate.devices >> d & 1))
             continue;
-        double ns = energy->bound_ns / (1 + fill_margins(energy) * noise_of(costs, d)) - table[d].fixed_ns;
+        double ns = energy->bound_ns / (1 + fill_margins(energy) * noise_of(costs, d)) -
+                    table[d].fixed_ns;
         double fit = ns / table[d].ns_per_row;
         if (!is_cost(&table[d]) || !(fit >= least) || fit >= left)
             return false;
@@ -170,8 +177,8 @@ static bool fill(const struct cox__energy *energy, const struct cox_sched_view *
 
 /* The rows of a candidate that is not the caller's own. False if it has none. */
 static bool candidate_rows(const struct cox__energy *energy, const struct cox_sched_view *view,
-                           const struct cox__energy_costs *costs, struct cox__energy_candidate candidate,
-                           uint32_t *rows)
+                           const struct cox__energy_costs *costs,
+                           struct cox__energy_candidate candidate, uint32_t *rows)
 {
     if ((candidate.devices & ~energy->usable) != 0)
         return false;
@@ -234,7 +241,8 @@ static struct cox__energy_candidate candidate_at(const struct cox__energy *energ
 }
 
 /* All devices in balance are replaced by the caller's own split, which does the same with better predictions. */
-static struct cox__energy_candidate normal(const struct cox__energy *energy, struct cox__energy_candidate candidate)
+static struct cox__energy_candidate normal(const struct cox__energy *energy,
+                                           struct cox__energy_candidate candidate)
 {
     if (candidate.rest == 0 && candidate.devices == energy->usable)
         candidate.devices = 0;
@@ -242,7 +250,8 @@ static struct cox__energy_candidate normal(const struct cox__energy *energy, str
 }
 
 static bool worth_trying(const struct cox__energy *energy, const struct cox_sched_view *view,
-                         const struct cox__energy_costs *costs, struct cox__energy_candidate candidate)
+                         const struct cox__energy_costs *costs,
+                         struct cox__energy_candidate candidate)
 {
     uint32_t rows[COX_DEVICES_MAX];
     if (same(candidate, energy->kept))
@@ -284,10 +293,12 @@ static double variance_of_mean(const struct cox__energy_sums *sums)
 }
 
 /* Whether the sums hold `blocks` blocks. */
-static bool has_blocks(const struct cox__energy *energy, const struct cox__energy_sums *sums, double blocks)
+static bool has_blocks(const struct cox__energy *energy, const struct cox__energy_sums *sums,
+                       double blocks)
 {
     return sums->frames >= BLOCK_FRAMES * blocks &&
-           (sums->ns >= BLOCK_TICKS * energy->tick_ns * blocks || sums->frames >= BLOCK_FRAMES_MOST * blocks);
+           (sums->ns >= BLOCK_TICKS * energy->tick_ns * blocks ||
+            sums->frames >= BLOCK_FRAMES_MOST * blocks);
 }
 
 /* Whether the meter gives readings. While it does not, every choice is the caller's own split. */
@@ -348,7 +359,8 @@ static void judge_trial(struct cox__energy *energy)
     double error = sqrt(variance_of_mean(tried) + variance_of_mean(kept));
     bool full = has_blocks(energy, tried, 1);
     if (!full) {
-        if (tried->ns >= BLOCK_TICKS / 4 * energy->tick_ns && more > EARLY_LOSS * mean(kept) && more > 4 * error)
+        if (tried->ns >= BLOCK_TICKS / 4 * energy->tick_ns && more > EARLY_LOSS * mean(kept) &&
+            more > 4 * error)
             lose_trial(energy);
         return;
     }
@@ -360,14 +372,17 @@ static void judge_trial(struct cox__energy *energy)
 }
 
 /* Begin the next trial if a candidate is worth one; looks at LOOKS candidates in a frame. */
-static void look(struct cox__energy *energy, const struct cox_sched_view *view, const struct cox__energy_costs *costs)
+static void look(struct cox__energy *energy, const struct cox_sched_view *view,
+                 const struct cox__energy_costs *costs)
 {
     uint32_t count = candidate_count(energy);
     for (uint32_t i = 0; i < LOOKS && count > 0; i++) {
         if (energy->looked >= count) {
             energy->looked = 0;
             energy->settled = true;
-            energy->pause = energy->pause == 0 ? PAUSE_MIN : energy->pause < PAUSE_MAX ? energy->pause * 2 : PAUSE_MAX;
+            energy->pause = energy->pause == 0          ? PAUSE_MIN
+                            : energy->pause < PAUSE_MAX ? energy->pause * 2
+                                                        : PAUSE_MAX;
             energy->wait = energy->pause;
             return;
         }
@@ -377,7 +392,8 @@ static void look(struct cox__energy *energy, const struct cox_sched_view *view, 
             energy->pass[energy->cursor]--;
             continue;
         }
-        struct cox__energy_candidate candidate = normal(energy, candidate_at(energy, energy->cursor));
+        struct cox__energy_candidate candidate = normal(energy,
+                                                        candidate_at(energy, energy->cursor));
         if (worth_trying(energy, view, costs, candidate)) {
             energy->tried = candidate;
             energy->tried_sums = (struct cox__energy_sums){0};
@@ -387,7 +403,8 @@ static void look(struct cox__energy *energy, const struct cox_sched_view *view, 
     }
 }
 
-static void search(struct cox__energy *energy, const struct cox_sched_view *view, const struct cox__energy_costs *costs)
+static void search(struct cox__energy *energy, const struct cox_sched_view *view,
+                   const struct cox__energy_costs *costs)
 {
     if (energy->trial)
         judge_trial(energy);
@@ -433,11 +450,13 @@ static bool rows_now(const struct cox__energy *energy, const struct cox_sched_vi
         uint32_t before = energy->rows[d], now = out->rows[d];
         double ns = device_ns(&table[d], before) * (1 + fill_margins(energy) * noise_of(costs, d));
         sum += before;
-        near = near && (double)(before > now ? before - now : now - before) <= MOVE_ROWS * view->rows;
+        near = near &&
+               (double)(before > now ? before - now : now - before) <= MOVE_ROWS * view->rows;
         late = late || ns > energy->bound_ns;
     }
     double ns_before = predict(view, costs, table, energy->rows, 0);
-    if (sum == view->rows && (candidate.rest ? near && !late : ns_before <= (1 + MOVE_GAIN) * out->predicted_ns) &&
+    if (sum == view->rows &&
+        (candidate.rest ? near && !late : ns_before <= (1 + MOVE_GAIN) * out->predicted_ns) &&
         (energy->deadline_ns == 0 || ns_before <= energy->bound_ns)) {
         memcpy(out->rows, energy->rows, sizeof out->rows);
         out->predicted_ns = ns_before;
@@ -519,11 +538,13 @@ void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view 
 
     struct cox__energy_candidate candidate = energy->trial ? energy->tried : energy->kept;
     struct cox__energy_choice rows = {.role = COX__ENERGY_LEAST};
-    if (energy->trial && candidate.devices != 0 && !rows_now(energy, view, costs, candidate, &rows)) {
+    if (energy->trial && candidate.devices != 0 &&
+        !rows_now(energy, view, costs, candidate, &rows)) {
         end_trial(energy);
         candidate = energy->kept;
     }
-    if (!energy->trial && candidate.devices != 0 && !rows_now(energy, view, costs, candidate, &rows)) {
+    if (!energy->trial && candidate.devices != 0 &&
+        !rows_now(energy, view, costs, candidate, &rows)) {
         fall_back(energy);
         candidate = own;
     }
@@ -579,7 +600,8 @@ static void learn_share(struct cox__energy *energy, const struct cox_frame_measu
         return;
     energy->latency_ns += LATENCY_GAIN * ((double)frame->latency_ns - energy->latency_ns);
     energy->period_ns += LATENCY_GAIN * ((double)frame->period_ns - energy->period_ns);
-    energy->share = energy->latency_ns > energy->period_ns ? energy->period_ns / energy->latency_ns : 1;
+    energy->share = energy->latency_ns > energy->period_ns ? energy->period_ns / energy->latency_ns
+                                                           : 1;
 }
 
 void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_measurement *frame)
@@ -588,7 +610,8 @@ void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_meas
     learn_share(energy, frame);
     bool reading = read_meter(energy, frame->joules, ns);
     uint32_t at = (uint32_t)(frame->frame % COX__ENERGY_RING);
-    if (energy->ring[at].frame_plus_1 != frame->frame + 1 || energy->ring[at].serial != energy->serial)
+    if (energy->ring[at].frame_plus_1 != frame->frame + 1 ||
+        energy->ring[at].serial != energy->serial)
         return;
     bool counts = energy->ring[at].counts;
     energy->ring[at].frame_plus_1 = 0;
@@ -615,7 +638,8 @@ void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_meas
     if (tried) {
         add(&energy->tried_sums, frame->joules, ns);
     } else if (kept) {
-        if (energy->kept_sums.frames >= WINDOW_FRAMES && has_blocks(energy, &energy->kept_sums, 2)) {
+        if (energy->kept_sums.frames >= WINDOW_FRAMES &&
+            has_blocks(energy, &energy->kept_sums, 2)) {
             energy->kept_sums.frames /= 2;
             energy->kept_sums.joules /= 2;
             energy->kept_sums.squares /= 2;

@@ -12,14 +12,16 @@
 #include <coxswain/sched.h>
 
 enum {
-    COX__ENERGY_RING = 64, /* frames whose candidate is remembered until they are observed; power of two */
+    COX__ENERGY_RING =
+        64, /* frames whose candidate is remembered until they are observed; power of two */
     COX__ENERGY_CANDIDATES = 4 * COX_DEVICES_MAX + 2,
 };
 
 /* A way to split. devices = 0: the caller's own split. */
 struct cox__energy_candidate {
     uint32_t devices; /* bit d: device d takes part */
-    uint32_t rest;    /* 1 + the device that takes the rest, while the others are filled up; 0 = in balance */
+    uint32_t
+        rest; /* 1 + the device that takes the rest, while the others are filled up; 0 = in balance */
 };
 
 /* Sums over the frames of one candidate. */
@@ -32,27 +34,29 @@ struct cox__energy_sums {
 
 /* Zeroed, then cox__energy_init. */
 struct cox__energy {
-    double deadline_ns;           /* the shortest of late, from a frame's submission to its delivery; 0 = none */
-    double bound_ns;              /* on the frame time, for that */
-    double before_ns, since_ns;   /* shortest deadline of some frames, and of those since; 0 = none */
-    uint32_t deadline_frames;     /* those since */
+    double
+        deadline_ns; /* the shortest of late, from a frame's submission to its delivery; 0 = none */
+    double bound_ns; /* on the frame time, for that */
+    double before_ns, since_ns; /* shortest deadline of some frames, and of those since; 0 = none */
+    uint32_t deadline_frames;   /* those since */
     double latency_ns, period_ns; /* means of late; 0 = not known */
     double share;                 /* what periods are of latencies; at most 1 */
 
     struct cox__energy_candidate kept, tried;
     bool trial; /* `tried` is being run */
     struct cox__energy_sums kept_sums, tried_sums;
-    double kept_joules; /* a frame, when the candidate was adopted or last reviewed; 0 = not known yet */
+    double
+        kept_joules; /* a frame, when the candidate was adopted or last reviewed; 0 = not known yet */
 
-    uint32_t cursor;        /* next candidate to look at */
-    uint32_t looked;        /* candidates looked at since the search began */
-    uint32_t pause;         /* frames between two trials */
-    uint32_t wait;          /* frames until the next trial */
-    uint32_t own_frames;    /* frames that still use the caller's own split after a missed deadline */
-    uint32_t misses;        /* recent ones */
-    uint32_t clean;         /* frames within the deadline since the last miss */
-    bool settled;           /* every candidate has been looked at since the search began */
-    uint32_t read_frames;   /* frames with a reading, up to what it takes to trust the meter */
+    uint32_t cursor;      /* next candidate to look at */
+    uint32_t looked;      /* candidates looked at since the search began */
+    uint32_t pause;       /* frames between two trials */
+    uint32_t wait;        /* frames until the next trial */
+    uint32_t own_frames;  /* frames that still use the caller's own split after a missed deadline */
+    uint32_t misses;      /* recent ones */
+    uint32_t clean;       /* frames within the deadline since the last miss */
+    bool settled;         /* every candidate has been looked at since the search began */
+    uint32_t read_frames; /* frames with a reading, up to what it takes to trust the meter */
     uint32_t unread_frames; /* frames without a reading since the last one that had one */
     uint32_t zero_frames;   /* frames in a row that read zero */
     double zero_ns;         /* the time of these frames */
@@ -75,14 +79,16 @@ struct cox__energy {
 
 /* What the caller knows of its devices; arrays of view->device_count. */
 struct cox__energy_costs {
-    const struct cox_cost *together; /* in the device set in use; `usable` is not read, the view's counts */
-    const struct cox_cost *alone;    /* for sets of one device; NULL = as `together` */
-    const double *noise;             /* relative standard deviation of a band's time; NULL = 5 % */
-    double own_ns;                   /* frame time expected of the caller's own split; 0 = unknown */
+    const struct cox_cost
+        *together; /* in the device set in use; `usable` is not read, the view's counts */
+    const struct cox_cost *alone; /* for sets of one device; NULL = as `together` */
+    const double *noise;          /* relative standard deviation of a band's time; NULL = 5 % */
+    double own_ns;                /* frame time expected of the caller's own split; 0 = unknown */
 };
 
 enum cox__energy_role {
-    COX__ENERGY_OWN = 0, /* the split of the shortest time: the meter cannot tell, or no other is within the deadline */
+    COX__ENERGY_OWN =
+        0, /* the split of the shortest time: the meter cannot tell, or no other is within the deadline */
     COX__ENERGY_LEAST = 1, /* COX_REASON_ENERGY */
     COX__ENERGY_TRIAL = 2, /* COX_REASON_TRIAL */
 };

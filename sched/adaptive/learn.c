@@ -4,14 +4,17 @@
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
-static const double UNFINISHED = 2; /* time that an unfinished launch is guessed to need, over what it took */
+static const double UNFINISHED =
+    2; /* time that an unfinished launch is guessed to need, over what it took */
 static const double USUAL_GAIN = 0.1;
-static const double ALONE_STREAM = 0.9; /* most of its time alone over that beside others, with frames in flight */
-enum { SETTLED = 6 };                   /* frames after which a device's time alone is compared with its speed */
+static const double ALONE_STREAM =
+    0.9;              /* most of its time alone over that beside others, with frames in flight */
+enum { SETTLED = 6 }; /* frames after which a device's time alone is compared with its speed */
 
 /* Learn what launches took, in the plan in use or in the one that is tried; a device that had only a guess begins with
  * them. */
-static void learn_speed(struct cox__adaptive_device *device, bool tried, const struct cox__busy *busy)
+static void learn_speed(struct cox__adaptive_device *device, bool tried,
+                        const struct cox__busy *busy)
 {
     struct cox__speed *speed = cox__adaptive_speed(device, tried);
     if (!device->timed)
@@ -27,7 +30,8 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
 {
     double end_ns[COX_DEVICES_MAX], latest_ns = 0;
     uint32_t sharing = 0;
-    const bool in_use = cox__trials_same(slot->plan, state->trials.in_use); /* a trial may have ended meanwhile */
+    const bool in_use =
+        cox__trials_same(slot->plan, state->trials.in_use); /* a trial may have ended meanwhile */
     for (uint32_t d = 0; d < state->device_count; d++) {
         const struct cox__adaptive_part *part = &slot->parts[d];
         end_ns[d] = part->busy.launches ? part->end_ns : -1;
@@ -39,17 +43,19 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
     for (uint32_t d = 0; d < state->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
         device->lead_ns = end_ns[d] < 0 ? 0 : latest_ns - end_ns[d];
-        if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) && device->solo_ns > 0 && sharing > 1 &&
-            device->speed.frames >= SETTLED)
-            device->alone = cox__clip(device->solo_ns / cox__speed_ns(&device->speed, 1, state->rows), 0.1,
-                                      state->in_flight > 1 ? ALONE_STREAM : 1.5);
+        if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) &&
+            device->solo_ns > 0 && sharing > 1 && device->speed.frames >= SETTLED)
+            device->alone = cox__clip(device->solo_ns /
+                                          cox__speed_ns(&device->speed, 1, state->rows),
+                                      0.1, state->in_flight > 1 ? ALONE_STREAM : 1.5);
     }
 }
 
 void cox__adaptive_observe(void *memory, const struct cox_measurement *measurement)
 {
     struct cox__adaptive *state = memory;
-    if (measurement->device >= state->device_count || measurement->rows == 0 || measurement->wall_ns == 0)
+    if (measurement->device >= state->device_count || measurement->rows == 0 ||
+        measurement->wall_ns == 0)
         return;
     struct cox__adaptive_device *device = &state->devices[measurement->device];
     struct cox__busy busy = {1, measurement->rows, (double)measurement->wall_ns};
@@ -73,7 +79,8 @@ void cox__adaptive_observe(void *memory, const struct cox_measurement *measureme
     part->busy.launches++;
     part->busy.work += busy.work;
     part->busy.ns += busy.ns;
-    part->end_ns = cox__max(part->end_ns, (double)measurement->queue_ns + (double)measurement->wall_ns);
+    part->end_ns = cox__max(part->end_ns,
+                            (double)measurement->queue_ns + (double)measurement->wall_ns);
 }
 
 /* The mean of the last periods. Whole frames are delivered in bunches, so that only as many as are in flight tell. */
@@ -87,11 +94,13 @@ static double mean_period(const struct cox__adaptive *state, uint64_t frame)
 }
 
 /* What a frame took, for the trial under way. */
-static double trial_time(const struct cox__adaptive *state, const struct cox_frame_measurement *frame)
+static double trial_time(const struct cox__adaptive *state,
+                         const struct cox_frame_measurement *frame)
 {
     if (state->latency)
         return (double)frame->latency_ns;
-    return cox__adaptive_bunches(&state->trials) ? mean_period(state, frame->frame) : (double)frame->period_ns;
+    return cox__adaptive_bunches(&state->trials) ? mean_period(state, frame->frame)
+                                                 : (double)frame->period_ns;
 }
 
 void cox__adaptive_observe_frame(void *memory, const struct cox_frame_measurement *frame)
@@ -100,7 +109,9 @@ void cox__adaptive_observe_frame(void *memory, const struct cox_frame_measuremen
     const struct cox__adaptive_slot *slot = cox__adaptive_frame_slot(state, frame->frame);
     state->periods[frame->frame % COX__ADAPTIVE_SLOTS] = (double)frame->period_ns;
     const double usual_ns = state->usual_ns, mean_ns = mean_period(state, frame->frame);
-    state->usual_ns = usual_ns > 0 ? usual_ns + USUAL_GAIN * (cox__min(mean_ns, 3 * usual_ns) - usual_ns) : mean_ns;
+    state->usual_ns = usual_ns > 0
+                          ? usual_ns + USUAL_GAIN * (cox__min(mean_ns, 3 * usual_ns) - usual_ns)
+                          : mean_ns;
     if (slot)
         learn_frame(state, slot);
     if (cox__trials_tell(&state->trials, frame->frame, trial_time(state, frame)) == COX__TRIAL_WON)

@@ -15,20 +15,27 @@
 
 #include <string.h>
 
-static const double MOVE_GAIN = 0.01;     /* predicted gain, over the frame time, that is worth a new split, */
-static const double MOVE_OVERLAP = 0.005; /* and with several frames in flight, where only the mean counts */
-static const double HEAD_FREE = 0.25;     /* of the time of the frames in flight: a head start that they hide, */
-static const double HEAD_MOST = 0.6;      /* of a frame: most of what is beyond that the split makes up for */
-static const double PROMISING = 0.95;     /* a device set's least possible time over the present one, to be tried */
-static const double SPARING = 0.92;       /* time of whole frames over that of bands, to be tried */
-static const double ALONE_UNKNOWN = 0.5;  /* a device's time alone over that beside others, where it is not known */
+static const double MOVE_GAIN =
+    0.01; /* predicted gain, over the frame time, that is worth a new split, */
+static const double MOVE_OVERLAP =
+    0.005; /* and with several frames in flight, where only the mean counts */
+static const double HEAD_FREE =
+    0.25; /* of the time of the frames in flight: a head start that they hide, */
+static const double HEAD_MOST =
+    0.6; /* of a frame: most of what is beyond that the split makes up for */
+static const double PROMISING =
+    0.95; /* a device set's least possible time over the present one, to be tried */
+static const double SPARING = 0.92; /* time of whole frames over that of bands, to be tried */
+static const double ALONE_UNKNOWN =
+    0.5; /* a device's time alone over that beside others, where it is not known */
 enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* frames between two probes of a device that is left out, */
     PAUSE_MAX = 512,  /* and at most */
-    MODE_BLOCK = 8,   /* frames of a block that tries another mode, and as many as are in flight twice, */
-    SET_BLOCK = 4,    /* and another device set */
-    SET_SETTLE = 2,   /* frames until speeds in another device set are known */
+    MODE_BLOCK =
+        8, /* frames of a block that tries another mode, and as many as are in flight twice, */
+    SET_BLOCK = 4,  /* and another device set */
+    SET_SETTLE = 2, /* frames until speeds in another device set are known */
 };
 
 /* What is being decided for a frame. */
@@ -43,8 +50,10 @@ struct decision {
     double ns, alternative_ns; /* the frame's time, and that of the split not taken */
     uint32_t rows[COX_DEVICES_MAX];
     struct cox_cost costs[COX_DEVICES_MAX];
-    struct cox_cost later[COX_DEVICES_MAX]; /* with what of a device's head start the split makes up for */
-    double head_ns[COX_DEVICES_MAX]; /* until the device is done with earlier frames, from when the first one is */
+    struct cox_cost
+        later[COX_DEVICES_MAX]; /* with what of a device's head start the split makes up for */
+    double head_ns
+        [COX_DEVICES_MAX]; /* until the device is done with earlier frames, from when the first one is */
 };
 
 static size_t adaptive_bytes(uint32_t device_count)
@@ -108,7 +117,8 @@ static bool begin_speeds(struct cox__adaptive *state, const struct cox_sched_vie
     return timed > 0;
 }
 
-static void note_devices(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static void note_devices(struct cox__adaptive *state, const struct cox_sched_view *view,
+                         struct decision *decision)
 {
     decision->first = true;
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -140,7 +150,8 @@ static double least_ns(const struct cox__adaptive *state, uint32_t devices)
 
 /* Begin the trial of a device set that may be faster: one device alone, whose time is known best, one less, or one
  * more. */
-static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable)
+static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view *view,
+                        uint32_t usable)
 {
     struct cox__trials *trials = &state->trials;
     for (uint32_t i = 0; i < 2 * view->device_count; i++) {
@@ -160,7 +171,8 @@ static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view
 
 /* Whether whole frames may be faster: every device always has one and another queued behind it, and by what launches
  * they spare, as far as speeds tell. */
-static bool spares_launches(const struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t devices)
+static bool spares_launches(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                            uint32_t devices)
 {
     double work = view->rows, speed = 0, frames = 0;
     uint32_t count = 0;
@@ -176,7 +188,8 @@ static bool spares_launches(const struct cox__adaptive *state, const struct cox_
     return count > 1 && view->in_flight >= 2 * count && 1 / frames < SPARING * work / speed;
 }
 
-static void try_modes(struct cox__adaptive *state, const struct cox_sched_view *view, uint32_t usable)
+static void try_modes(struct cox__adaptive *state, const struct cox_sched_view *view,
+                      uint32_t usable)
 {
     struct cox__trial_plan plan = {usable, COX__MODE_WHOLE_FRAMES};
     if (state->trials.in_use.mode == COX__MODE_WHOLE_FRAMES)
@@ -188,7 +201,8 @@ static void try_modes(struct cox__adaptive *state, const struct cox_sched_view *
 }
 
 /* Decide with which devices and how the frame is shared out. */
-static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view *view,
+                        struct decision *decision)
 {
     struct cox__trials *trials = &state->trials;
     if (decision->changed) {
@@ -196,8 +210,8 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
                                      ? state->loaded_devices & decision->usable
                                      : decision->usable;
         cox__trials_use(trials, (struct cox__trial_plan){devices, trials->in_use.mode});
-    } else if (trials->phase == COX__TRIAL_IDLE && decision->timed && !state->energy && state->over > 0 &&
-               !try_devices(state, view, decision->usable)) {
+    } else if (trials->phase == COX__TRIAL_IDLE && decision->timed && !state->energy &&
+               state->over > 0 && !try_devices(state, view, decision->usable)) {
         try_modes(state, view, decision->usable);
     }
     const uint32_t overlap = view->in_flight > 1 ? view->in_flight : 0;
@@ -213,12 +227,15 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
 
 /* When each device will be done with what is queued on it, from when the first of those that have rows will be; with
  * one frame in flight, at once. The others are idle: that frames are queued says nothing for giving them rows. */
-static void fill_heads(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static void fill_heads(struct cox__adaptive *state, const struct cox_sched_view *view,
+                       struct decision *decision)
 {
     double least = 1e300;
     for (uint32_t d = 0; d < view->device_count; d++) {
         double queued_ns = 0;
-        const uint64_t oldest = view->frame < COX__ADAPTIVE_SLOTS ? 0 : view->frame - COX__ADAPTIVE_SLOTS + 1;
+        const uint64_t oldest = view->frame < COX__ADAPTIVE_SLOTS
+                                    ? 0
+                                    : view->frame - COX__ADAPTIVE_SLOTS + 1;
         for (uint64_t f = state->over > oldest ? state->over : oldest; f < view->frame; f++) {
             const struct cox__adaptive_slot *slot = cox__adaptive_frame_slot(state, f);
             queued_ns += slot ? slot->parts[d].expected_ns : 0;
@@ -236,7 +253,8 @@ static double device_ns(const struct cox_cost *cost, uint32_t rows)
     return rows ? cost->fixed_ns + cost->ns_per_row * rows : 0;
 }
 
-static double frame_ns(const struct cox_sched_view *view, const struct cox_cost *costs, const uint32_t *rows)
+static double frame_ns(const struct cox_sched_view *view, const struct cox_cost *costs,
+                       const uint32_t *rows)
 {
     double ns = 0;
     for (uint32_t d = 0; d < view->device_count; d++)
@@ -262,7 +280,8 @@ static void give_whole(const struct cox_sched_view *view, struct decision *decis
 }
 
 /* Whether the split in use is good enough to stay. */
-static bool stays(const struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static bool stays(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                  struct decision *decision)
 {
     if (decision->changed || decision->first || state->current_rows != view->rows)
         return false;
@@ -270,34 +289,40 @@ static bool stays(const struct cox__adaptive *state, const struct cox_sched_view
         if (state->current[d] && !decision->costs[d].usable)
             return false;
     decision->alternative_ns = frame_ns(view, decision->later, state->current);
-    return decision->alternative_ns <= (1 + (view->in_flight > 1 ? MOVE_OVERLAP : MOVE_GAIN)) * decision->ns;
+    return decision->alternative_ns <=
+           (1 + (view->in_flight > 1 ? MOVE_OVERLAP : MOVE_GAIN)) * decision->ns;
 }
 
-static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view *view,
+                       struct decision *decision)
 {
     const double free_ns = HEAD_FREE * view->in_flight * state->usual_ns;
     for (uint32_t d = 0; d < view->device_count; d++) {
         const struct cox__speed *speed = cox__adaptive_speed(&state->devices[d], decision->trial);
         const double per_row = cox__layout_sane(cox__speed_level(speed));
-        decision->costs[d] = (struct cox_cost){.usable = view->devices[d].usable && decision->plan.devices >> d & 1,
-                                               .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
-                                               .ns_per_row = per_row};
+        decision->costs[d] = (struct cox_cost){
+            .usable = view->devices[d].usable && decision->plan.devices >> d & 1,
+            .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
+            .ns_per_row = per_row};
         decision->later[d] = decision->costs[d];
         if (state->latency)
             decision->later[d].fixed_ns += decision->head_ns[d];
         else if (view->in_flight > 1)
-            decision->later[d].fixed_ns += cox__clip(decision->head_ns[d] - free_ns, 0, HEAD_MOST * state->usual_ns);
+            decision->later[d].fixed_ns += cox__clip(decision->head_ns[d] - free_ns, 0,
+                                                     HEAD_MOST * state->usual_ns);
     }
 }
 
 /* Choose the split of the shortest time. False: no device can be used. */
-static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view *view,
+                        struct decision *decision)
 {
     fill_heads(state, view, decision);
     fill_costs(state, view, decision);
-    decision->reason = decision->first     ? (state->profile_loaded ? COX_REASON_PROFILE : COX_REASON_FIRST)
-                       : decision->changed ? COX_REASON_DEVICES
-                       : decision->trial   ? COX_REASON_TRIAL
+    decision->reason = decision->first
+                           ? (state->profile_loaded ? COX_REASON_PROFILE : COX_REASON_FIRST)
+                       : decision->changed                          ? COX_REASON_DEVICES
+                       : decision->trial                            ? COX_REASON_TRIAL
                        : decision->plan.devices != decision->usable ? COX_REASON_SUBSET
                                                                     : COX_REASON_BALANCED;
     if (decision->plan.mode == COX__MODE_WHOLE_FRAMES && view->in_flight > 1) {
@@ -305,11 +330,12 @@ static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view
         state->current_rows = 0;
         return true;
     }
-    decision->ns = cox_waterfill(view->rows, view->granule, view->min_band_rows, decision->later, view->device_count,
-                                 decision->rows);
+    decision->ns = cox_waterfill(view->rows, view->granule, view->min_band_rows, decision->later,
+                                 view->device_count, decision->rows);
     if (decision->ns < 0)
         return false;
-    const bool may_stay = decision->reason == COX_REASON_BALANCED || decision->reason == COX_REASON_SUBSET;
+    const bool may_stay = decision->reason == COX_REASON_BALANCED ||
+                          decision->reason == COX_REASON_SUBSET;
     if (may_stay && stays(state, view, decision)) {
         const double planned_ns = decision->ns;
         memcpy(decision->rows, state->current, view->device_count * sizeof *decision->rows);
@@ -326,7 +352,8 @@ static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view
 }
 
 /* Choose the split of the least energy; false = that is the split of the shortest time. */
-static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_view *view, struct decision *decision)
+static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_view *view,
+                          struct decision *decision)
 {
     if (!state->energy || !decision->timed || decision->first)
         return false;
@@ -374,8 +401,8 @@ static uint32_t due_for_probe(struct cox__adaptive *state, const struct cox_sche
 }
 
 /* Measure a device that was left out for long enough, by a shadow or by a band taken from the largest one. */
-static void probe(struct cox__adaptive *state, const struct cox_sched_view *view, const struct decision *decision,
-                  struct cox_split *out)
+static void probe(struct cox__adaptive *state, const struct cox_sched_view *view,
+                  const struct decision *decision, struct cox_split *out)
 {
     const uint32_t due = due_for_probe(state, view, decision);
     if (due == view->device_count)
@@ -383,9 +410,11 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
     const uint32_t least = cox__layout_least_band(view);
     const uint32_t rows = view->rows / SHADOW_PART / view->granule * view->granule;
     struct cox__adaptive_device *device = &state->devices[due];
-    const bool shadow = view->shadow && !device->asked; /* the one asked for before may never come */
+    const bool shadow = view->shadow &&
+                        !device->asked; /* the one asked for before may never come */
     if (shadow)
-        out->shadow = (struct cox_band){.device = due, .first_row = 0, .rows = rows < least ? least : rows};
+        out->shadow = (struct cox_band){
+            .device = due, .first_row = 0, .rows = rows < least ? least : rows};
     else if (cox__layout_take_band(out, due, least))
         out->reason = COX_REASON_PROBE;
     else
@@ -400,7 +429,8 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
 /* --- splitting --- */
 
 /* Remember how the frame was split until it is learned from. */
-static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *view, const struct decision *decision)
+static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *view,
+                      const struct decision *decision)
 {
     struct cox__adaptive_slot *slot = &state->frame_slots[view->frame % COX__ADAPTIVE_SLOTS];
     slot->frame = view->frame;
@@ -408,10 +438,12 @@ static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *
     slot->plan = decision->plan;
     slot->trial = decision->trial ? state->trials.serial : 0;
     for (uint32_t d = 0; d < view->device_count; d++)
-        slot->parts[d] = (struct cox__adaptive_part){.expected_ns = device_ns(&decision->costs[d], decision->rows[d])};
+        slot->parts[d] = (struct cox__adaptive_part){
+            .expected_ns = device_ns(&decision->costs[d], decision->rows[d])};
 }
 
-static cox_status adaptive_split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
+static cox_status adaptive_split(void *memory, const struct cox_sched_view *view,
+                                 struct cox_split *out)
 {
     struct cox__adaptive *state = memory;
     struct decision decision;
@@ -485,7 +517,8 @@ static void adaptive_save_profile(const void *memory, const struct cox_sched_vie
         profiles[d].launch_ns = profiles[d].fixed_ns;
         profiles[d].ns_per_row = per_row;
         profiles[d].solo_ns = device->solo_ns;
-        profiles[d].share = state->current_rows ? (double)state->current[d] / state->current_rows : 0;
+        profiles[d].share = state->current_rows ? (double)state->current[d] / state->current_rows
+                                                : 0;
         if (state->trials.in_use.devices >> d & 1) /* whole frames in turn */
             profiles[d].share = cox__max(profiles[d].share, 1e-6);
     }

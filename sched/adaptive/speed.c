@@ -11,14 +11,20 @@ static const double ERROR_GAIN = 0.03;      /* of a measurement in the mean squa
 static const double ERROR_GAIN_JUMP = 0.25; /* and after a jump */
 static const double ERROR_FIRST[COX__JUMPS][COX__LEVELS] = {
     {1.1e-3, 1e-3, 1.2e-3}, {0.01, 0.008, 0.02}, {0.04, 0.01, 0.008}};
-static const double JUMP = 3.5;         /* standard deviations from which on a measurement is a jump, */
-static const double JUMP_LEAST = 0.12;  /* and the logarithm of measured over predicted that it needs at least */
+static const double JUMP = 3.5; /* standard deviations from which on a measurement is a jump, */
+static const double JUMP_LEAST =
+    0.12; /* and the logarithm of measured over predicted that it needs at least */
 static const double THETA_FIRST = 0.02; /* of the work of the first measurement */
 static const double THETA_ERROR = 0.6;  /* standard deviation of that */
-static const double THETA_DRIFT = 1e-4; /* variance that each launch adds, relative to the launch's work squared */
-static const double THETA_NOISE = 8;    /* variance of a contrast, over that of a launch: rows differ too */
-static const double UNLIKE = 0.3;       /* difference of work, relative, that makes a contrast */
-enum { GUESSED = 2, JUDGED = 4 };       /* frames until the first level is forgotten, and until errors count */
+static const double THETA_DRIFT =
+    1e-4; /* variance that each launch adds, relative to the launch's work squared */
+static const double THETA_NOISE =
+    8; /* variance of a contrast, over that of a launch: rows differ too */
+static const double UNLIKE = 0.3; /* difference of work, relative, that makes a contrast */
+enum {
+    GUESSED = 2,
+    JUDGED = 4
+}; /* frames until the first level is forgotten, and until errors count */
 static const double NS_LEAST = 1e-6, NS_MOST = 1e20;
 
 /* The logarithm of a ratio, near enough where it is small; within -2 and 2. */
@@ -82,21 +88,25 @@ void cox__speed_contrast(struct cox__speed *speed, double ns, double work)
     speed->last_work = work;
     if (!(before > 0) || !(speed->theta_variance > 0))
         return;
-    speed->theta_variance = cox__min(speed->theta_variance + THETA_DRIFT * work * work, work * work);
+    speed->theta_variance = cox__min(speed->theta_variance + THETA_DRIFT * work * work,
+                                     work * work);
     if (work < before * (1 + UNLIKE) && before < work * (1 + UNLIKE))
         return;
     /* From ns / (theta + work) = before_ns / (theta + before). */
     const double mean_ns = (ns + before_ns) / 2, noise = cox__max(cox__speed_noise(speed), 0.02);
     const double slope = (ns - before_ns) / mean_ns;
     const double measured = (before_ns * work - ns * before) / mean_ns;
-    const double variance = THETA_NOISE * noise * noise * (speed->theta + work) * (speed->theta + before);
+    const double variance = THETA_NOISE * noise * noise * (speed->theta + work) *
+                            (speed->theta + before);
     const double innovation = slope * slope * speed->theta_variance + variance;
-    const double off = cox__clip(measured - slope * speed->theta, -3 * sqrt(innovation), 3 * sqrt(innovation));
+    const double off = cox__clip(measured - slope * speed->theta, -3 * sqrt(innovation),
+                                 3 * sqrt(innovation));
     const double gain = speed->theta_variance * slope / innovation;
     const double theta = cox__max(0, speed->theta + gain * off);
     /* What moves from the fixed cost to the rows is not to move the predictions at this size. */
     for (int k = 0; k < COX__LEVELS; k++)
-        speed->level[k] = cox__clip(speed->level[k] * (speed->theta + work) / (theta + work), NS_LEAST, NS_MOST);
+        speed->level[k] = cox__clip(speed->level[k] * (speed->theta + work) / (theta + work),
+                                    NS_LEAST, NS_MOST);
     speed->theta = theta;
     speed->theta_variance *= 1 - gain * slope;
 }
@@ -114,7 +124,8 @@ void cox__speed_learn(struct cox__speed *speed, const struct cox__busy *busy)
     for (int k = 0; k < COX__LEVELS; k++) {
         const double e = log_ratio(level / speed->level[k]);
         error[k] += gain * (e * e - error[k]);
-        const double part = gains[k] * e / 2; /* (1 + part) / (1 - part) is about e to the gain times e */
+        const double part = gains[k] * e /
+                            2; /* (1 + part) / (1 - part) is about e to the gain times e */
         const bool guessed = speed->frames < GUESSED || gains[k] >= 1;
         speed->level[k] = guessed ? level : speed->level[k] * (1 + part) / (1 - part);
     }

@@ -24,7 +24,9 @@ struct cox__speed {
     uint32_t frames;           /* learned from */
     double level[COX__LEVELS]; /* averages of s; 0 = not known */
     enum cox__jump jump;
-    double error[COX__JUMPS][COX__LEVELS]; /* mean square of the logarithm of measured over predicted, after a jump */
+    double error
+        [COX__JUMPS]
+        [COX__LEVELS]; /* mean square of the logarithm of measured over predicted, after a jump */
     double theta, theta_variance;
     double last_ns, last_work; /* the last launch; last_work 0 = none */
 };

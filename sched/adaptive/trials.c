@@ -4,11 +4,13 @@
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
-static const double GAIN_ONCE = 0.05;    /* that is believed after one trial, */
-static const double GAIN_TWICE = 0.006;  /* and after two */
-static const double HOPELESS = 1.15;     /* shortest frame over those before, from which on a trial ends early */
-static const double HOPELESS_ONCE = 1.7; /* the same for one frame, if the longest before was shorter, too */
-static const double LOSS = 0.004;        /* part of the time that trials may cost */
+static const double GAIN_ONCE = 0.05;   /* that is believed after one trial, */
+static const double GAIN_TWICE = 0.006; /* and after two */
+static const double HOPELESS =
+    1.15; /* shortest frame over those before, from which on a trial ends early */
+static const double HOPELESS_ONCE =
+    1.7; /* the same for one frame, if the longest before was shorter, too */
+static const double LOSS = 0.004; /* part of the time that trials may cost */
 enum { PAUSE_FIRST = 8, PAUSE_MIN = 32, PAUSE_MAX = 1024, EARLY = 2, OWN_TIMES = 3 };
 
 void cox__trials_init(struct cox__trials *trials, struct cox__trial_plan plan)
@@ -33,10 +35,12 @@ bool cox__trials_due(const struct cox__trials *trials, struct cox__trial_plan pl
 {
     const int known = find(trials, plan);
     return trials->phase == COX__TRIAL_IDLE && frame >= trials->due && plan.devices &&
-           !cox__trials_same(plan, trials->in_use) && (known < 0 || frame >= trials->plans[known].due);
+           !cox__trials_same(plan, trials->in_use) &&
+           (known < 0 || frame >= trials->plans[known].due);
 }
 
-void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, uint32_t block, double worth)
+void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, uint32_t block,
+                       double worth)
 {
     trials->tried = plan;
     trials->worth = worth;
@@ -50,7 +54,8 @@ void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, 
         trials->blocks[i].frames = 0;
 }
 
-struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame, uint32_t overlap, uint32_t settle)
+struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame,
+                                        uint32_t overlap, uint32_t settle)
 {
     const bool during = trials->phase == COX__TRIAL_DURING;
     const uint32_t at = frame % COX__TRIAL_RING;
@@ -60,7 +65,8 @@ struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t fra
     trials->ring[at].serial = trials->serial;
     trials->ring[at].phase = trials->phase;
     trials->ring[at].alone = trials->split > overlap;
-    trials->ring[at].counts = trials->split > overlap + (trials->phase > COX__TRIAL_BEFORE ? settle : 0);
+    trials->ring[at].counts = trials->split >
+                              overlap + (trials->phase > COX__TRIAL_BEFORE ? settle : 0);
     return during ? trials->tried : trials->in_use;
 }
 
@@ -86,8 +92,10 @@ static double middle(const struct cox__trials *trials, int block)
 
 static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
 {
-    const double other = middle(trials, COX__TRIAL_DURING - 1), before = middle(trials, COX__TRIAL_BEFORE - 1);
-    const double after = middle(trials, COX__TRIAL_AFTER - 1), own = after > 0 ? (before + after) / 2 : before;
+    const double other = middle(trials, COX__TRIAL_DURING - 1),
+                 before = middle(trials, COX__TRIAL_BEFORE - 1);
+    const double after = middle(trials, COX__TRIAL_AFTER - 1),
+                 own = after > 0 ? (before + after) / 2 : before;
     const double ratio = own > 0 ? other / own : 1;
     int at = find(trials, trials->tried);
     if (at < 0) {
@@ -102,7 +110,8 @@ static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
     const double known = trials->plans[at].ratio;
     const bool won = ratio < 1 - GAIN_ONCE || (counted && ratio < 1 && known < 1 - GAIN_TWICE);
     if (won) {
-        trials->plans[at].plan = trials->in_use; /* what it was compared with is what may be tried from now on */
+        trials->plans[at].plan =
+            trials->in_use; /* what it was compared with is what may be tried from now on */
         trials->plans[at].ratio = 1 / cox__clip(ratio, 0.1, 10);
         trials->plans[at].pause = PAUSE_MIN;
         trials->in_use = trials->tried;
@@ -111,7 +120,9 @@ static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
     }
     trials->plans[at].due = frame + (known < 1 ? PAUSE_MIN / 2 : trials->plans[at].pause);
     if (known >= 1)
-        trials->plans[at].pause = trials->plans[at].pause * 2 > PAUSE_MAX ? PAUSE_MAX : trials->plans[at].pause * 2;
+        trials->plans[at].pause = trials->plans[at].pause * 2 > PAUSE_MAX
+                                      ? PAUSE_MAX
+                                      : trials->plans[at].pause * 2;
     trials->due = frame + 4 + (uint64_t)(cox__clip(ratio - 1, 0, 4) * trials->tried_split / LOSS);
     return won ? COX__TRIAL_WON : COX__TRIAL_LOST;
 }
@@ -126,7 +137,8 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
     const bool during = trials->phase == COX__TRIAL_DURING;
     if (during && trials->ring[at].alone) {
         const double before = middle(trials, 0);
-        if (time > HOPELESS_ONCE * before && time > trials->blocks[0].times[trials->blocks[0].frames - 1]) {
+        if (time > HOPELESS_ONCE * before &&
+            time > trials->blocks[0].times[trials->blocks[0].frames - 1]) {
             trials->blocks[block].frames = 0;
             add(trials, block, time);
             return judge(trials, frame);
@@ -138,8 +150,10 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
     if (during && trials->blocks[block].frames >= EARLY &&
         trials->blocks[block].times[0] > HOPELESS * middle(trials, 0))
         return judge(trials, frame);
-    const uint32_t enough = during ? trials->block : OWN_TIMES * trials->block; /* the plan in use costs nothing */
-    if (trials->blocks[block].frames < (enough < COX__TRIAL_BLOCK_MAX ? enough : COX__TRIAL_BLOCK_MAX))
+    const uint32_t enough = during ? trials->block
+                                   : OWN_TIMES * trials->block; /* the plan in use costs nothing */
+    if (trials->blocks[block].frames <
+        (enough < COX__TRIAL_BLOCK_MAX ? enough : COX__TRIAL_BLOCK_MAX))
         return COX__TRIAL_GOES_ON;
     if (trials->phase == COX__TRIAL_AFTER)
         return judge(trials, frame);

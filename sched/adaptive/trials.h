@@ -71,11 +71,13 @@ bool cox__trials_due(const struct cox__trials *trials, struct cox__trial_plan pl
 
 /* Begin a trial. `block`: frames of each block, at least; twice as many where a trial of the plan has been counted.
  * `worth`: if the block before takes no more than this, the other plan is not tried after all. */
-void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, uint32_t block, double worth);
+void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, uint32_t block,
+                       double worth);
 
 /* The plan of a frame that is being split. `overlap`: frames that are under way beside it; `settle`: so many frames of
  * the tried plan after those do not count, since the devices get used to it. Called once for each frame, in order. */
-struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame, uint32_t overlap, uint32_t settle);
+struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame,
+                                        uint32_t overlap, uint32_t settle);
 
 /* Tell what a frame took, in order; the unit is the caller's. */
 enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t frame, double time);

@@ -24,14 +24,16 @@
 static const double GAIN_FIRST = 0.85; /* of the first measurement, against a guess */
 static const double GAIN_AGAIN = 0.5;  /* of the one after that, and after a change */
 static const double GAIN_MIN = 0.03;
-static const double DEVIATION_FIRST = 0.10; /* relative; assumed of a device that was never measured */
+static const double DEVIATION_FIRST =
+    0.10; /* relative; assumed of a device that was never measured */
 static const double DEVIATION_MIN = 0.01;
 static const double CLIP = 4.0; /* deviations */
 static const double CUSUM_SLACK = 1.0;
 static const double CUSUM_ALARM = 5.0;
-static const double MOVE_GAIN = 0.004;  /* of the frame time */
-static const double MOVE_ERRORS = 2.5;  /* standard errors of the predicted gain */
-static const double ALONE_LOSES = 1.03; /* time of the split over that of one device, above which it is given up, */
+static const double MOVE_GAIN = 0.004; /* of the frame time */
+static const double MOVE_ERRORS = 2.5; /* standard errors of the predicted gain */
+static const double ALONE_LOSES =
+    1.03; /* time of the split over that of one device, above which it is given up, */
 static const double ALONE_TRIES = 0.83; /* above which the device alone is tried after a pause, */
 static const double ALONE_ENDS = 0.98;  /* below which the device alone is given up */
 enum { STEADY_FRAMES = 8, ALONE_FRAMES = 8, ALONE_PAUSE_MIN = 32, ALONE_PAUSE_MAX = 1024 };
@@ -50,14 +52,15 @@ struct device {
 struct state {
     struct cox__history history;
     uint32_t frame_rows; /* of the last frame */
-    uint32_t split_rows; /* rows of the frame that the current split was made for; 0 = there is no split */
-    uint32_t usable;     /* devices at the last split, a bit each */
-    bool alone;          /* whole frames go to one device, */
-    uint32_t alone_on;   /* this one */
-    uint32_t since;      /* frames since `alone` changed */
-    uint32_t pause;      /* frames until the change back is tried */
-    uint32_t steady;     /* frames since the split last moved */
-    uint32_t losing;     /* frames in a row that predict the split to be slower than one device */
+    uint32_t
+        split_rows; /* rows of the frame that the current split was made for; 0 = there is no split */
+    uint32_t usable;   /* devices at the last split, a bit each */
+    bool alone;        /* whole frames go to one device, */
+    uint32_t alone_on; /* this one */
+    uint32_t since;    /* frames since `alone` changed */
+    uint32_t pause;    /* frames until the change back is tried */
+    uint32_t steady;   /* frames since the split last moved */
+    uint32_t losing;   /* frames in a row that predict the split to be slower than one device */
     struct device devices[COX_DEVICES_MAX];
 };
 
@@ -73,7 +76,8 @@ static void reopen(struct device *device)
     device->up = device->down = 0;
 }
 
-static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status init(void *memory, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options)
 {
     struct state *state = memory;
     state->frame_rows = view->rows;
@@ -94,9 +98,12 @@ static void learn_speed(struct device *device, double ns_per_row)
         reopen(device);
         return;
     }
-    if (!device->measured) { /* warm-up and hints say nothing about co-running: mostly believe the measurement */
+    if (!device
+             ->measured) { /* warm-up and hints say nothing about co-running: mostly believe the measurement */
         bool guess = device->ns_per_row > 0;
-        device->ns_per_row = guess ? device->ns_per_row + GAIN_FIRST * (ns_per_row - device->ns_per_row) : ns_per_row;
+        device->ns_per_row = guess ? device->ns_per_row +
+                                         GAIN_FIRST * (ns_per_row - device->ns_per_row)
+                                   : ns_per_row;
         device->measured = true;
         return;
     }
@@ -106,13 +113,16 @@ static void learn_speed(struct device *device, double ns_per_row)
     device->up = fmax(0, device->up + z - CUSUM_SLACK);
     device->down = fmax(0, device->down - z - CUSUM_SLACK);
     if (device->up > CUSUM_ALARM || device->down > CUSUM_ALARM) {
-        device->alone_ns *= ns_per_row / device->ns_per_row; /* the best guess of what it would be now */
+        device->alone_ns *= ns_per_row /
+                            device->ns_per_row; /* the best guess of what it would be now */
         device->ns_per_row = ns_per_row;
         reopen(device);
         return;
     }
-    device->ns_per_row = cox__layout_sane(device->ns_per_row * (1.0 + device->gain * z * deviation));
-    device->variance += fmax(0.05, 0.2 * device->gain) * (fmin(z * z, 9.0) * deviation * deviation - device->variance);
+    device->ns_per_row = cox__layout_sane(device->ns_per_row *
+                                          (1.0 + device->gain * z * deviation));
+    device->variance += fmax(0.05, 0.2 * device->gain) *
+                        (fmin(z * z, 9.0) * deviation * deviation - device->variance);
     device->gain = fmax(GAIN_MIN, device->gain / (1.0 + 0.7 * device->gain));
 }
 
@@ -124,7 +134,9 @@ static void learn(struct state *state, const struct cox__frame_sum *sum)
         double before = device->alone_ns > 0 ? device->alone_ns : sum->wall_ns;
         device->alone_ns = before + gain * (sum->wall_ns - before);
         device->alone_seen = true;
-        if (device->rows != state->frame_rows) /* not its rows in the split: it has another speed beside the others */
+        if (device->rows !=
+            state
+                ->frame_rows) /* not its rows in the split: it has another speed beside the others */
             return;
     }
     learn_speed(device, cox__layout_sane(sum->wall_ns / (double)sum->rows));
@@ -193,7 +205,8 @@ static bool note_changes(struct state *state, const struct cox_sched_view *view)
 }
 
 /* Decide the split that is best by the speeds, which becomes the current one, or keep the current one. */
-static enum cox_reason balance(struct state *state, const struct cox_sched_view *view, const double *ns_per_row)
+static enum cox_reason balance(struct state *state, const struct cox_sched_view *view,
+                               const double *ns_per_row)
 {
     uint32_t current[COX_DEVICES_MAX], rows[COX_DEVICES_MAX];
     enum cox_reason reason = state->split_rows == 0 ? COX_REASON_FIRST : COX_REASON_BALANCED;
@@ -246,7 +259,8 @@ static void decide_alone(struct state *state, const struct cox_sched_view *view,
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct device *device = &state->devices[d];
         sharing += device->rows > 0;
-        if (view->devices[d].usable && device->alone_ns > 0 && (!best || device->alone_ns < best->alone_ns))
+        if (view->devices[d].usable && device->alone_ns > 0 &&
+            (!best || device->alone_ns < best->alone_ns))
             best = device;
     }
     if (!best || (sharing < 2 && !state->alone)) {
@@ -257,7 +271,8 @@ static void decide_alone(struct state *state, const struct cox_sched_view *view,
     if (state->alone) {
         const struct device *device = &state->devices[state->alone_on];
         bool slower = device->alone_seen && split_ns / device->alone_ns < ALONE_ENDS;
-        if (slower || sharing < 2 || !view->devices[state->alone_on].usable || state->since >= state->pause)
+        if (slower || sharing < 2 || !view->devices[state->alone_on].usable ||
+            state->since >= state->pause)
             set_alone(state, false);
         return;
     }
@@ -294,7 +309,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     if (timed)
         decide_alone(state, view, with_jitter(state, ns));
     if (state->alone) {
-        out->bands[out->band_count++] = (struct cox_band){.device = state->alone_on, .rows = view->rows};
+        out->bands[out->band_count++] = (struct cox_band){.device = state->alone_on,
+                                                          .rows = view->rows};
         out->reason = COX_REASON_DROPPED;
         ns = state->devices[state->alone_on].alone_ns;
     } else {

@@ -26,7 +26,8 @@ static size_t state_bytes(uint32_t device_count)
     return sizeof(struct state);
 }
 
-static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status init(void *memory, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options)
 {
     (void)memory, (void)view, (void)options;
     return COX_OK;
@@ -45,7 +46,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return cox__layout_pool(view, out);
 }
 
-static void next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out)
+static void next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer,
+                 struct cox_grant *out)
 {
     const struct state *state = memory;
     double sum = 0;

@@ -5,7 +5,8 @@
 
 enum { PAUSE_MIN = 32, PAUSE_MAX = 1024 }; /* frames */
 
-cox_status cox__history_init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+cox_status cox__history_init(void *memory, const struct cox_sched_view *view,
+                             const struct cox_policy_options *options)
 {
     (void)options;
     ((struct cox__history *)memory)->device_count = view->device_count;
@@ -15,7 +16,8 @@ cox_status cox__history_init(void *memory, const struct cox_sched_view *view, co
 bool cox__history_add(struct cox__history *history, const struct cox_measurement *measurement,
                       struct cox__frame_sum *complete)
 {
-    if (measurement->device >= history->device_count || measurement->rows == 0 || measurement->wall_ns == 0 ||
+    if (measurement->device >= history->device_count || measurement->rows == 0 ||
+        measurement->wall_ns == 0 ||
         measurement->flags & (COX_MEASURED_SHADOW | COX_MEASURED_UNFINISHED))
         return false;
     struct cox__frame_sum *sum = &history->sums[measurement->device];
@@ -65,14 +67,15 @@ static bool count_frame(struct cox__left_out *device, bool usable, bool has_rows
     return false;
 }
 
-void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view, uint32_t *rows,
-                          struct cox_split *out)
+void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view,
+                          uint32_t *rows, struct cox_split *out)
 {
     uint32_t largest = 0, due = view->device_count;
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (rows[d] > rows[largest])
             largest = d;
-        if (count_frame(&history->left_out[d], view->devices[d].usable, rows[d] > 0) && due == view->device_count)
+        if (count_frame(&history->left_out[d], view->devices[d].usable, rows[d] > 0) &&
+            due == view->device_count)
             due = d;
     }
     uint32_t band = cox__layout_least_band(view);

@@ -30,7 +30,8 @@ struct cox__history {
 };
 
 /* A policy's `init`, for policies without options. */
-cox_status cox__history_init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options);
+cox_status cox__history_init(void *memory, const struct cox_sched_view *view,
+                             const struct cox_policy_options *options);
 
 /* Add a band to the sum of its device. If the sum is of another frame, that sum is complete: it is moved to
  * `*complete`, and a new one begins with the band. Shadows and unfinished bands are ignored, and bands without rows or
@@ -46,7 +47,7 @@ bool cox__history_take(struct cox__history *history, struct cox__frame_sum *comp
  * device with most rows, because without rows it is never measured and one bad measurement would leave it out for good.
  * The pause doubles with every probe until the device has had rows for as long. Changes `rows` and sets
  * COX_REASON_PROBE then; at most one device is probed in a frame. */
-void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view, uint32_t *rows,
-                          struct cox_split *out);
+void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view,
+                          uint32_t *rows, struct cox_split *out);
 
 #endif

@@ -7,7 +7,10 @@
 #include "split/layout.h"
 #include "split/strict_fp.h"
 
-enum { IN_FLIGHT = 16, PROBE_FRAMES = 256 }; /* frames until a device that gets none is measured again */
+enum {
+    IN_FLIGHT = 16,
+    PROBE_FRAMES = 256
+}; /* frames until a device that gets none is measured again */
 
 static const double GAIN = 0.3; /* of a measurement in a device's time */
 
@@ -26,7 +29,8 @@ static size_t state_bytes(uint32_t device_count)
     return sizeof(struct state);
 }
 
-static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status init(void *memory, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options)
 {
     (void)options;
     ((struct state *)memory)->device_count = view->device_count;
@@ -36,11 +40,13 @@ static cox_status init(void *memory, const struct cox_sched_view *view, const st
 static void observe(void *memory, const struct cox_measurement *measurement)
 {
     struct state *state = memory;
-    if (measurement->device >= state->device_count || measurement->wall_ns == 0 || measurement->rows == 0 ||
+    if (measurement->device >= state->device_count || measurement->wall_ns == 0 ||
+        measurement->rows == 0 ||
         measurement->flags & (COX_MEASURED_SHADOW | COX_MEASURED_UNFINISHED))
         return;
     double *ns = &state->frame_ns[measurement->device];
-    const double frame_ns = (double)measurement->wall_ns / measurement->rows * state->rows; /* a band may be cut */
+    const double frame_ns = (double)measurement->wall_ns / measurement->rows *
+                            state->rows; /* a band may be cut */
     *ns += (*ns > 0 ? GAIN : 1) * (frame_ns - *ns);
 }
 
@@ -54,14 +60,17 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     struct state *state = memory;
     double guess[COX_DEVICES_MAX] = {0}, best_ns = 0, measured_ns = 0, guessed = 0;
     const bool timed = cox__layout_guess(view, guess);
-    const uint64_t first = view->frame < IN_FLIGHT ? 0 : view->frame - IN_FLIGHT + 1; /* older ones were never told */
+    const uint64_t first = view->frame < IN_FLIGHT
+                               ? 0
+                               : view->frame - IN_FLIGHT + 1; /* older ones were never told */
     state->rows = view->rows;
     for (uint32_t d = 0; d < view->device_count; d++)
         if (view->devices[d].usable && state->frame_ns[d] > 0) {
             measured_ns += state->frame_ns[d];
             guessed += guess[d];
         }
-    const double guess_ns = guessed > 0 ? measured_ns / guessed : view->rows; /* what a guess of 1 is worth */
+    const double guess_ns = guessed > 0 ? measured_ns / guessed
+                                        : view->rows; /* what a guess of 1 is worth */
     uint32_t best = view->device_count;
     for (uint32_t d = 0; d < view->device_count; d++) {
         const bool due = ++state->idle[d] > PROBE_FRAMES;

@@ -50,13 +50,16 @@ static void push_shares(struct state *state)
     for (uint32_t d = 0; d < state->history.device_count; d++)
         speed += state->ns_per_row[d] > 0 ? 1.0 / state->ns_per_row[d] : 0;
     for (uint32_t d = 0; d < state->history.device_count; d++)
-        state->shares[state->share_next][d] = state->ns_per_row[d] > 0 ? 1.0 / state->ns_per_row[d] / speed : 0;
+        state->shares[state->share_next][d] = state->ns_per_row[d] > 0
+                                                  ? 1.0 / state->ns_per_row[d] / speed
+                                                  : 0;
     state->share_next = (state->share_next + 1) % MEAN_FRAMES;
     state->share_count += state->share_count < MEAN_FRAMES;
 }
 
 /* The mean of the shares in the ring. Returns whether any usable device has one. */
-static bool mean_shares(const struct state *state, const struct cox_sched_view *view, double *shares)
+static bool mean_shares(const struct state *state, const struct cox_sched_view *view,
+                        double *shares)
 {
     double sum = 0;
     for (uint32_t d = 0; d < view->device_count; d++) {

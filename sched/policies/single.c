@@ -14,7 +14,8 @@ static size_t state_bytes(uint32_t device_count)
     return sizeof(struct state);
 }
 
-static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status init(void *memory, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options)
 {
     struct state *state = memory;
     state->asked = options ? options->device : 0;

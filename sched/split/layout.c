@@ -22,11 +22,13 @@ static void append(struct cox_split *out, uint32_t device, uint32_t *next, uint3
 {
     if (rows == 0)
         return;
-    out->bands[out->band_count++] = (struct cox_band){.device = device, .first_row = *next, .rows = rows};
+    out->bands[out->band_count++] = (struct cox_band){
+        .device = device, .first_row = *next, .rows = rows};
     *next += rows;
 }
 
-void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows, struct cox_split *out)
+void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
+                       struct cox_split *out)
 {
     uint32_t holder = view->device_count;
     for (uint32_t d = 0; d < view->device_count; d++)
@@ -47,7 +49,8 @@ bool cox__layout_take_band(struct cox_split *out, uint32_t device, uint32_t rows
     for (uint32_t i = 1; i < out->band_count; i++)
         if (out->bands[i].rows > out->bands[largest].rows)
             largest = i;
-    if (out->band_count == 0 || out->band_count >= COX_BANDS_MAX || out->bands[largest].rows < 2 * (uint64_t)rows)
+    if (out->band_count == 0 || out->band_count >= COX_BANDS_MAX ||
+        out->bands[largest].rows < 2 * (uint64_t)rows)
         return false;
     struct cox_band *band = &out->bands[largest];
     memmove(band + 1, band, (out->band_count - largest) * sizeof *band);
@@ -65,15 +68,19 @@ double cox__layout_sane(double ns_per_row)
     return ns_per_row > 1e20 ? 1e20 : ns_per_row;
 }
 
-double cox__layout_balance(const struct cox_sched_view *view, const double *ns_per_row, uint32_t *rows)
+double cox__layout_balance(const struct cox_sched_view *view, const double *ns_per_row,
+                           uint32_t *rows)
 {
     struct cox_cost costs[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view->device_count; d++)
-        costs[d] = (struct cox_cost){.usable = view->devices[d].usable, .ns_per_row = cox__layout_sane(ns_per_row[d])};
-    return cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count, rows);
+        costs[d] = (struct cox_cost){.usable = view->devices[d].usable,
+                                     .ns_per_row = cox__layout_sane(ns_per_row[d])};
+    return cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count,
+                         rows);
 }
 
-double cox__layout_predict(const struct cox_sched_view *view, const double *ns_per_row, const uint32_t *rows)
+double cox__layout_predict(const struct cox_sched_view *view, const double *ns_per_row,
+                           const uint32_t *rows)
 {
     double ns = 0;
     for (uint32_t d = 0; d < view->device_count; d++)
@@ -127,7 +134,8 @@ uint32_t cox__layout_least_band(const struct cox_sched_view *view)
     return least > view->rows ? view->rows : (uint32_t)least;
 }
 
-uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer, uint32_t rows)
+uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer,
+                           uint32_t rows)
 {
     uint32_t least = cox__layout_least_band(view);
     uint64_t chunk = (uint64_t)(rows > least ? rows : least) + view->granule - 1;

@@ -10,7 +10,8 @@ uint32_t cox__usable_count(const struct cox_sched_view *view, uint32_t *last);
 
 /* Fill band_count and bands: one band for each device that has rows, in device order, except that the device which
  * takes the rows beyond the last full granule holds the frame's end. `rows` must sum to view->rows. */
-void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows, struct cox_split *out);
+void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
+                       struct cox_split *out);
 
 /* Give a device a band of `rows`, the first ones of the largest band, to measure it. False: that band has not twice as
  * many, or there are COX_BANDS_MAX bands. */
@@ -18,10 +19,12 @@ bool cox__layout_take_band(struct cox_split *out, uint32_t device, uint32_t rows
 
 /* The rows with which devices of the given nanoseconds per row finish together. Only usable devices are read; their
  * values are clipped by cox__layout_sane. Returns the frame time; negative if no device is usable. */
-double cox__layout_balance(const struct cox_sched_view *view, const double *ns_per_row, uint32_t *rows);
+double cox__layout_balance(const struct cox_sched_view *view, const double *ns_per_row,
+                           uint32_t *rows);
 
 /* The frame time if each device has these rows, at the given nanoseconds per row. */
-double cox__layout_predict(const struct cox_sched_view *view, const double *ns_per_row, const uint32_t *rows);
+double cox__layout_predict(const struct cox_sched_view *view, const double *ns_per_row,
+                           const uint32_t *rows);
 
 /* Nanoseconds per row before anything was measured: from the warm-up times if all usable devices have one, else from
  * the hints, which give ratios only. Returns whether the values are times. */
@@ -36,7 +39,8 @@ cox_status cox__layout_pool(const struct cox_sched_view *view, struct cox_split 
 uint32_t cox__layout_least_band(const struct cox_sched_view *view);
 
 /* A grant of about `rows`: a multiple of the granule, at least a band's minimum, at most what is offered. */
-uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer, uint32_t rows);
+uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer,
+                           uint32_t rows);
 
 /* Nanoseconds per row clipped to a range in which no computation overflows; NaN becomes the smallest value. */
 double cox__layout_sane(double ns_per_row);

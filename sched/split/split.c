@@ -18,7 +18,8 @@ const char *cox_reason_text(enum cox_reason reason)
     return "unknown reason";
 }
 
-__attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t why_bytes, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t why_bytes,
+                                                               const char *format, ...)
 {
     if (why && why_bytes > 0) {
         va_list args;
@@ -30,34 +31,39 @@ __attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t
 }
 
 /* Whether a range lies in the frame, on the granule; `what` names it. */
-static cox_status check_range(const struct cox_sched_view *view, const char *what, uint32_t first_row, uint32_t rows,
-                              char *why, size_t why_bytes)
+static cox_status check_range(const struct cox_sched_view *view, const char *what,
+                              uint32_t first_row, uint32_t rows, char *why, size_t why_bytes)
 {
     uint64_t end = (uint64_t)first_row + rows; /* 64 bits, so that it cannot wrap */
     if (first_row % view->granule != 0)
-        return refuse(why, why_bytes, "%s begins at row %" PRIu32 ", which is not a multiple of the granule %" PRIu32,
+        return refuse(why, why_bytes,
+                      "%s begins at row %" PRIu32
+                      ", which is not a multiple of the granule %" PRIu32,
                       what, first_row, view->granule);
     if (end > view->rows)
-        return refuse(why, why_bytes, "%s ends at row %" PRIu64 ", the frame has %" PRIu32, what, end, view->rows);
+        return refuse(why, why_bytes, "%s ends at row %" PRIu64 ", the frame has %" PRIu32, what,
+                      end, view->rows);
     if (end % view->granule != 0 && end != view->rows)
-        return refuse(why, why_bytes, "%s ends at row %" PRIu64 ", which is not a multiple of the granule %" PRIu32,
+        return refuse(why, why_bytes,
+                      "%s ends at row %" PRIu64 ", which is not a multiple of the granule %" PRIu32,
                       what, end, view->granule);
     return COX_OK;
 }
 
-static cox_status check_device(const struct cox_sched_view *view, const char *what, uint32_t device, char *why,
-                               size_t why_bytes)
+static cox_status check_device(const struct cox_sched_view *view, const char *what, uint32_t device,
+                               char *why, size_t why_bytes)
 {
     if (device >= view->device_count)
-        return refuse(why, why_bytes, "%s is for device %" PRIu32 ", there are %" PRIu32, what, device,
-                      view->device_count);
+        return refuse(why, why_bytes, "%s is for device %" PRIu32 ", there are %" PRIu32, what,
+                      device, view->device_count);
     if (!view->devices[device].usable)
-        return refuse(why, why_bytes, "%s is for device %" PRIu32 ", which is not usable", what, device);
+        return refuse(why, why_bytes, "%s is for device %" PRIu32 ", which is not usable", what,
+                      device);
     return COX_OK;
 }
 
-static cox_status check_shadow(const struct cox_split *split, const struct cox_sched_view *view, char *why,
-                               size_t why_bytes)
+static cox_status check_shadow(const struct cox_split *split, const struct cox_sched_view *view,
+                               char *why, size_t why_bytes)
 {
     const struct cox_band *shadow = &split->shadow;
     if (shadow->rows == 0)
@@ -69,24 +75,25 @@ static cox_status check_shadow(const struct cox_split *split, const struct cox_s
         status = check_range(view, "the shadow", shadow->first_row, shadow->rows, why, why_bytes);
     for (uint32_t i = 0; i < split->band_count && status == COX_OK; i++)
         if (split->bands[i].device == shadow->device)
-            return refuse(why, why_bytes, "the shadow's device %" PRIu32 " has band %" PRIu32, shadow->device, i);
+            return refuse(why, why_bytes, "the shadow's device %" PRIu32 " has band %" PRIu32,
+                          shadow->device, i);
     return status;
 }
 
-cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view, char *why,
-                           size_t why_bytes)
+cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view,
+                           char *why, size_t why_bytes)
 {
     if (why && why_bytes > 0)
         why[0] = '\0';
     if (split->band_count > COX_BANDS_MAX)
-        return refuse(why, why_bytes, "the split has %" PRIu32 " bands, %d are possible", split->band_count,
-                      COX_BANDS_MAX);
+        return refuse(why, why_bytes, "the split has %" PRIu32 " bands, %d are possible",
+                      split->band_count, COX_BANDS_MAX);
     if (split->band_count == 0 && split->pool_rows == 0)
         return refuse(why, why_bytes, "the split has no band");
     if (split->pool_rows > 0 && !view->pool)
         return refuse(why, why_bytes, "rows are left in a pool, which the view does not allow");
-    cox_status status = check_range(view, "the pool", split->pool_rows ? split->pool_first_row : 0, split->pool_rows,
-                                    why, why_bytes);
+    cox_status status = check_range(view, "the pool", split->pool_rows ? split->pool_first_row : 0,
+                                    split->pool_rows, why, why_bytes);
     if (status)
         return status;
 
@@ -107,10 +114,12 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
         }
         if (band->first_row < next)
             return refuse(why, why_bytes,
-                          "%s begins at row %" PRIu32 ", inside or before its predecessor, which ends at row %" PRIu64,
+                          "%s begins at row %" PRIu32
+                          ", inside or before its predecessor, which ends at row %" PRIu64,
                           what, band->first_row, next);
         if (band->first_row > next)
-            return refuse(why, why_bytes, "rows %" PRIu64 " to %" PRIu32 " before %s are in no band", next,
+            return refuse(why, why_bytes,
+                          "rows %" PRIu64 " to %" PRIu32 " before %s are in no band", next,
                           band->first_row - 1, what);
         status = check_range(view, what, band->first_row, band->rows, why, why_bytes);
         if (status)
@@ -122,10 +131,12 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
         placed = true;
     }
     if (!placed)
-        return refuse(why, why_bytes, "the pool begins at row %" PRIu32 ", inside a band or beyond the last one",
+        return refuse(why, why_bytes,
+                      "the pool begins at row %" PRIu32 ", inside a band or beyond the last one",
                       split->pool_first_row);
     if (next != view->rows)
-        return refuse(why, why_bytes, "the last band, %" PRIu32 ", ends at row %" PRIu64 ", the frame has %" PRIu32,
+        return refuse(why, why_bytes,
+                      "the last band, %" PRIu32 ", ends at row %" PRIu64 ", the frame has %" PRIu32,
                       split->band_count - 1, next, view->rows);
     return check_shadow(split, view, why, why_bytes);
 }

@@ -7,11 +7,13 @@ static uint32_t slot_of(uint64_t frame)
 }
 
 /* The device goes on to another pass. */
-static void begin_pass(struct cox__together_part *part, uint32_t pass, const struct cox_measurement *measurement)
+static void begin_pass(struct cox__together_part *part, uint32_t pass,
+                       const struct cox_measurement *measurement)
 {
     if (part->frame != measurement->frame + 1)
-        *part = (struct cox__together_part){
-            .frame = measurement->frame + 1, .first_row = measurement->first_row, .uneven = pass > 0};
+        *part = (struct cox__together_part){.frame = measurement->frame + 1,
+                                            .first_row = measurement->first_row,
+                                            .uneven = pass > 0};
     else
         part->uneven |= part->pass_rows != part->rows || part->pass + 1 != pass;
     part->pass = pass;
@@ -24,15 +26,18 @@ void cox__together_begin(struct cox__together *together, uint64_t frame)
         together->parts[slot_of(frame)][d].frame = 0;
 }
 
-void cox__together_add(struct cox__together *together, uint32_t pass, const struct cox_measurement *measurement)
+void cox__together_add(struct cox__together *together, uint32_t pass,
+                       const struct cox_measurement *measurement)
 {
-    struct cox__together_part *part = &together->parts[slot_of(measurement->frame)][measurement->device];
+    struct cox__together_part *part =
+        &together->parts[slot_of(measurement->frame)][measurement->device];
     if (part->frame != measurement->frame + 1 || part->pass != pass)
         begin_pass(part, pass, measurement);
     const bool first = part->wall_ns == 0;
     part->uneven |= measurement->flags != 0;
-    part->kernel_ns = measurement->kernel_ns && (first || part->kernel_ns) ? part->kernel_ns + measurement->kernel_ns
-                                                                           : 0;
+    part->kernel_ns = measurement->kernel_ns && (first || part->kernel_ns)
+                          ? part->kernel_ns + measurement->kernel_ns
+                          : 0;
     part->wall_ns += measurement->wall_ns;
     part->queue_ns += measurement->queue_ns;
     part->pass_rows += measurement->rows;
@@ -40,11 +45,12 @@ void cox__together_add(struct cox__together *together, uint32_t pass, const stru
         part->rows += measurement->rows;
 }
 
-bool cox__together_sum(const struct cox__together *together, uint32_t passes, uint64_t frame, uint32_t device,
-                       struct cox_measurement *out)
+bool cox__together_sum(const struct cox__together *together, uint32_t passes, uint64_t frame,
+                       uint32_t device, struct cox_measurement *out)
 {
     const struct cox__together_part *part = &together->parts[slot_of(frame)][device];
-    if (part->frame != frame + 1 || part->uneven || part->pass + 1 != passes || part->pass_rows != part->rows)
+    if (part->frame != frame + 1 || part->uneven || part->pass + 1 != passes ||
+        part->pass_rows != part->rows)
         return false;
     *out = (struct cox_measurement){.struct_size = sizeof *out,
                                     .frame = frame,

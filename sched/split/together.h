@@ -29,11 +29,12 @@ struct cox__together {
 void cox__together_begin(struct cox__together *together, uint64_t frame);
 
 /* A band has ended, of the pass with this number, from 0. The passes of a frame come in order. */
-void cox__together_add(struct cox__together *together, uint32_t pass, const struct cox_measurement *measurement);
+void cox__together_add(struct cox__together *together, uint32_t pass,
+                       const struct cox_measurement *measurement);
 
 /* The last of so many passes of a frame is over: what a device took for all of them. False: it had no rows, or not the
  * same in each pass. */
-bool cox__together_sum(const struct cox__together *together, uint32_t passes, uint64_t frame, uint32_t device,
-                       struct cox_measurement *out);
+bool cox__together_sum(const struct cox__together *together, uint32_t passes, uint64_t frame,
+                       uint32_t device, struct cox_measurement *out);
 
 #endif

@@ -128,7 +128,8 @@ static double fill(struct item *items, uint32_t count, uint64_t granules, uint64
         int from = latest(items, count, granule);
         uint32_t to = earliest_next(items, count, granule);
         if (from < 0 || (uint32_t)from == to ||
-            finish(&items[to], items[to].granules + 1, granule) >= finish(&items[from], items[from].granules, granule))
+            finish(&items[to], items[to].granules + 1, granule) >=
+                finish(&items[from], items[from].granules, granule))
             break;
         items[from].granules--;
         items[to].granules++;
@@ -141,7 +142,8 @@ static double fill(struct item *items, uint32_t count, uint64_t granules, uint64
 }
 
 /* Most granules on top of `base` that the item finishes by `ns`, at most `limit`; -1 if not even the base rows. */
-static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit, uint64_t granule, double ns)
+static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit, uint64_t granule,
+                        double ns)
 {
     struct item at = *item;
     at.base = base;
@@ -159,8 +161,8 @@ static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit, 
 
 /* Whether a split that respects the minimum band ends by `ns`, with items[holder] at the frame's end (-1: the rows are
  * a multiple of the granule). If so and `chosen` is given: the devices to take, with their least rows as base. */
-static bool feasible(const struct problem *p, int holder, uint64_t holder_base, double ns, struct item *chosen,
-                     uint32_t *chosen_count)
+static bool feasible(const struct problem *p, int holder, uint64_t holder_base, double ns,
+                     struct item *chosen, uint32_t *chosen_count)
 {
     uint64_t least = (p->min_rows + p->granule - 1) / p->granule;
     uint64_t left = p->granules; /* granules that are not in the holder's base */
@@ -254,7 +256,8 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
     double ns = fill(items, count, granules, p->granule);
     bool short_band = false;
     for (uint32_t i = 0; i < count; i++)
-        short_band |= items[i].granules > 0 && items[i].base + items[i].granules * p->granule < p->min_rows;
+        short_band |= items[i].granules > 0 &&
+                      items[i].base + items[i].granules * p->granule < p->min_rows;
     if (!short_band) {
         keep_better(best, ns, items, count);
         return;
@@ -283,8 +286,8 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
     keep_better(best, ns, items, count);
 }
 
-double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, const struct cox_cost *costs,
-                     uint32_t device_count, uint32_t *rows_out)
+double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
+                     const struct cox_cost *costs, uint32_t device_count, uint32_t *rows_out)
 {
     if (device_count == 0 || device_count > COX_DEVICES_MAX)
         return -1.0;
@@ -302,9 +305,11 @@ double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, co
         const struct cox_cost *cost = &costs[d];
         if (!cost->usable)
             continue;
-        struct item item = {.device = d, .fixed_ns = cost->fixed_ns, .ns_per_row = cost->ns_per_row, .base = rows};
+        struct item item = {
+            .device = d, .fixed_ns = cost->fixed_ns, .ns_per_row = cost->ns_per_row, .base = rows};
         /* The largest values that occur on the way must be finite too; the comparison is false for NaN. */
-        if (!(cost->fixed_ns >= 0 && cost->ns_per_row > 0) || !isfinite(time_of(&item, (uint64_t)rows + granule)) ||
+        if (!(cost->fixed_ns >= 0 && cost->ns_per_row > 0) ||
+            !isfinite(time_of(&item, (uint64_t)rows + granule)) ||
             !isfinite((cost->fixed_ns + 1.0) / cost->ns_per_row) || cost->ns_per_row < 1e-200)
             return -1.0;
         p.items[p.count++] = item;
@@ -321,6 +326,7 @@ double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows, co
                 try_holder(&p, holder, &best);
     }
     for (uint32_t i = 0; i < best.count; i++)
-        rows_out[best.items[i].device] = (uint32_t)(best.items[i].base + best.items[i].granules * granule);
+        rows_out[best.items[i].device] = (uint32_t)(best.items[i].base +
+                                                    best.items[i].granules * granule);
     return best.ns;
 }

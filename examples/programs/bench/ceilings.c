@@ -71,30 +71,37 @@ static const char source[] =
     "#endif\n"
     "}\n";
 
-void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height, uint32_t multiply_adds,
-                        const cox_runtime *runtime, struct cox_session_params *session)
+void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height,
+                        uint32_t multiply_adds, const cox_runtime *runtime,
+                        struct cox_session_params *session)
 {
-    const uint32_t columns = words_out(width), padded = (columns + CPU_ITEM - 1) / CPU_ITEM * CPU_ITEM;
+    const uint32_t columns = words_out(width),
+                   padded = (columns + CPU_ITEM - 1) / CPU_ITEM * CPU_ITEM;
     const size_t out_pitch = cox_runtime_pitch_bytes(runtime, padded * sizeof(uint32_t));
     const size_t in_pitch = cox_runtime_pitch_bytes(runtime, 2 * padded * sizeof(uint32_t));
     *ceiling = (struct bench_ceiling){
         .bytes = (uint64_t)3 * columns * sizeof(uint32_t) * height,
         .bindings = {{.name = "in", .access = COX_READ, .pitch_bytes = in_pitch},
                      {.name = "out", .access = COX_WRITE, .pitch_bytes = out_pitch}},
-        .args = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_FIELD(struct bench_ceiling_params, in_pitch),
-                 COX_ARG_FIELD(struct bench_ceiling_params, out_pitch), COX_ARG_COLUMNS, COX_ARG_ROWS},
-        .params = {(int32_t)(in_pitch / sizeof(uint32_t)), (int32_t)(out_pitch / sizeof(uint32_t))}};
-    snprintf(ceiling->options[0], sizeof ceiling->options[0], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", CPU_VECTOR,
-             CPU_ITEM, multiply_adds * 4 / 3);
-    snprintf(ceiling->options[1], sizeof ceiling->options[1], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", GPU_VECTOR,
-             GPU_VECTOR, multiply_adds * 4 / 3);
+        .args = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1),
+                 COX_ARG_FIELD(struct bench_ceiling_params, in_pitch),
+                 COX_ARG_FIELD(struct bench_ceiling_params, out_pitch), COX_ARG_COLUMNS,
+                 COX_ARG_ROWS},
+        .params = {(int32_t)(in_pitch / sizeof(uint32_t)),
+                   (int32_t)(out_pitch / sizeof(uint32_t))}};
+    snprintf(ceiling->options[0], sizeof ceiling->options[0], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u",
+             CPU_VECTOR, CPU_ITEM, multiply_adds * 4 / 3);
+    snprintf(ceiling->options[1], sizeof ceiling->options[1], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u",
+             GPU_VECTOR, GPU_VECTOR, multiply_adds * 4 / 3);
     ceiling->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
                                                 .source = source,
                                                 .options = ceiling->options[0],
                                                 .local_columns = CPU_LOCAL,
                                                 .item_columns = CPU_ITEM};
-    ceiling->variants[1] = (struct cox_variant){
-        .source = source, .options = ceiling->options[1], .local_columns = GPU_LOCAL, .item_columns = GPU_VECTOR};
+    ceiling->variants[1] = (struct cox_variant){.source = source,
+                                                .options = ceiling->options[1],
+                                                .local_columns = GPU_LOCAL,
+                                                .item_columns = GPU_VECTOR};
     ceiling->stage = (struct cox_stage){.kernel = "ceiling",
                                         .columns = columns,
                                         .variant_count = 2,

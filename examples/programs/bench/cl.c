@@ -53,7 +53,8 @@ static bool find_part(const struct cox_device_info *info, cl_device_id parent, c
 {
     const cl_uint number = info->subdevice ? info->subdevice : 1;
     for (uint32_t p = 0; p < part_count; p++)
-        if (parts[p].parent == parent && parts[p].units == info->compute_units && parts[p].number == number) {
+        if (parts[p].parent == parent && parts[p].units == info->compute_units &&
+            parts[p].number == number) {
             *device = parts[p].id;
             return true;
         }
@@ -64,7 +65,8 @@ static bool find_part(const struct cox_device_info *info, cl_device_id parent, c
         return bench_fail("hand-written OpenCL: sub-device %u is too many", number);
     for (cl_uint i = 0; i < number; i++)
         properties[1 + i] = (cl_device_partition_property)info->compute_units;
-    if (bench_cl_failed(clCreateSubDevices(parent, properties, number, ids, &made), "clCreateSubDevices"))
+    if (bench_cl_failed(clCreateSubDevices(parent, properties, number, ids, &made),
+                        "clCreateSubDevices"))
         return false;
     for (cl_uint i = 0; i < made; i++)
         parts[part_count++] = (struct part){
@@ -83,7 +85,8 @@ bool bench_cl_find_device(const struct cox_device_info *info, cl_device_id *devi
     if (info->platform_index >= count)
         return bench_fail("hand-written OpenCL: platform %u is gone", info->platform_index);
     cl_platform_id platform = platforms[info->platform_index];
-    if (bench_cl_failed(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count), "clGetDeviceIDs"))
+    if (bench_cl_failed(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count),
+                        "clGetDeviceIDs"))
         return false;
     if (info->device_index >= count)
         return bench_fail("hand-written OpenCL: device %u is gone", info->device_index);
@@ -91,9 +94,10 @@ bool bench_cl_find_device(const struct cox_device_info *info, cl_device_id *devi
     char name[128] = "";
     clGetDeviceInfo(*device, CL_DEVICE_NAME, sizeof name, name, NULL);
     name[sizeof name - 1] = '\0';
-    if (strncmp(name, info->name, strlen(name)) != 0) /* a sub-device's name has a number behind it */
-        return bench_fail("hand-written OpenCL: device %u.%u is %s, not %s", info->platform_index, info->device_index,
-                          name, info->name);
+    if (strncmp(name, info->name, strlen(name)) !=
+        0) /* a sub-device's name has a number behind it */
+        return bench_fail("hand-written OpenCL: device %u.%u is %s, not %s", info->platform_index,
+                          info->device_index, name, info->name);
     return info->compute_units == info->parent_units || find_part(info, *device, device);
 }
 
@@ -103,7 +107,8 @@ static bool build(struct bench_cl *bench)
     const char *source = work_source;
     bench->program = clCreateProgramWithSource(bench->context, 1, &source, NULL, &code);
     if (bench_cl_failed(code, "clCreateProgramWithSource") ||
-        bench_cl_failed(clBuildProgram(bench->program, 1, &bench->device, WORK_BASE_OPTIONS, NULL, NULL),
+        bench_cl_failed(clBuildProgram(bench->program, 1, &bench->device, WORK_BASE_OPTIONS, NULL,
+                                       NULL),
                         "clBuildProgram"))
         return false;
     bench->kernel = clCreateKernel(bench->program, WORK_KERNEL, &code);
@@ -117,8 +122,8 @@ static bool make_wrapped(struct bench_cl *bench, int i)
     if (posix_memalign(&bench->allocated[i], 4096, bench->bytes))
         return bench_fail("out of memory");
     memset(bench->allocated[i], 0, bench->bytes);
-    bench->mems[i] = clCreateBuffer(bench->context, flags[i] | CL_MEM_USE_HOST_PTR, bench->bytes, bench->allocated[i],
-                                    &code);
+    bench->mems[i] = clCreateBuffer(bench->context, flags[i] | CL_MEM_USE_HOST_PTR, bench->bytes,
+                                    bench->allocated[i], &code);
     return !bench_cl_failed(code, "clCreateBuffer");
 }
 
@@ -126,12 +131,13 @@ static bool make_staged(struct bench_cl *bench, int i)
 {
     static const cl_mem_flags flags[BUFFERS] = {CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY};
     cl_int code;
-    bench->pinned[i] = clCreateBuffer(bench->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bench->bytes, NULL,
-                                      &code);
+    bench->pinned[i] = clCreateBuffer(bench->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                      bench->bytes, NULL, &code);
     if (bench_cl_failed(code, "clCreateBuffer"))
         return false;
-    bench->host[i] = clEnqueueMapBuffer(bench->queue, bench->pinned[i], CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                        bench->bytes, 0, NULL, NULL, &code);
+    bench->host[i] = clEnqueueMapBuffer(bench->queue, bench->pinned[i], CL_TRUE,
+                                        CL_MAP_READ | CL_MAP_WRITE, 0, bench->bytes, 0, NULL, NULL,
+                                        &code);
     if (bench_cl_failed(code, "clEnqueueMapBuffer"))
         return false;
     memset(bench->host[i], 0, bench->bytes);
@@ -157,12 +163,12 @@ static bool set_args(struct bench_cl *bench, const struct work_shape *shape)
 static cl_int map_buffers(struct bench_cl *bench, cl_event *last)
 {
     cl_int code;
-    bench->host[IN] = clEnqueueMapBuffer(bench->queue, bench->mems[IN], CL_FALSE, CL_MAP_WRITE, 0, bench->bytes, 0,
-                                         NULL, NULL, &code);
+    bench->host[IN] = clEnqueueMapBuffer(bench->queue, bench->mems[IN], CL_FALSE, CL_MAP_WRITE, 0,
+                                         bench->bytes, 0, NULL, NULL, &code);
     if (code)
         return code;
-    bench->host[OUT] = clEnqueueMapBuffer(bench->queue, bench->mems[OUT], CL_FALSE, CL_MAP_READ, 0, bench->bytes, 0,
-                                          NULL, last, &code);
+    bench->host[OUT] = clEnqueueMapBuffer(bench->queue, bench->mems[OUT], CL_FALSE, CL_MAP_READ, 0,
+                                          bench->bytes, 0, NULL, last, &code);
     bench->mapped = code == CL_SUCCESS;
     return code;
 }
@@ -170,8 +176,11 @@ static cl_int map_buffers(struct bench_cl *bench, cl_event *last)
 static cl_int unmap_buffers(struct bench_cl *bench)
 {
     bench->mapped = false;
-    cl_int code = clEnqueueUnmapMemObject(bench->queue, bench->mems[IN], bench->host[IN], 0, NULL, NULL);
-    return code ? code : clEnqueueUnmapMemObject(bench->queue, bench->mems[OUT], bench->host[OUT], 0, NULL, NULL);
+    cl_int code = clEnqueueUnmapMemObject(bench->queue, bench->mems[IN], bench->host[IN], 0, NULL,
+                                          NULL);
+    return code ? code
+                : clEnqueueUnmapMemObject(bench->queue, bench->mems[OUT], bench->host[OUT], 0, NULL,
+                                          NULL);
 }
 
 struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct work_shape *shape)
@@ -183,7 +192,8 @@ struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struc
     bench->bytes = shape->rows * shape->pitch_bytes;
     bench->local[0] = WORK_LOCAL_COLUMNS;
     bench->local[1] = 1;
-    bench->global[0] = (shape->columns + WORK_LOCAL_COLUMNS - 1) / WORK_LOCAL_COLUMNS * WORK_LOCAL_COLUMNS;
+    bench->global[0] = (shape->columns + WORK_LOCAL_COLUMNS - 1) / WORK_LOCAL_COLUMNS *
+                       WORK_LOCAL_COLUMNS;
     bench->global[1] = shape->rows;
     bench->has_sem = sem_init(&bench->done, 0, 0) == 0;
     cl_int code;
@@ -255,14 +265,17 @@ const float *bench_cl_output(struct bench_cl *bench)
 
 bool bench_cl_has(const struct bench_cl *bench, enum bench_cl_form form)
 {
-    return form == BENCH_CL_CALLBACK ? bench->has_sem : form == BENCH_CL_LEAN ? !bench->staged : true;
+    return form == BENCH_CL_CALLBACK ? bench->has_sem
+           : form == BENCH_CL_LEAN   ? !bench->staged
+                                     : true;
 }
 
 const char *bench_cl_describe(const struct bench_cl *bench, enum bench_cl_form form)
 {
     switch (form) {
     case BENCH_CL_FINISH:
-        return bench->staged ? "write, kernel, read, flush, clFinish" : "unmap, kernel, map, flush, clFinish";
+        return bench->staged ? "write, kernel, read, flush, clFinish"
+                             : "unmap, kernel, map, flush, clFinish";
     case BENCH_CL_CALLBACK:
         return bench->staged ? "write, kernel, read, flush, event callback wakes the thread"
                              : "unmap, kernel, map, flush, event callback wakes the thread";
@@ -285,17 +298,18 @@ static cl_int enqueue(struct bench_cl *bench, enum bench_cl_form form, cl_event 
     cl_int code = CL_SUCCESS;
     bool maps = !bench->staged && form != BENCH_CL_LEAN;
     if (bench->staged)
-        code = clEnqueueWriteBuffer(bench->queue, bench->mems[IN], CL_FALSE, 0, bench->bytes, bench->host[IN], 0, NULL,
-                                    NULL);
+        code = clEnqueueWriteBuffer(bench->queue, bench->mems[IN], CL_FALSE, 0, bench->bytes,
+                                    bench->host[IN], 0, NULL, NULL);
     else if (maps)
         code = unmap_buffers(bench);
     if (!code)
-        code = clEnqueueNDRangeKernel(bench->queue, bench->kernel, 2, NULL, bench->global, bench->local, 0, NULL, NULL);
+        code = clEnqueueNDRangeKernel(bench->queue, bench->kernel, 2, NULL, bench->global,
+                                      bench->local, 0, NULL, NULL);
     if (code)
         return code;
     if (bench->staged)
-        return clEnqueueReadBuffer(bench->queue, bench->mems[OUT], CL_FALSE, 0, bench->bytes, bench->host[OUT], 0, NULL,
-                                   last);
+        return clEnqueueReadBuffer(bench->queue, bench->mems[OUT], CL_FALSE, 0, bench->bytes,
+                                   bench->host[OUT], 0, NULL, last);
     return maps ? map_buffers(bench, last) : CL_SUCCESS;
 }
 
@@ -338,13 +352,15 @@ static double copy_ns(cl_command_queue queue, cl_mem mem, void *host, size_t byt
     if (bench_cl_failed(code, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer"))
         return 0;
     bool good = !bench_cl_failed(clFinish(queue), "clFinish") &&
-                !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) &&
+                !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start,
+                                         NULL) &&
                 !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
     clReleaseEvent(event);
     return good && end > start ? (double)(end - start) : 0;
 }
 
-bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times, struct bench_cl_link *link)
+bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times,
+                   struct bench_cl_link *link)
 {
     struct bench_cl bench = {.bytes = bytes};
     double *ns[2] = {calloc(times, sizeof(double)), calloc(times, sizeof(double))};
@@ -355,7 +371,8 @@ bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t ti
         good = !bench_cl_failed(code, "clCreateContext");
     }
     if (good) {
-        bench.queue = clCreateCommandQueue(bench.context, bench.device, CL_QUEUE_PROFILING_ENABLE, &code);
+        bench.queue = clCreateCommandQueue(bench.context, bench.device, CL_QUEUE_PROFILING_ENABLE,
+                                           &code);
         good = !bench_cl_failed(code, "clCreateCommandQueue") && make_staged(&bench, IN);
     }
     for (uint32_t i = 0; good && i < 2 * (times + 1); i++) { /* the first of each is not counted */

@@ -11,9 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES = 300, ROWS = 2160, GRANULE = 8, ROUNDS = 9, CALLS_MAX = FRAMES * (3 * COX_BANDS_MAX + 2) };
+enum {
+    FRAMES = 300,
+    ROWS = 2160,
+    GRANULE = 8,
+    ROUNDS = 9,
+    CALLS_MAX = FRAMES * (3 * COX_BANDS_MAX + 2)
+};
 
-static const double FRAME_BAR_NS = 1500;     /* split, next and observe of a frame with four devices */
+static const double FRAME_BAR_NS = 1500; /* split, next and observe of a frame with four devices */
 static const double DECISION_BAR_NS = 10000; /* split with 32 */
 static const uint32_t counts[] = {2, 4, 8, 32};
 enum { COUNTS = sizeof counts / sizeof counts[0] };
@@ -79,12 +85,14 @@ static void start(struct worker *workers, struct cox_band band, double now, uint
                               .launched = true,
                               .band = band,
                               .since_ns = now,
-                              .end_ns = now + launch_ns(band.device, band.rows, worker->launched, draw)};
+                              .end_ns = now +
+                                        launch_ns(band.device, band.rows, worker->launched, draw)};
 }
 
 /* Offer what is left of the pool to a free device. */
-static void offer(struct tape *tape, const struct cox_policy *policy, void *state, struct worker *workers,
-                  uint32_t device, uint32_t *pool_first, uint32_t *pool_rows, double now)
+static void offer(struct tape *tape, const struct cox_policy *policy, void *state,
+                  struct worker *workers, uint32_t device, uint32_t *pool_first,
+                  uint32_t *pool_rows, double now)
 {
     const struct cox_sched_view *view = &tape->view;
     struct call *call = add(tape, CALL_NEXT, view->frame);
@@ -117,17 +125,20 @@ static void offer(struct tape *tape, const struct cox_policy *policy, void *stat
     *pool_rows -= grant.rows;
 }
 
-static bool record_frame(struct tape *tape, const struct cox_policy *policy, void *state, uint64_t frame)
+static bool record_frame(struct tape *tape, const struct cox_policy *policy, void *state,
+                         uint64_t frame)
 {
     struct cox_sched_view *view = &tape->view;
     view->frame = frame;
     struct cox_split split = {0};
     add(tape, CALL_SPLIT, frame);
-    if (policy->split(state, view, &split) != COX_OK || cox_split_check(&split, view, NULL, 0) != COX_OK)
+    if (policy->split(state, view, &split) != COX_OK ||
+        cox_split_check(&split, view, NULL, 0) != COX_OK)
         return bench_fail("%s gives no split", policy->name);
     struct worker workers[COX_DEVICES_MAX] = {0};
     for (uint32_t i = 0; i < split.band_count; i++)
-        if (!workers[split.bands[i].device].busy) /* policies of several bands a device are not measured here */
+        if (!workers[split.bands[i].device]
+                 .busy) /* policies of several bands a device are not measured here */
             start(workers, split.bands[i], 0, tape->count + i);
     uint32_t first = split.pool_first_row, rows = split.pool_rows;
     double now = 0;
@@ -137,7 +148,8 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
                 offer(tape, policy, state, workers, d, &first, &rows, now);
         uint32_t next = view->device_count;
         for (uint32_t d = 0; d < view->device_count; d++)
-            if (workers[d].busy && (next == view->device_count || workers[d].end_ns < workers[next].end_ns))
+            if (workers[d].busy &&
+                (next == view->device_count || workers[d].end_ns < workers[next].end_ns))
                 next = d;
         if (next == view->device_count)
             break;
@@ -165,12 +177,14 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
 
 /* Make the tape's calls. Returns their nanoseconds; with `split_ns`, what each split took, by the clock, comes
  * there. */
-static double play(const struct tape *tape, const struct cox_policy *policy, void *state, double *split_ns)
+static double play(const struct tape *tape, const struct cox_policy *policy, void *state,
+                   double *split_ns)
 {
     struct cox_sched_view view = tape->view;
     struct cox_split split;
     struct cox_grant grant;
-    uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID); /* what else runs on the machine does not count */
+    uint64_t begin =
+        clock_ns(CLOCK_THREAD_CPUTIME_ID); /* what else runs on the machine does not count */
     for (uint32_t i = 0; i < tape->count; i++) {
         const struct call *call = &tape->calls[i];
         view.frame = call->frame;
@@ -199,7 +213,8 @@ static double play(const struct tape *tape, const struct cox_policy *policy, voi
     return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 }
 
-static bool measure(const struct cox_policy *policy, uint32_t device_count, struct tape *tape, struct result *result)
+static bool measure(const struct cox_policy *policy, uint32_t device_count, struct tape *tape,
+                    struct result *result)
 {
     tape->count = tape->progress_count = 0;
     tape->view = (struct cox_sched_view){.rows = ROWS,
@@ -210,7 +225,8 @@ static bool measure(const struct cox_policy *policy, uint32_t device_count, stru
                                          .pool = policy->next != NULL,
                                          .shadow = true};
     for (uint32_t d = 0; d < device_count; d++)
-        tape->devices[d] = (struct cox_sched_device){true, 1, (uint64_t)launch_ns(d, ROWS, false, d)};
+        tape->devices[d] = (struct cox_sched_device){true, 1,
+                                                     (uint64_t)launch_ns(d, ROWS, false, d)};
     size_t bytes = policy->state_bytes(device_count);
     void *state = calloc(1, bytes);
     if (!state)
@@ -279,8 +295,9 @@ static bool is_asked(const char *const *names, const char *name)
 
 bool bench_decide(const struct bench_options *options, bool *met)
 {
-    struct tape tape = {.calls = malloc(CALLS_MAX * sizeof *tape.calls),
-                        .progress = malloc((size_t)CALLS_MAX * COX_DEVICES_MAX * sizeof *tape.progress)};
+    struct tape tape = {
+        .calls = malloc(CALLS_MAX * sizeof *tape.calls),
+        .progress = malloc((size_t)CALLS_MAX * COX_DEVICES_MAX * sizeof *tape.progress)};
     bool good = tape.calls && tape.progress;
     if (!good)
         bench_fail("out of memory");
@@ -291,7 +308,8 @@ bool bench_decide(const struct bench_options *options, bool *met)
     for (uint32_t p = 0; good && (policy = cox_policy_at(p)) != NULL; p++) {
         if (!is_asked(options->policies, policy->name))
             continue;
-        for (uint32_t c = 0; c < COUNTS && count < sizeof results / sizeof results[0] && good; c++) {
+        for (uint32_t c = 0; c < COUNTS && count < sizeof results / sizeof results[0] && good;
+             c++) {
             struct result *result = &results[count++];
             good = measure(policy, counts[c], &tape, result);
             *met &= !good || counts[c] != 4 || p > 0 || result->frame_ns <= FRAME_BAR_NS;
@@ -306,11 +324,12 @@ bool bench_decide(const struct bench_options *options, bool *met)
         print_json(results, count);
         return true;
     }
-    printf("nanoseconds of processor time, the median of %d rounds of %d frames\n\n", ROUNDS, FRAMES);
+    printf("nanoseconds of processor time, the median of %d rounds of %d frames\n\n", ROUNDS,
+           FRAMES);
     printf("  %-12s %8s %12s %12s %8s\n", "policy", "devices", "all calls", "split", "calls");
     for (uint32_t i = 0; i < count; i++)
-        printf("  %-12s %8u %12.0f %12.0f %8.1f\n", results[i].policy, results[i].devices, results[i].frame_ns,
-               results[i].decision_ns, results[i].calls);
+        printf("  %-12s %8u %12.0f %12.0f %8.1f\n", results[i].policy, results[i].devices,
+               results[i].frame_ns, results[i].decision_ns, results[i].calls);
     printf("\nbars for %s: all calls with 4 devices within %.0f, split with 32 within %.0f: %s\n",
            cox_policy_at(0)->name, FRAME_BAR_NS, DECISION_BAR_NS, *met ? "met" : "missed");
     return true;

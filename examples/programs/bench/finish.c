@@ -42,7 +42,9 @@ static cox_status open_session(struct bench *bench, uint32_t in_flight, cox_sess
 static cox_status submit(struct bench *bench, cox_session *session, uint32_t set)
 {
     const struct work_params params = work_params_of(&bench->shape);
-    return cox_session_submit(session, COX_FRAME(.buffers = bench->buffers[set], .buffer_count = 2, .params = &params),
+    return cox_session_submit(session,
+                              COX_FRAME(.buffers = bench->buffers[set], .buffer_count = 2,
+                                        .params = &params),
                               on_done, bench);
 }
 
@@ -88,7 +90,8 @@ static bool calibrate(struct bench *bench, double target_ns, double *ns)
 static bool measure_destroy(struct bench *bench, double *ms)
 {
     cox_session *session = NULL;
-    bool good = open_session(bench, LONG_FRAMES, &session) == COX_OK && submit(bench, session, SETS - 1) == COX_OK;
+    bool good = open_session(bench, LONG_FRAMES, &session) == COX_OK &&
+                submit(bench, session, SETS - 1) == COX_OK;
     if (good)
         await(bench, 1);
     uint32_t submitted = 0;
@@ -103,8 +106,8 @@ static bool measure_destroy(struct bench *bench, double *ms)
     await(bench, submitted);
     cox_session_destroy(&session);
     for (int b = 0; b < 2 && good; b++)
-        good = cox_buffer_create(bench->runtime, bench->shape.pitch_bytes * ROWS, &bench->buffers[SETS - 1][b]) ==
-               COX_OK;
+        good = cox_buffer_create(bench->runtime, bench->shape.pitch_bytes * ROWS,
+                                 &bench->buffers[SETS - 1][b]) == COX_OK;
     return good || bench_fail("a long frame fails");
 }
 
@@ -169,23 +172,28 @@ static void print(const struct bench *bench, bool as_json, bool destroy_met, boo
     }
     printf(
         "a buffer that no frame uses, destroyed beside %d frames of %.0f ms: %.3f ms at most of %d times; bar %g: %s\n",
-        LONG_FRAMES, bench->long_frame_ms, destroy_ms, REPEATS, bar_destroy_ms, destroy_met ? "met" : "MISSED");
-    printf("%d frames of %.0f ms under way, cancelled, and the session destroyed: %.2f frames at most of %d times; "
-           "bar %g: %s\n",
-           QUEUED, bench->short_frame_ms, cancel, REPEATS, bar_cancel_frames, cancel_met ? "met" : "MISSED");
+        LONG_FRAMES, bench->long_frame_ms, destroy_ms, REPEATS, bar_destroy_ms,
+        destroy_met ? "met" : "MISSED");
+    printf(
+        "%d frames of %.0f ms under way, cancelled, and the session destroyed: %.2f frames at most of %d times; "
+        "bar %g: %s\n",
+        QUEUED, bench->short_frame_ms, cancel, REPEATS, bar_cancel_frames,
+        cancel_met ? "met" : "MISSED");
 }
 
 bool bench_finish(const struct bench_options *options, bool *met)
 {
     struct bench bench = {.shape = {.columns = COLUMNS, .rows = ROWS}};
-    if (cox_runtime_create(&bench.runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log)))
+    if (cox_runtime_create(&bench.runtime,
+                           COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log)))
         return false;
     sem_init(&bench.done, 0, 0);
     bench.shape.pitch_bytes = cox_runtime_pitch_bytes(bench.runtime, COLUMNS * WORK_ITEM_BYTES);
     bool good = true;
     for (int s = 0; s < SETS && good; s++)
         for (int b = 0; b < 2 && good; b++)
-            good = cox_buffer_create(bench.runtime, bench.shape.pitch_bytes * ROWS, &bench.buffers[s][b]) == COX_OK;
+            good = cox_buffer_create(bench.runtime, bench.shape.pitch_bytes * ROWS,
+                                     &bench.buffers[s][b]) == COX_OK;
     good = good && measure(&bench);
     const bool destroy_met = most(bench.destroy_ms) <= bar_destroy_ms;
     const bool cancel_met = most(bench.cancel_frames) <= bar_cancel_frames;

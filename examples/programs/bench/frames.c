@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 9, SETS = 4, IN_FLIGHT = 3, FRAMES = 60, BATCHES = 400, WIDTH = 1920, HEIGHT = 1080 };
+enum {
+    ROUNDS = 9,
+    SETS = 4,
+    IN_FLIGHT = 3,
+    FRAMES = 60,
+    BATCHES = 400,
+    WIDTH = 1920,
+    HEIGHT = 1080
+};
 
 static const double bar_us = 2;
 
@@ -20,8 +28,9 @@ enum form {
     FORMS
 };
 static const char *const form_names[FORMS] = {"session", "pool", "other", "copied"};
-static const char *const form_texts[FORMS] = {"a session over its own buffers", "a stream, buffers of the runtime",
-                                              "a stream, any other memory", "a stream, bottom up, at odd addresses"};
+static const char *const form_texts[FORMS] = {
+    "a session over its own buffers", "a stream, buffers of the runtime",
+    "a stream, any other memory", "a stream, bottom up, at odd addresses"};
 
 /* Pictures of one size in one of the forms. */
 struct pictures {
@@ -44,19 +53,22 @@ struct world {
     uint64_t copied_bytes[FORMS];     /* of a frame */
 };
 
-static const struct cox_video_format in_format = {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
-static const struct cox_video_format out_format = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+static const struct cox_video_format in_format = {
+    .depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+static const struct cox_video_format out_format = {
+    .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
 
 /* ---- Pictures ---- */
 
-static bool lay_out(struct pictures *pictures, struct cox_video_image *image, const struct cox_video_format *format,
-                    const struct world *world, bool odd)
+static bool lay_out(struct pictures *pictures, struct cox_video_image *image,
+                    const struct cox_video_format *format, const struct world *world, bool odd)
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, world->width, world->height, planes);
     size_t bytes = 64, at[COX_VIDEO_PLANES_MAX], pitch[COX_VIDEO_PLANES_MAX];
     for (uint32_t p = 0; p < count; p++) {
-        pitch[p] = odd ? planes[p].row_bytes + 1 : cox_runtime_pitch_bytes(world->runtime, planes[p].row_bytes);
+        pitch[p] = odd ? planes[p].row_bytes + 1
+                       : cox_runtime_pitch_bytes(world->runtime, planes[p].row_bytes);
         at[p] = bytes + (odd ? 1 : 0);
         bytes = at[p] + pitch[p] * planes[p].rows;
     }
@@ -80,7 +92,8 @@ static bool make_image(struct world *world, enum form form, struct cox_video_ima
     *image = (struct cox_video_image)COX_SIZED(struct cox_video_image);
     if (form == FORM_OTHER || form == FORM_COPIED)
         return lay_out(&world->pictures[form], image, format, world, form == FORM_COPIED);
-    const cox_status status = cox_video_image_create(world->runtime, format, world->width, world->height, image);
+    const cox_status status = cox_video_image_create(world->runtime, format, world->width,
+                                                     world->height, image);
     return status == COX_OK || bench_fail("a picture: %s", cox_status_text(status));
 }
 
@@ -93,7 +106,9 @@ static void paint(const struct cox_video_image *image)
         for (uint32_t row = 0; row < planes[p].rows; row++)
             for (uint32_t x = 0; x < planes[p].row_bytes / 2; x++) {
                 const uint16_t code = (uint16_t)(p ? 512 : 64 + (x + row) % 877);
-                memcpy((char *)image->data[p] + (ptrdiff_t)row * image->pitch_bytes[p] + 2 * (size_t)x, &code, 2);
+                memcpy((char *)image->data[p] + (ptrdiff_t)row * image->pitch_bytes[p] +
+                           2 * (size_t)x,
+                       &code, 2);
             }
 }
 
@@ -138,9 +153,10 @@ static bool make_streams(struct world *world)
 {
     static const struct cox_video_settings settings = {.peak_nits = 1000};
     for (enum form form = FORM_POOL; form < FORMS; form++) {
-        const cox_status status = cox_video_stream_create(world->runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT),
-                                                          COX_VIDEO_LOOK(.peak = COX_PEAK_GIVEN, .settings = &settings),
-                                                          &world->streams[form]);
+        const cox_status status =
+            cox_video_stream_create(world->runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT),
+                                    COX_VIDEO_LOOK(.peak = COX_PEAK_GIVEN, .settings = &settings),
+                                    &world->streams[form]);
         if (status)
             return bench_fail("%s", cox_status_text(status));
     }
@@ -161,13 +177,16 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static cox_status submit(struct world *world, enum form form, uint32_t set, cox_status *failed)
 {
     if (form != FORM_SESSION)
-        return cox_video_stream_send(world->streams[form], COX_VIDEO_FRAME(.in = &world->pictures[form].in[set],
-                                                                           .out = &world->pictures[form].out[set]));
+        return cox_video_stream_send(world->streams[form],
+                                     COX_VIDEO_FRAME(.in = &world->pictures[form].in[set],
+                                                     .out = &world->pictures[form].out[set]));
     cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX];
     memcpy(buffers, world->pictures[FORM_POOL].in[set].memory, sizeof buffers / 2);
-    memcpy(buffers + COX_VIDEO_PLANES_MAX, world->pictures[FORM_POOL].out[set].memory, sizeof buffers / 2);
+    memcpy(buffers + COX_VIDEO_PLANES_MAX, world->pictures[FORM_POOL].out[set].memory,
+           sizeof buffers / 2);
     return cox_session_submit(world->session,
-                              COX_FRAME(.buffers = buffers, .buffer_count = world->pipeline.binding_count,
+                              COX_FRAME(.buffers = buffers,
+                                        .buffer_count = world->pipeline.binding_count,
                                         .params = &world->params),
                               on_done, failed);
 }
@@ -179,7 +198,8 @@ static cox_status receive(struct world *world, enum form form, bool all, cox_sta
     cox_status status;
     if (form == FORM_SESSION)
         return all ? cox_session_wait(world->session) : COX_OK;
-    while ((status = cox_video_stream_receive(world->streams[form], all, &result, sizeof result)) == COX_OK) {
+    while ((status = cox_video_stream_receive(world->streams[form], all, &result, sizeof result)) ==
+           COX_OK) {
         world->copied_bytes[form] = result.bytes_copied_in + result.bytes_copied_out;
         *failed = *failed ? *failed : result.status;
     }
@@ -224,18 +244,21 @@ static cox_status time_calls(struct world *world, enum form form)
 
 static void print_text(struct world *world, double known_us, bool met)
 {
-    printf("%u x %u, 10 bits to 8, %d in flight; medians of %d rounds\n", world->width, world->height, IN_FLIGHT,
-           ROUNDS);
+    printf("%u x %u, 10 bits to 8, %d in flight; medians of %d rounds\n", world->width,
+           world->height, IN_FLIGHT, ROUNDS);
     for (enum form form = 0; form < FORMS; form++) {
         double ratio[ROUNDS];
         for (int round = 0; round < ROUNDS; round++)
             ratio[round] = world->fps[form][round] / world->fps[FORM_SESSION][round];
-        printf("%-38s %8.1f frames/s, %.3f of the session's; %9llu bytes copied; the call %7.2f us\n", form_texts[form],
-               figures_quantile(world->fps[form], ROUNDS, 0.5), figures_quantile(ratio, ROUNDS, 0.5),
-               (unsigned long long)world->copied_bytes[form], figures_quantile(world->submit_us[form], BATCHES, 0.5));
+        printf(
+            "%-38s %8.1f frames/s, %.3f of the session's; %9llu bytes copied; the call %7.2f us\n",
+            form_texts[form], figures_quantile(world->fps[form], ROUNDS, 0.5),
+            figures_quantile(ratio, ROUNDS, 0.5), (unsigned long long)world->copied_bytes[form],
+            figures_quantile(world->submit_us[form], BATCHES, 0.5));
     }
-    printf("a frame of known memory costs the sender %.2f us more than cox_session_submit; bar: at most %g us, %s\n",
-           known_us, bar_us, met ? "met" : "missed");
+    printf(
+        "a frame of known memory costs the sender %.2f us more than cox_session_submit; bar: at most %g us, %s\n",
+        known_us, bar_us, met ? "met" : "missed");
 }
 
 static void print_json(struct world *world, double known_us)
@@ -296,7 +319,8 @@ bool bench_frames(const struct bench_options *options, bool *met)
     world.width = options->width ? options->width : WIDTH;
     world.height = options->height ? options->height : HEIGHT;
     const cox_status status = cox_runtime_create(&world.runtime,
-                                                 COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+                                                 COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                    .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
     const bool good = make_pictures(&world) && make_session(&world) && make_streams(&world) &&

@@ -99,7 +99,8 @@ extern void *__libc_realloc(void *old, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
 /* Not inlined, not tail calls: the number of frames to skip is fixed. */
-#define WRAPPER __attribute__((visibility("default"), noinline, optimize("no-optimize-sibling-calls")))
+#define WRAPPER \
+    __attribute__((visibility("default"), noinline, optimize("no-optimize-sibling-calls")))
 #if defined(__clang__)
 #undef WRAPPER
 #define WRAPPER __attribute__((visibility("default"), noinline, disable_tail_calls))
@@ -166,7 +167,8 @@ void bench_heap_start(void)
 struct bench_heap_count bench_heap_stop(void)
 {
     atomic_store(&counting, false);
-    return (struct bench_heap_count){.library = atomic_load(&library_calls), .others = atomic_load(&other_calls)};
+    return (struct bench_heap_count){.library = atomic_load(&library_calls),
+                                     .others = atomic_load(&other_calls)};
 }
 
 #else

@@ -9,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 3840, HEIGHT = 2160, FRAMES_DEFAULT = 40, CEILINGS = 6, KERNELS = 11, ENTRANTS = CEILINGS + KERNELS };
+enum {
+    WIDTH = 3840,
+    HEIGHT = 2160,
+    FRAMES_DEFAULT = 40,
+    CEILINGS = 6,
+    KERNELS = 11,
+    ENTRANTS = CEILINGS + KERNELS
+};
 
 /* The last one finds the arithmetic rate: so much arithmetic that memory does not matter. */
 static const uint32_t multiply_adds[CEILINGS] = {0, 3, 6, 12, 24, 192};
@@ -37,9 +44,11 @@ static const struct kernel {
      .operations = {173, 133}},
     {"picture, half to 16 bits", "picture_half_16", PICTURE, COX_PIXEL_RGBA_HALF, COX_PIXEL_RGBA16,
      .operations = {192, 146}},
-    {"picture histogram, half", "picture_histogram", PICTURE_HISTOGRAM, COX_PIXEL_RGBA_HALF, .operations = {49, 39}},
+    {"picture histogram, half", "picture_histogram", PICTURE_HISTOGRAM, COX_PIXEL_RGBA_HALF,
+     .operations = {49, 39}},
     {"video, PQ", "video_pq", VIDEO, .transfer = COX_TRANSFER_PQ, .operations = {247, 166}},
-    {"video, PQ, with analysis", "video_pq_analyse", VIDEO, .analyse = true, .operations = {260, 179}},
+    {"video, PQ, with analysis", "video_pq_analyse", VIDEO, .analyse = true,
+     .operations = {260, 179}},
     {"video, PQ, analysis alone", "video_analysis", VIDEO_ANALYSIS, .operations = {39, 35}},
     {"video, HLG", "video_hlg", VIDEO, .transfer = COX_TRANSFER_HLG, .operations = {280, 200}},
     {"blur of radius 15, separable", "blur", BLUR, .form = COX_FILTER_EXCHANGE},
@@ -76,7 +85,8 @@ struct frames {
     uint32_t width, height;
     cox_buffer *half, *single, *picture_out, *picture_counts;
     size_t half_pitch, single_pitch, out_pitch;
-    cox_buffer *video[2][COX_VIDEO_PLANES_MAX], *video_out[COX_VIDEO_PLANES_MAX], *video_counts; /* PQ, HLG */
+    cox_buffer *video[2][COX_VIDEO_PLANES_MAX], *video_out[COX_VIDEO_PLANES_MAX],
+        *video_counts; /* PQ, HLG */
     struct cox_video_shape video_shape;
     cox_buffer *ceiling_in, *ceiling_out;
     cox_buffer *plane_in, *plane_out; /* of floats */
@@ -101,11 +111,13 @@ struct bench {
 static bool make_buffer(cox_runtime *runtime, size_t bytes, cox_buffer **buffer)
 {
     cox_status status = cox_buffer_create(runtime, bytes, buffer);
-    return status == COX_OK || bench_fail("a buffer of %zu bytes: %s", bytes, cox_status_text(status));
+    return status == COX_OK ||
+           bench_fail("a buffer of %zu bytes: %s", bytes, cox_status_text(status));
 }
 
-static bool make_planes(cox_runtime *runtime, const struct cox_video_format *format, const struct frames *frames,
-                        size_t pitch_bytes[COX_VIDEO_PLANES_MAX], cox_buffer *buffers[COX_VIDEO_PLANES_MAX])
+static bool make_planes(cox_runtime *runtime, const struct cox_video_format *format,
+                        const struct frames *frames, size_t pitch_bytes[COX_VIDEO_PLANES_MAX],
+                        cox_buffer *buffers[COX_VIDEO_PLANES_MAX])
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     uint32_t count = cox_video_planes(format, frames->width, frames->height, planes);
@@ -145,7 +157,8 @@ static bool make_plane(cox_runtime *runtime, struct frames *frames)
 {
     frames->plane_pitch = cox_runtime_pitch_bytes(runtime, (size_t)frames->width * sizeof(float));
     const size_t bytes = frames->height * frames->plane_pitch;
-    if (!make_buffer(runtime, bytes, &frames->plane_in) || !make_buffer(runtime, bytes, &frames->plane_out))
+    if (!make_buffer(runtime, bytes, &frames->plane_in) ||
+        !make_buffer(runtime, bytes, &frames->plane_out))
         return false;
     bench_plane_fill(cox_buffer_data(frames->plane_in), bytes / sizeof(float));
     return true;
@@ -156,8 +169,10 @@ static bool fill_frames(struct frames *frames)
     struct bench_scene *scene = bench_scene_create(frames->width, frames->height);
     if (!scene)
         return bench_fail("out of memory");
-    bench_scene_picture(scene, COX_PIXEL_RGBA_HALF, cox_buffer_data(frames->half), frames->half_pitch);
-    bench_scene_picture(scene, COX_PIXEL_RGBA_FLOAT, cox_buffer_data(frames->single), frames->single_pitch);
+    bench_scene_picture(scene, COX_PIXEL_RGBA_HALF, cox_buffer_data(frames->half),
+                        frames->half_pitch);
+    bench_scene_picture(scene, COX_PIXEL_RGBA_FLOAT, cox_buffer_data(frames->single),
+                        frames->single_pitch);
     for (int t = 0; t < 2; t++) {
         void *planes[COX_VIDEO_PLANES_MAX];
         for (int p = 0; p < COX_VIDEO_PLANES_MAX; p++)
@@ -174,8 +189,10 @@ static bool make_frames(cox_runtime *runtime, struct frames *frames)
     struct bench_ceiling ceiling;
     struct cox_session_params session = {0};
     bench_ceiling_fill(&ceiling, frames->width, frames->height, 0, runtime, &session);
-    if (!make_buffer(runtime, frames->height * ceiling.bindings[0].pitch_bytes, &frames->ceiling_in) ||
-        !make_buffer(runtime, frames->height * ceiling.bindings[1].pitch_bytes, &frames->ceiling_out) ||
+    if (!make_buffer(runtime, frames->height * ceiling.bindings[0].pitch_bytes,
+                     &frames->ceiling_in) ||
+        !make_buffer(runtime, frames->height * ceiling.bindings[1].pitch_bytes,
+                     &frames->ceiling_out) ||
         !make_pictures(runtime, frames) || !make_video(runtime, frames) || !fill_frames(frames))
         return false;
     bench_ceiling_input(&ceiling, frames->height, cox_buffer_data(frames->ceiling_in));
@@ -217,8 +234,8 @@ static void on_report(void *user, const struct cox_frame_report *report)
     }
 }
 
-static bool make_session(const struct bench *bench, uint32_t device, struct cox_session_params *params,
-                         struct entrant *entrant)
+static bool make_session(const struct bench *bench, uint32_t device,
+                         struct cox_session_params *params, struct entrant *entrant)
 {
     params->policy = "single";
     params->in_flight = 1;
@@ -231,12 +248,14 @@ static bool make_session(const struct bench *bench, uint32_t device, struct cox_
     return status == COX_OK || bench_fail("session: %s", cox_status_text(status));
 }
 
-static bool add_ceiling(struct bench *bench, uint32_t device, uint32_t multiply_adds_of, struct entrant *entrant)
+static bool add_ceiling(struct bench *bench, uint32_t device, uint32_t multiply_adds_of,
+                        struct entrant *entrant)
 {
     const struct frames *frames = &bench->frames;
     struct bench_ceiling ceiling;
     struct cox_session_params params = {0};
-    bench_ceiling_fill(&ceiling, frames->width, frames->height, multiply_adds_of, bench->runtime, &params);
+    bench_ceiling_fill(&ceiling, frames->width, frames->height, multiply_adds_of, bench->runtime,
+                       &params);
     entrant->params.ceiling = ceiling.params;
     entrant->bytes = ceiling.bytes;
     entrant->buffers[entrant->buffer_count++] = frames->ceiling_in;
@@ -244,18 +263,19 @@ static bool add_ceiling(struct bench *bench, uint32_t device, uint32_t multiply_
     return make_session(bench, device, &params, entrant);
 }
 
-static bool add_picture(struct bench *bench, uint32_t device, const struct kernel *kernel, struct entrant *entrant)
+static bool add_picture(struct bench *bench, uint32_t device, const struct kernel *kernel,
+                        struct entrant *entrant)
 {
     const struct frames *frames = &bench->frames;
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
     const bool single = kernel->in == COX_PIXEL_RGBA_FLOAT, maps = kernel->kind == PICTURE;
-    const struct cox_tonemap_shape shape = {.width = frames->width,
-                                            .height = frames->height,
-                                            .in = kernel->in,
-                                            .out = kernel->out,
-                                            .in_pitch_bytes = single ? frames->single_pitch : frames->half_pitch,
-                                            .out_pitch_bytes = frames->out_pitch /
-                                                               (kernel->out == COX_PIXEL_RGBA16 ? 1 : 2)};
+    const struct cox_tonemap_shape shape = {
+        .width = frames->width,
+        .height = frames->height,
+        .in = kernel->in,
+        .out = kernel->out,
+        .in_pitch_bytes = single ? frames->single_pitch : frames->half_pitch,
+        .out_pitch_bytes = frames->out_pitch / (kernel->out == COX_PIXEL_RGBA16 ? 1 : 2)};
     struct cox_tonemap_storage storage;
     struct cox_session_params params = {0};
     cox_status status = maps ? cox_tonemap_mapping(&shape, &storage, &params)
@@ -282,7 +302,8 @@ static void add_planes(const struct cox_video_format *format, const struct frame
     }
 }
 
-static bool add_video(struct bench *bench, uint32_t device, const struct kernel *kernel, struct entrant *entrant)
+static bool add_video(struct bench *bench, uint32_t device, const struct kernel *kernel,
+                      struct entrant *entrant)
 {
     const struct frames *frames = &bench->frames;
     const struct cox_video_settings settings = {.sdr_white_nits = 100, .desaturate = -1};
@@ -290,8 +311,9 @@ static bool add_video(struct bench *bench, uint32_t device, const struct kernel 
     shape.transfer = kernel->transfer;
     struct cox_video_storage storage;
     struct cox_session_params params = {0};
-    cox_status status = kernel->kind == VIDEO ? cox_video_mapping(&shape, kernel->analyse, &storage, &params)
-                                              : cox_video_analysis(&shape, &storage, &params);
+    cox_status status = kernel->kind == VIDEO
+                            ? cox_video_mapping(&shape, kernel->analyse, &storage, &params)
+                            : cox_video_analysis(&shape, &storage, &params);
     if (status == COX_OK)
         status = cox_video_prepare(&shape, &settings, &entrant->params.video);
     if (status)
@@ -304,7 +326,8 @@ static bool add_video(struct bench *bench, uint32_t device, const struct kernel 
     return make_session(bench, device, &params, entrant);
 }
 
-static bool add_filter(struct bench *bench, uint32_t device, const struct kernel *kernel, struct entrant *entrant)
+static bool add_filter(struct bench *bench, uint32_t device, const struct kernel *kernel,
+                       struct entrant *entrant)
 {
     enum { RADIUS = 15 };
     const struct frames *frames = &bench->frames;
@@ -324,7 +347,8 @@ static bool add_filter(struct bench *bench, uint32_t device, const struct kernel
                               : cox_filter_gaussian(&shape, &storage, &params);
     if (status == COX_OK)
         status = blurs ? bench_blur_prepare(&shape, &entrant->params.filter)
-                       : cox_filter_gaussian_prepare(&shape, RADIUS / 3.0f, RADIUS / 3.0f, &entrant->params.filter);
+                       : cox_filter_gaussian_prepare(&shape, RADIUS / 3.0f, RADIUS / 3.0f,
+                                                     &entrant->params.filter);
     if (status)
         return bench_fail("%s: %s", kernel->name, cox_status_text(status));
     entrant->bytes = (uint64_t)frames->width * frames->height * sizeof(float) *
@@ -352,8 +376,9 @@ static bool add_entrant(struct bench *bench, uint32_t device, uint32_t index)
 
 static bool run_frame(struct entrant *entrant, uint32_t round)
 {
-    const struct cox_frame frame = {
-        .buffers = entrant->buffers, .buffer_count = entrant->buffer_count, .params = &entrant->params};
+    const struct cox_frame frame = {.buffers = entrant->buffers,
+                                    .buffer_count = entrant->buffer_count,
+                                    .params = &entrant->params};
     entrant->kernel_ns = 0;
     cox_status status = cox_session_run(entrant->session, &frame);
     entrant->ns[round] = (double)entrant->kernel_ns;
@@ -434,7 +459,8 @@ static struct shares find_shares(const struct bench *bench, uint32_t kernel)
 {
     const struct entrant *entrant = &bench->entrants[CEILINGS + kernel];
     return (struct shares){.memory = gbs(entrant) / bench->copy_gbs,
-                           .arithmetic = rate(bench, entrant, operations_of(bench, kernel)) / bench->operations_gs};
+                           .arithmetic = rate(bench, entrant, operations_of(bench, kernel)) /
+                                         bench->operations_gs};
 }
 
 static double binding_share(const struct shares *shares)
@@ -461,40 +487,46 @@ static bool is_cpu(const struct bench *bench)
 
 static void print_vectors(const struct bench_vectors *vectors)
 {
-    printf("  pictures of %u x %u by vectors and by scalars, the best frame of each\n", vectors->width,
-           vectors->height);
+    printf("  pictures of %u x %u by vectors and by scalars, the best frame of each\n",
+           vectors->width, vectors->height);
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
         const struct bench_vectors_format *of = &vectors->formats[f];
-        printf("  vectors over scalars, %-16s %7.2f ms against %7.2f: %.2f times, at least %.2f: %s\n", of->name,
-               of->vector_ms, of->scalar_ms, of->ratio, vectors->bar, of->ratio >= vectors->bar ? "met" : "MISSED");
+        printf(
+            "  vectors over scalars, %-16s %7.2f ms against %7.2f: %.2f times, at least %.2f: %s\n",
+            of->name, of->vector_ms, of->scalar_ms, of->ratio, vectors->bar,
+            of->ratio >= vectors->bar ? "met" : "MISSED");
     }
 }
 
 static void print_device(const struct bench *bench)
 {
     const struct cox_device_info *device = &bench->device;
-    printf("\n%s (%s %s, %s), %u compute units, %s memory, %s\n", device->name, device->platform, device->driver,
-           cox_device_type_name(device->type), device->compute_units, cox_memory_mode_name(device->mode),
+    printf("\n%s (%s %s, %s), %u compute units, %s memory, %s\n", device->name, device->platform,
+           device->driver, cox_device_type_name(device->type), device->compute_units,
+           cox_memory_mode_name(device->mode),
            cox_arithmetic_name(cox_runtime_arithmetic(bench->runtime)));
     if (bench->entrants[0].unprofiled)
-        printf("  it does not say how long its kernels take: these times are from submission to completion\n");
-    printf("  %-28s %10s %19s %9s %15s\n", "ceiling", "frames/s", "[quartiles]", "GB/s", "10^9 ops/s");
+        printf(
+            "  it does not say how long its kernels take: these times are from submission to completion\n");
+    printf("  %-28s %10s %19s %9s %15s\n", "ceiling", "frames/s", "[quartiles]", "GB/s",
+           "10^9 ops/s");
     for (uint32_t c = 0; c < CEILINGS; c++) {
         const struct entrant *entrant = &bench->entrants[c];
         char name[48];
         snprintf(name, sizeof name, c == 0 ? "copy" : "copy + %u multiply-adds", multiply_adds[c]);
-        printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %15.1f\n", name, fps(entrant->frame_ns), fps(entrant->high_ns),
-               fps(entrant->low_ns), gbs(entrant), ceiling_rate(bench, c));
+        printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %15.1f\n", name, fps(entrant->frame_ns),
+               fps(entrant->high_ns), fps(entrant->low_ns), gbs(entrant), ceiling_rate(bench, c));
     }
-    printf("  %-28s %10s %19s %9s %8s %6s %8s   %s\n", "kernel", "frames/s", "[quartiles]", "GB/s", "of copy", "ops/px",
-           "of ops/s", "binds");
+    printf("  %-28s %10s %19s %9s %8s %6s %8s   %s\n", "kernel", "frames/s", "[quartiles]", "GB/s",
+           "of copy", "ops/px", "of ops/s", "binds");
     for (uint32_t k = 0; k < KERNELS; k++) {
         const struct entrant *entrant = &bench->entrants[CEILINGS + k];
         const struct shares shares = find_shares(bench, k);
         printf("  %-28s %10.1f [%8.1f,%8.1f] %9.2f %8.2f ", kernels[k].name, fps(entrant->frame_ns),
                fps(entrant->high_ns), fps(entrant->low_ns), gbs(entrant), shares.memory);
         if (operations_of(bench, k) > 0)
-            printf("%6.0f %8.2f   %s\n", operations_of(bench, k), shares.arithmetic, binding_name(&shares));
+            printf("%6.0f %8.2f   %s\n", operations_of(bench, k), shares.arithmetic,
+                   binding_name(&shares));
         else
             printf("%6s %8s   -\n", "-", "-");
     }
@@ -600,11 +632,12 @@ static void json_device(struct json *json, const struct bench *bench)
 
 static void print_head(const struct bench *bench, const struct machine *machine)
 {
-    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
-           machine->load);
-    printf("frames of %u x %u; video: 4:2:0, 10 bits to 8, hable; %u frames of each kernel, in turn; medians of the\n"
-           "kernels' own time, copies to and from the device left out\n",
-           bench->frames.width, bench->frames.height, bench->rounds);
+    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
+           machine->system, machine->load);
+    printf(
+        "frames of %u x %u; video: 4:2:0, 10 bits to 8, hable; %u frames of each kernel, in turn; medians of the\n"
+        "kernels' own time, copies to and from the device left out\n",
+        bench->frames.width, bench->frames.height, bench->rounds);
 }
 
 static void json_head(struct json *json, const struct bench *bench, const struct machine *machine)
@@ -628,8 +661,9 @@ static void print_tail(const struct bench *bench)
 {
     putchar('\n');
     if (quiet_others(&bench->quiet) >= 0)
-        printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
-               quiet_others(&bench->quiet), bench->quiet.again);
+        printf(
+            "other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
+            quiet_others(&bench->quiet), bench->quiet.again);
     if (quiet_busy(&bench->quiet))
         printf("The machine was BUSY: the figures say little.\n");
 }
@@ -702,11 +736,13 @@ bool bench_kernels(const struct bench_options *options, bool *met)
     if (good) {
         cox_status status = cox_runtime_create(&bench->runtime,
                                                COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                  .arithmetic = options->arithmetic, .log = bench_log));
+                                                                  .arithmetic = options->arithmetic,
+                                                                  .log = bench_log));
         good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     }
     *met = true;
-    good = good && make_frames(bench->runtime, &bench->frames) && measure_devices(bench, options, met);
+    good = good && make_frames(bench->runtime, &bench->frames) &&
+           measure_devices(bench, options, met);
     clear_frames(&bench->frames);
     cox_runtime_destroy(&bench->runtime);
     free(bench->memory);

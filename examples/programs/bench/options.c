@@ -53,14 +53,16 @@ void bench_options_usage(FILE *to)
     fputs(usage_text, to);
 }
 
-static bool read_number(const char *option, const char *text, double low, double high, bool whole, double *value)
+static bool read_number(const char *option, const char *text, double low, double high, bool whole,
+                        double *value)
 {
     char *end;
     errno = 0;
     *value = strtod(text, &end);
-    if (errno || end == text || *end || !(*value >= low && *value <= high) || (whole && *value != floor(*value)))
-        return bench_fail("%s '%s': a %snumber from %g to %g is needed", option, text, whole ? "whole " : "", low,
-                          high);
+    if (errno || end == text || *end || !(*value >= low && *value <= high) ||
+        (whole && *value != floor(*value)))
+        return bench_fail("%s '%s': a %snumber from %g to %g is needed", option, text,
+                          whole ? "whole " : "", low, high);
     return true;
 }
 
@@ -68,8 +70,8 @@ static bool read_size(const char *text, struct bench_options *options)
 {
     int end = 0;
     if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->width, &options->height, &end) != 2 ||
-        text[end] != '\0' || options->width < 16 || options->height < 16 || options->width > 16384 ||
-        options->height > 16384)
+        text[end] != '\0' || options->width < 16 || options->height < 16 ||
+        options->width > 16384 || options->height > 16384)
         return bench_fail("--size '%s': WxH is needed, both from 16 to 16384", text);
     return true;
 }
@@ -96,7 +98,8 @@ static bool read_policies(char *names, const char **policies)
 static bool read_kernel(const char *name, bool *pictures)
 {
     *pictures = strcmp(name, "pictures") == 0;
-    return *pictures || strcmp(name, "video") == 0 || bench_fail("--kernel '%s': video or pictures is needed", name);
+    return *pictures || strcmp(name, "video") == 0 ||
+           bench_fail("--kernel '%s': video or pictures is needed", name);
 }
 
 enum {
@@ -116,20 +119,21 @@ enum {
 
 int bench_options_parse(int argc, char **argv, struct bench_options *options, bool *check)
 {
-    static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
-                                          {"frames", required_argument, NULL, OPTION_FRAMES},
-                                          {"kernel", required_argument, NULL, OPTION_KERNEL},
-                                          {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
-                                          {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
-                                          {"size", required_argument, NULL, OPTION_SIZE},
-                                          {"ratio", required_argument, NULL, OPTION_RATIO},
-                                          {"policy", required_argument, NULL, OPTION_POLICY},
-                                          {"quiet", required_argument, NULL, OPTION_QUIET},
-                                          {"calls", no_argument, NULL, OPTION_CALLS},
-                                          {"check", no_argument, NULL, OPTION_CHECK},
-                                          {"json", no_argument, NULL, OPTION_JSON},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option known[] = {
+        {"devices", required_argument, NULL, OPTION_DEVICES},
+        {"frames", required_argument, NULL, OPTION_FRAMES},
+        {"kernel", required_argument, NULL, OPTION_KERNEL},
+        {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+        {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
+        {"size", required_argument, NULL, OPTION_SIZE},
+        {"ratio", required_argument, NULL, OPTION_RATIO},
+        {"policy", required_argument, NULL, OPTION_POLICY},
+        {"quiet", required_argument, NULL, OPTION_QUIET},
+        {"calls", no_argument, NULL, OPTION_CALLS},
+        {"check", no_argument, NULL, OPTION_CHECK},
+        {"json", no_argument, NULL, OPTION_JSON},
+        {"help", no_argument, NULL, 'h'},
+        {0}};
     double number;
     for (int option; (option = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
         switch (option) {

@@ -56,16 +56,21 @@ static const struct {
     uint32_t form;
 } series[SERIES] = {
     [LIBRARY_RUN] = {"library, blocking: visible", "library_blocking_visible", RUN},
-    [LIBRARY_RUN_NOTICED] = {"library, blocking: noticed after", "library_blocking_noticed_after", RUN},
+    [LIBRARY_RUN_NOTICED] = {"library, blocking: noticed after", "library_blocking_noticed_after",
+                             RUN},
     [LIBRARY_TAKEN] = {"library, asynchronous: scheduler has it", "library_async_taken", SUBMIT},
     [LIBRARY_ENDED] = {"library, asynchronous: ended", "library_async_ended", SUBMIT},
-    [LIBRARY_NOTICED] = {"library, asynchronous: noticed after", "library_async_noticed_after", SUBMIT},
+    [LIBRARY_NOTICED] = {"library, asynchronous: noticed after", "library_async_noticed_after",
+                         SUBMIT},
     [LIBRARY_CALLBACK] = {"library, asynchronous: callback", "library_async_callback", SUBMIT},
     [LIBRARY_VISIBLE] = {"library, asynchronous: visible", "library_async_visible", SUBMIT},
     [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible", BENCH_CL_FINISH},
-    [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback", BENCH_CL_CALLBACK},
-    [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible", BENCH_CL_CALLBACK},
-    [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible", BENCH_CL_LEAN},
+    [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback",
+                       BENCH_CL_CALLBACK},
+    [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible",
+                               BENCH_CL_CALLBACK},
+    [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible",
+                   BENCH_CL_LEAN},
 };
 
 struct result {
@@ -74,7 +79,8 @@ struct result {
     uint32_t frames;
     bool has[SERIES];
     double p50_us[SERIES], p99_us[SERIES];
-    double more_us, more_low_us, more_high_us; /* p50, blocking: the library over hand-written; spread over blocks */
+    double more_us, more_low_us,
+        more_high_us; /* p50, blocking: the library over hand-written; spread over blocks */
     double p99_ratio;
     double callback_more_us;
     bool reserved;         /* a core feeds the devices */
@@ -95,7 +101,8 @@ struct stand {
     struct work_pipeline pipeline;
     cox_session *session;
     cox_buffer *buffers[2];
-    struct bench_cl *hand[BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
+    struct bench_cl *hand
+        [BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
     /* Written by the scheduler thread; the runtime's clock is the bench's. */
     _Atomic uint64_t start_ns, end_ns, noticed_ns, done_ns;
     _Atomic uint64_t clock_error_ns; /* the most of any frame */
@@ -133,7 +140,8 @@ static double noticed_after(const struct stand *stand)
 /* The blocking form: cox_session_run. */
 static bool library_run(struct stand *stand, double *ns)
 {
-    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    const struct cox_frame frame = {
+        .buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(stand->session, &frame);
     ns[LIBRARY_RUN] = (double)(now_ns() - begin);
@@ -144,7 +152,8 @@ static bool library_run(struct stand *stand, double *ns)
 /* The asynchronous form: cox_session_submit and a callback; cox_session_wait brings the thread back. */
 static bool library_frame(struct stand *stand, double *ns)
 {
-    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    const struct cox_frame frame = {
+        .buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
     uint64_t begin = now_ns();
     cox_status status = cox_session_submit(stand->session, &frame, on_done, stand);
     if (status == COX_OK) {
@@ -159,10 +168,14 @@ static bool library_frame(struct stand *stand, double *ns)
     return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
 }
 
-static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t device, const struct cox_device_info *info)
+static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t device,
+                         const struct cox_device_info *info)
 {
-    struct cox_session_params params = {
-        .policy = "single", .device_count = 1, .devices = &device, .report = on_report, .report_user = stand};
+    struct cox_session_params params = {.policy = "single",
+                                        .device_count = 1,
+                                        .devices = &device,
+                                        .report = on_report,
+                                        .report_user = stand};
     work_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
     stand->params = work_params_of(&stand->shape);
     size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
@@ -307,7 +320,8 @@ static bool same_output(const struct stand *stand)
     return true;
 }
 
-static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, bool calls, struct result *result)
+static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, bool calls,
+                    struct result *result)
 {
     struct stand stand = {.shape = result->shape};
     double *memory = calloc((SERIES + 1) * (size_t)result->frames, sizeof *memory);
@@ -320,7 +334,8 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
     atomic_store(&stand.untold, 0);
     for (int s = 0; memory && s < SERIES; s++)
         values[s] = memory + (size_t)s * result->frames;
-    for (uint32_t kept = 0; good && kept < result->frames;) { /* stretches long enough to see what else runs */
+    for (uint32_t kept = 0;
+         good && kept < result->frames;) { /* stretches long enough to see what else runs */
         uint32_t i = kept;
         quiet_begin(quiet);
         uint64_t begin = now_ns();
@@ -350,13 +365,15 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
 
 static bool meets_noticed(const struct result *r)
 {
-    return r->p99_us[LIBRARY_RUN_NOTICED] <= bar_noticed_us && r->p99_us[LIBRARY_NOTICED] <= bar_noticed_us;
+    return r->p99_us[LIBRARY_RUN_NOTICED] <= bar_noticed_us &&
+           r->p99_us[LIBRARY_NOTICED] <= bar_noticed_us;
 }
 
 static bool meets(const struct result *r)
 {
     return (!r->noticed || !r->reserved || meets_noticed(r)) && r->more_us <= bar_p50_us &&
-           r->p99_ratio <= bar_p99_ratio && r->heap_counted && r->heap_library == 0 && r->same_output;
+           r->p99_ratio <= bar_p99_ratio && r->heap_counted && r->heap_library == 0 &&
+           r->same_output;
 }
 
 static const char *verdict(bool met)
@@ -368,29 +385,37 @@ static void print_text(const struct result *r)
 {
     printf("\n%s (%s %s, %s), %s memory\n", r->device.name, r->device.platform, r->device.driver,
            cox_device_type_name(r->device.type), cox_memory_mode_name(r->device.mode));
-    printf("  frames of %u rows x %u float4, %.0f KiB in and as much out; %u of each form, in turn\n", r->shape.rows,
-           r->shape.columns, (double)(r->shape.rows * r->shape.pitch_bytes) / 1024, r->frames);
+    printf(
+        "  frames of %u rows x %u float4, %.0f KiB in and as much out; %u of each form, in turn\n",
+        r->shape.rows, r->shape.columns, (double)(r->shape.rows * r->shape.pitch_bytes) / 1024,
+        r->frames);
     printf("  %-40s %10s %10s\n", "us from submit", "p50", "p99");
     for (int s = 0; s < SERIES; s++)
         if (r->has[s])
             printf("  %-40s %10.1f %10.1f\n", series[s].name, r->p50_us[s], r->p99_us[s]);
-    printf("  blocking, p50 over hand-written: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n", r->more_us,
-           BLOCKS, r->more_low_us, r->more_high_us, bar_p50_us, verdict(r->more_us <= bar_p50_us));
-    printf("  blocking, p99 over hand-written: x %.2f; bar x %.0f: %s\n", r->p99_ratio, bar_p99_ratio,
-           verdict(r->p99_ratio <= bar_p99_ratio));
-    printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n", r->callback_more_us);
+    printf(
+        "  blocking, p50 over hand-written: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n",
+        r->more_us, BLOCKS, r->more_low_us, r->more_high_us, bar_p50_us,
+        verdict(r->more_us <= bar_p50_us));
+    printf("  blocking, p99 over hand-written: x %.2f; bar x %.0f: %s\n", r->p99_ratio,
+           bar_p99_ratio, verdict(r->p99_ratio <= bar_p99_ratio));
+    printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n",
+           r->callback_more_us);
     if (!r->noticed)
         printf("  noticed after its end: not known, this device's clock tells none\n");
     else if (r->reserved)
-        printf("  noticed after its end, p99, by the device's clock (right to %.1f us): bar %.0f us: %s\n",
-               r->clock_error_us, bar_noticed_us, verdict(meets_noticed(r)));
+        printf(
+            "  noticed after its end, p99, by the device's clock (right to %.1f us): bar %.0f us: %s\n",
+            r->clock_error_us, bar_noticed_us, verdict(meets_noticed(r)));
     else
-        printf("  noticed after its end, by the device's clock: right to %.1f us; no bar without a reserved core\n",
-               r->clock_error_us);
+        printf(
+            "  noticed after its end, by the device's clock: right to %.1f us; no bar without a reserved core\n",
+            r->clock_error_us);
     if (r->heap_counted)
         printf("  heap allocations of the library: %" PRIu64 " in %d frames; bar 0: %s\n"
                "  (of drivers and this program: %.1f a frame with the library, %.1f by hand)\n",
-               r->heap_library, HEAP_FRAMES, verdict(r->heap_library == 0), r->heap_others, r->heap_others_by_hand);
+               r->heap_library, HEAP_FRAMES, verdict(r->heap_library == 0), r->heap_others,
+               r->heap_others_by_hand);
     else
         printf("  heap allocations: not counted, this build cannot\n");
     if (bench_calls_sum(&r->calls, BENCH_CALL_COMMAND)) {
@@ -456,22 +481,24 @@ static void print_json(struct json *json, const struct result *r)
     json_close_object(json);
 }
 
-static void print_all(const struct bench_options *options, const struct machine *machine, const struct quiet *quiet,
-                      const struct result *results, uint32_t count)
+static void print_all(const struct bench_options *options, const struct machine *machine,
+                      const struct quiet *quiet, const struct result *results, uint32_t count)
 {
     if (!options->json) {
-        printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
-               machine->load);
+        printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
+               machine->system, machine->load);
         if (quiet_others(quiet) >= 0)
-            printf("other programs used %.2f processors meanwhile; %u disturbed stretches were done again\n",
-                   quiet_others(quiet), quiet->again);
+            printf(
+                "other programs used %.2f processors meanwhile; %u disturbed stretches were done again\n",
+                quiet_others(quiet), quiet->again);
         if (quiet_busy(quiet))
             printf("The machine was BUSY: the figures say little.\n");
         printf("hand-written, blocking: %s\n", results[0].forms[BENCH_CL_FINISH]);
         printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_CL_CALLBACK]);
         printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_CL_LEAN]);
-        printf("heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; a call is the\n"
-               "library's if the first frame on its stack outside the C library is in libcoxswain, libuv or hwloc\n");
+        printf(
+            "heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; a call is the\n"
+            "library's if the first frame on its stack outside the C library is in libcoxswain, libuv or hwloc\n");
         for (uint32_t i = 0; i < count; i++)
             print_text(&results[i]);
         return;
@@ -500,7 +527,8 @@ bool bench_overhead(const struct bench_options *options, bool *met)
     struct machine machine;
     machine_read(&machine);
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                        .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
     uint32_t devices = cox_runtime_device_count(runtime), count = 0;
@@ -523,7 +551,8 @@ bool bench_overhead(const struct bench_options *options, bool *met)
                 .columns = sizes[s].columns,
                 .rows = sizes[s].rows,
                 .work = sizes[s].work,
-                .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)sizes[s].columns * WORK_ITEM_BYTES)};
+                .pitch_bytes = cox_runtime_pitch_bytes(runtime,
+                                                       (size_t)sizes[s].columns * WORK_ITEM_BYTES)};
             result->reserved = host.reserved;
             result->frames = options->frames ? options->frames : FRAMES_DEFAULT;
             result->frames = (result->frames + TURN - 1) / TURN * TURN;

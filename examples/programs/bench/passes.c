@@ -57,8 +57,9 @@ struct bench {
     uint32_t device_count;
     struct cox_device_info devices[COX_DEVICES_MAX];
     uint32_t width, height, frames;
-    cox_buffer
-        *buffers[SETS][BUFFERS]; /* input, output, what is between: the same for all, so that caches favour none */
+    cox_buffer *buffers
+        [SETS]
+        [BUFFERS]; /* input, output, what is between: the same for all, so that caches favour none */
     struct entrant entrants[ENTRANTS_MAX];
     uint32_t entrant_count;
     struct result results[RESULTS_MAX];
@@ -87,8 +88,8 @@ static struct entrant *add(struct bench *bench, enum way way, const char *what, 
 }
 
 /* A session of the entrant's on one device, or on all if `device` is their number. */
-static bool open_session(struct bench *bench, struct entrant *entrant, const struct cox_session_params *from,
-                         uint32_t device)
+static bool open_session(struct bench *bench, struct entrant *entrant,
+                         const struct cox_session_params *from, uint32_t device)
 {
     struct cox_session_params params = *from;
     params.in_flight = IN_FLIGHT;
@@ -110,7 +111,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
         atomic_store(&bench->failed, status);
 }
 
-static bool do_frame(struct bench *bench, const struct entrant *entrant, cox_session *session, uint32_t set)
+static bool do_frame(struct bench *bench, const struct entrant *entrant, cox_session *session,
+                     uint32_t set)
 {
     cox_buffer *buffers[COX_BINDINGS_MAX] = {bench->buffers[set][0], bench->buffers[set][1],
                                              entrant->between ? bench->buffers[set][2] : NULL};
@@ -172,8 +174,8 @@ static double median(const struct entrant *entrant)
 }
 
 /* Keeps the median of the rounds' values, with the least and the most; sorts them. */
-static void add_result(struct bench *bench, const char *name, const char *unit, double values[ROUNDS], double bar,
-                       bool at_most)
+static void add_result(struct bench *bench, const char *name, const char *unit,
+                       double values[ROUNDS], double bar, bool at_most)
 {
     struct result *result = &bench->results[bench->result_count++];
     snprintf(result->name, sizeof result->name, "%s", name);
@@ -189,19 +191,28 @@ static void add_result(struct bench *bench, const char *name, const char *unit, 
 
 static const char empty_source[] = "kernel void empty_kernel(global const float *in)\n{\n}\n";
 
-static bool add_empty(struct bench *bench, const struct work_shape *shape, const struct work_params *params,
-                      struct work_pipeline *pipeline)
+static bool add_empty(struct bench *bench, const struct work_shape *shape,
+                      const struct work_params *params, struct work_pipeline *pipeline)
 {
     static const struct cox_variant variant = {.source = empty_source};
     static const struct cox_arg args[] = {COX_ARG_BUFFER(0)};
-    static const struct cox_stage stage = {
-        .kernel = "empty_kernel", .columns = 1, .variant_count = 1, .variants = &variant, .arg_count = 1, .args = args};
+    static const struct cox_stage stage = {.kernel = "empty_kernel",
+                                           .columns = 1,
+                                           .variant_count = 1,
+                                           .variants = &variant,
+                                           .arg_count = 1,
+                                           .args = args};
     static const struct cox_use uses[] = {{.binding = 0, .contract = COX_WHOLE}};
     struct cox_session_params one = {.policy = "single"};
     work_pipeline_fill(pipeline, shape, -1, 1, &one);
     const struct cox_pass passes[] = {
         {.name = "work", .stage_count = one.stage_count, .stages = one.stages},
-        {.name = "nothing", .rows = 1, .use_count = 1, .uses = uses, .stage_count = 1, .stages = &stage}};
+        {.name = "nothing",
+         .rows = 1,
+         .use_count = 1,
+         .uses = uses,
+         .stage_count = 1,
+         .stages = &stage}};
     struct cox_session_params two = one;
     two.stage_count = 0;
     two.stages = NULL;
@@ -209,7 +220,8 @@ static bool add_empty(struct bench *bench, const struct work_shape *shape, const
     two.passes = passes;
     for (uint32_t d = 0; d < bench->device_count; d++)
         for (int second = 0; second < 2; second++) {
-            struct entrant *entrant = add(bench, BLOCKING, second ? "with an empty pass" : "without", d);
+            struct entrant *entrant = add(bench, BLOCKING,
+                                          second ? "with an empty pass" : "without", d);
             entrant->params = params;
             if (!open_session(bench, entrant, second ? &two : &one, d))
                 return false;
@@ -226,7 +238,8 @@ static void judge_empty(struct bench *bench, const struct entrant *first)
         for (int r = 0; r < ROUNDS; r++)
             more_us[r] = (first[1].ns[r] - first[0].ns[r]) / 1e3;
         snprintf(name, sizeof name, "an empty second pass, %.40s", name_of(bench, d));
-        add_result(bench, name, "us", more_us, bench->devices[d].type == COX_DEVICE_CPU ? bar_empty_us : 0, true);
+        add_result(bench, name, "us", more_us,
+                   bench->devices[d].type == COX_DEVICE_CPU ? bar_empty_us : 0, true);
     }
 }
 
@@ -240,8 +253,8 @@ struct filter {
     struct cox_filter_params params;
 };
 
-static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_sample sample, uint32_t radius,
-                                     enum cox_filter_form form)
+static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_sample sample,
+                                     uint32_t radius, enum cox_filter_form form)
 {
     const size_t bytes = sample == COX_FILTER_FLOAT ? 4 : 1;
     const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * bytes);
@@ -256,7 +269,8 @@ static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_
                                      .form = form};
 }
 
-static bool make_blur(const struct bench *bench, uint32_t radius, enum cox_filter_form form, struct filter *filter)
+static bool make_blur(const struct bench *bench, uint32_t radius, enum cox_filter_form form,
+                      struct filter *filter)
 {
     filter->shape = plane(bench, COX_FILTER_FLOAT, radius, form);
     cox_status status = cox_filter_separable(&filter->shape, &filter->storage, &filter->session);
@@ -274,7 +288,8 @@ static bool make_guided(const struct bench *bench, struct filter *filter)
     return status == COX_OK || bench_fail("guided filter: %s", cox_status_text(status));
 }
 
-static bool add_stream(struct bench *bench, const char *what, const struct filter *filter, uint32_t device)
+static bool add_stream(struct bench *bench, const char *what, const struct filter *filter,
+                       uint32_t device)
 {
     struct entrant *entrant = add(bench, STREAM, what, device);
     entrant->params = &filter->params;
@@ -282,8 +297,8 @@ static bool add_stream(struct bench *bench, const char *what, const struct filte
 }
 
 /* One of two passes as a session of its own. */
-static bool open_pass(struct bench *bench, struct entrant *entrant, const struct cox_session_params *both, int pass,
-                      uint32_t device)
+static bool open_pass(struct bench *bench, struct entrant *entrant,
+                      const struct cox_session_params *both, int pass, uint32_t device)
 {
     struct cox_session_params params = *both;
     struct cox_binding bindings[COX_BINDINGS_MAX];
@@ -297,8 +312,8 @@ static bool open_pass(struct bench *bench, struct entrant *entrant, const struct
 }
 
 /* The two passes as two sessions, what is between in a buffer of the application's. `devices`: of each. */
-static bool add_sessions(struct bench *bench, const char *what, enum way way, const struct filter *filter,
-                         const uint32_t devices[2])
+static bool add_sessions(struct bench *bench, const char *what, enum way way,
+                         const struct filter *filter, const uint32_t devices[2])
 {
     struct entrant *entrant = add(bench, way, what, devices[0]);
     entrant->params = &filter->params;
@@ -333,7 +348,8 @@ static uint32_t alone_count(const struct bench *bench)
 }
 
 /* All devices over the best one alone, and over all their speeds together. */
-static void judge_all(struct bench *bench, const char *what, const struct entrant *first, double bar_of_efficiency)
+static void judge_all(struct bench *bench, const char *what, const struct entrant *first,
+                      double bar_of_efficiency)
 {
     const uint32_t alone = alone_count(bench);
     char name[120];
@@ -358,13 +374,15 @@ static void judge_all(struct bench *bench, const char *what, const struct entran
 static void judge_blur(struct bench *bench, const char *const names[4], const struct entrant *first)
 {
     const uint32_t alone = alone_count(bench);
-    const struct entrant *overlap = first, *exchange = first + alone + 1, *by_hand = exchange + alone + 1;
+    const struct entrant *overlap = first, *exchange = first + alone + 1,
+                         *by_hand = exchange + alone + 1;
     char name[120];
     double ratios[2][ROUNDS];
     judge_all(bench, names[0], overlap, bar_efficiency);
     judge_all(bench, names[1], exchange, bar_efficiency);
     for (int r = 0; r < ROUNDS; r++) {
-        const double one = overlap[alone].ns[r], two = exchange[alone].ns[r], least = one < two ? one : two;
+        const double one = overlap[alone].ns[r], two = exchange[alone].ns[r],
+                     least = one < two ? one : two;
         ratios[0][r] = by_hand[0].ns[r] / least;
         ratios[1][r] = by_hand[1].ns[r] / least;
     }
@@ -387,7 +405,8 @@ static bool add_placed(struct bench *bench, struct placed *placed)
     if (!make_blur(bench, 15, COX_FILTER_EXCHANGE, &placed->filter))
         return false;
     for (uint32_t p = 0; p < 2; p++) {
-        struct entrant *entrant = add(bench, STREAM, p == 0 ? "first pass alone" : "second pass alone", p);
+        struct entrant *entrant = add(bench, STREAM,
+                                      p == 0 ? "first pass alone" : "second pass alone", p);
         entrant->params = &placed->filter.params;
         if (!open_pass(bench, entrant, &placed->filter.session, (int)p, p))
             return false;
@@ -404,26 +423,31 @@ static void judge_placed(struct bench *bench, const struct entrant *first)
 {
     double ratios[ROUNDS];
     for (int r = 0; r < ROUNDS; r++)
-        ratios[r] = (first[0].ns[r] > first[1].ns[r] ? first[0].ns[r] : first[1].ns[r]) / first[2].ns[r];
-    add_result(bench, "each pass on a device, over the slower one's alone", "times", ratios, bar_placed, false);
+        ratios[r] = (first[0].ns[r] > first[1].ns[r] ? first[0].ns[r] : first[1].ns[r]) /
+                    first[2].ns[r];
+    add_result(bench, "each pass on a device, over the slower one's alone", "times", ratios,
+               bar_placed, false);
 }
 
 /* ---- the whole ---- */
 
 static bool meets(const struct result *result)
 {
-    return result->bar <= 0 || (result->at_most ? result->value <= result->bar : result->value >= result->bar);
+    return result->bar <= 0 ||
+           (result->at_most ? result->value <= result->bar : result->value >= result->bar);
 }
 
 static void print_text(const struct bench *bench, const struct machine *machine)
 {
-    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
-           machine->load);
-    printf("passes: filters of %u x %u; %d rounds of %u frames of each after %d, in turn; %d in flight\n", bench->width,
-           bench->height, ROUNDS, bench->frames, IN_FLIGHT, IN_FLIGHT);
+    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
+           machine->system, machine->load);
+    printf(
+        "passes: filters of %u x %u; %d rounds of %u frames of each after %d, in turn; %d in flight\n",
+        bench->width, bench->height, ROUNDS, bench->frames, IN_FLIGHT, IN_FLIGHT);
     if (quiet_others(&bench->quiet) >= 0)
-        printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
-               quiet_others(&bench->quiet), bench->quiet.again);
+        printf(
+            "other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
+            quiet_others(&bench->quiet), bench->quiet.again);
     if (quiet_busy(&bench->quiet))
         printf("The machine was BUSY: the figures say little.\n");
     printf("\n%-72s %12s\n", "", "ms a frame");
@@ -434,7 +458,8 @@ static void print_text(const struct bench *bench, const struct machine *machine)
         const struct result *r = &bench->results[i];
         printf("%s: %.3f %s (%.3f .. %.3f)", r->name, r->value, r->unit, r->low, r->high);
         if (r->bar > 0)
-            printf(", at %s %.2f: %s", r->at_most ? "most" : "least", r->bar, meets(r) ? "met" : "MISSED");
+            printf(", at %s %.2f: %s", r->at_most ? "most" : "least", r->bar,
+                   meets(r) ? "met" : "MISSED");
         putchar('\n');
     }
 }
@@ -487,9 +512,11 @@ static void print_json(const struct bench *bench, const struct machine *machine)
 }
 
 static const char *const blur_names[2][4] = {
-    {"blur of radius 3, overlap", "blur of radius 3, exchange", "blur of radius 3, two sessions one after the other",
+    {"blur of radius 3, overlap", "blur of radius 3, exchange",
+     "blur of radius 3, two sessions one after the other",
      "blur of radius 3, two sessions chained"},
-    {"blur of radius 15, overlap", "blur of radius 15, exchange", "blur of radius 15, two sessions one after the other",
+    {"blur of radius 15, overlap", "blur of radius 15, exchange",
+     "blur of radius 15, two sessions one after the other",
      "blur of radius 15, two sessions chained"}};
 
 /* What the sessions are made of; larger than a stack should be. */
@@ -515,7 +542,8 @@ static bool measure(struct bench *bench, struct parts *parts)
                add_blur(bench, blur_names[k], &parts->blurs[k][0], &parts->blurs[k][1]);
     }
     guided = &bench->entrants[bench->entrant_count];
-    good = good && make_guided(bench, &parts->guided) && add_all(bench, "guided filter", &parts->guided);
+    good = good && make_guided(bench, &parts->guided) &&
+           add_all(bench, "guided filter", &parts->guided);
     if (bench->device_count > 1) {
         placed = &bench->entrants[bench->entrant_count];
         good = good && add_placed(bench, &parts->placed);
@@ -534,17 +562,20 @@ static bool measure(struct bench *bench, struct parts *parts)
 static bool prepare(struct bench *bench, struct parts *parts)
 {
     enum { SIDE = 256 };
-    parts->work = (struct work_shape){.columns = SIDE,
-                                      .rows = SIDE,
-                                      .work = 16,
-                                      .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, SIDE * WORK_ITEM_BYTES)};
+    parts->work = (struct work_shape){
+        .columns = SIDE,
+        .rows = SIDE,
+        .work = 16,
+        .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, SIDE * WORK_ITEM_BYTES)};
     parts->work_params = work_params_of(&parts->work);
-    size_t bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * sizeof(float)) * bench->height;
+    size_t bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * sizeof(float)) *
+                   bench->height;
     if (bytes < parts->work.pitch_bytes * SIDE)
         bytes = parts->work.pitch_bytes * SIDE;
     for (int s = 0; s < SETS; s++) {
         for (int b = 0; b < BUFFERS; b++) {
-            const cox_status status = cox_buffer_create(bench->runtime, bytes, &bench->buffers[s][b]);
+            const cox_status status = cox_buffer_create(bench->runtime, bytes,
+                                                        &bench->buffers[s][b]);
             if (status)
                 return bench_fail("%s", cox_status_text(status));
         }
@@ -554,12 +585,14 @@ static bool prepare(struct bench *bench, struct parts *parts)
     return bench->times || bench_fail("out of memory");
 }
 
-static bool run(struct bench *bench, struct parts *parts, const struct bench_options *options, bool *met)
+static bool run(struct bench *bench, struct parts *parts, const struct bench_options *options,
+                bool *met)
 {
     struct machine machine;
     machine_read(&machine);
     const cox_status status = cox_runtime_create(&bench->runtime,
-                                                 COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+                                                 COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                    .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
     bench->device_count = cox_runtime_device_count(bench->runtime);

@@ -32,7 +32,8 @@ struct deliveries {
 
 enum form_kind { FORM_STREAM, FORM_PREDECESSOR, FORM_NONE };
 static const char *const form_names[FORMS] = {"stream", "predecessor", "none"};
-static const char *const form_texts[FORMS] = {"a cox_video_stream", "with its predecessor", "without"};
+static const char *const form_texts[FORMS] = {"a cox_video_stream", "with its predecessor",
+                                              "without"};
 
 struct form {
     double create_ms[CHANGES], gap_ms[CHANGES], gap_frames[CHANGES];
@@ -46,8 +47,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     deliveries->status = deliveries->status ? deliveries->status : status;
 }
 
-static cox_status create_session(cox_runtime *runtime, const struct stream_frames *size, cox_session *predecessor,
-                                 cox_session **session)
+static cox_status create_session(cox_runtime *runtime, const struct stream_frames *size,
+                                 cox_session *predecessor, cox_session **session)
 {
     struct cox_session_params params = size->pipeline;
     params.in_flight = IN_FLIGHT;
@@ -62,30 +63,33 @@ static cox_status submit_frames(cox_session *session, struct stream_frames *size
     for (uint32_t i = 0; i < frames && status == COX_OK; i++)
         status = cox_session_submit(session,
                                     COX_FRAME(.buffers = size->buffers[i % SETS],
-                                              .buffer_count = size->pipeline.binding_count, .params = &size->params),
+                                              .buffer_count = size->pipeline.binding_count,
+                                              .params = &size->params),
                                     on_done, deliveries);
     return status;
 }
 
 /* The longest time between two deliveries from the last one before frame `first` to a few behind it, and how many times
  * as long as usual behind it that is. */
-static void look_at_change(const struct deliveries *deliveries, uint32_t first, uint32_t frames, double *gap_ms,
-                           double *gap_frames)
+static void look_at_change(const struct deliveries *deliveries, uint32_t first, uint32_t frames,
+                           double *gap_ms, double *gap_frames)
 {
     double longest = 0;
     for (uint32_t i = 0; i < ABOUT; i++) {
-        const double between = (double)(deliveries->at_ns[first + i] - deliveries->at_ns[first + i - 1]);
+        const double between = (double)(deliveries->at_ns[first + i] -
+                                        deliveries->at_ns[first + i - 1]);
         longest = between > longest ? between : longest;
     }
     /* The mean: of two frames that end together the second one takes no time. */
-    const uint64_t rest_ns = deliveries->at_ns[first + frames - 1] - deliveries->at_ns[first + ABOUT - 1];
+    const uint64_t rest_ns = deliveries->at_ns[first + frames - 1] -
+                             deliveries->at_ns[first + ABOUT - 1];
     *gap_ms = longest / 1e6;
     *gap_frames = longest / ((double)rest_ns / (frames - ABOUT));
 }
 
 /* One stream of sessions: the first is there when the changes begin, so all kernels are known. */
-static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames, bool predecessor,
-                          struct deliveries *deliveries, struct form *form)
+static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+                          bool predecessor, struct deliveries *deliveries, struct form *form)
 {
     cox_session *session = NULL, *next = NULL;
     *deliveries = (struct deliveries){0};
@@ -110,14 +114,16 @@ static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uin
 }
 
 /* The planes of one set of buffers. */
-static void describe_images(const struct stream_frames *size, uint32_t set, struct cox_video_image images[2])
+static void describe_images(const struct stream_frames *size, uint32_t set,
+                            struct cox_video_image images[2])
 {
     for (uint32_t side = 0; side < 2; side++) {
         struct cox_video_image *image = &images[side];
-        *image = (struct cox_video_image){.struct_size = sizeof *image,
-                                          .format = {.depth = side ? 8 : 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
-                                          .width = size->width,
-                                          .height = size->height};
+        *image = (struct cox_video_image){
+            .struct_size = sizeof *image,
+            .format = {.depth = side ? 8 : 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+            .width = size->width,
+            .height = size->height};
         for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
             const uint32_t b = side * COX_VIDEO_PLANES_MAX + p;
             image->memory[p] = size->buffers[set][b];
@@ -142,7 +148,9 @@ static void *send_frames(void *user)
     for (uint32_t n = 0; n < (CHANGES + 1) * sending->frames && sending->status == COX_OK; n++) {
         const uint64_t began = now_ns();
         describe_images(&sending->sizes[n / sending->frames % SIZES], n % SETS, images);
-        sending->status = cox_video_stream_send(sending->stream, COX_VIDEO_FRAME(.in = &images[0], .out = &images[1]));
+        sending->status = cox_video_stream_send(sending->stream,
+                                                COX_VIDEO_FRAME(.in = &images[0],
+                                                                .out = &images[1]));
         if (n >= sending->frames && n % sending->frames == 0)
             sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
     }
@@ -159,7 +167,8 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
     pthread_t thread;
     *deliveries = (struct deliveries){0};
     cox_status status = cox_video_stream_create(runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT),
-                                                COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390, .peak = COX_PEAK_GIVEN,
+                                                COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390,
+                                                               .peak = COX_PEAK_GIVEN,
                                                                .settings = &settings),
                                                 &sending.stream);
     if (status)
@@ -209,19 +218,22 @@ static void print_json(struct form *forms, uint32_t frames, double create_ms)
 
 static void print_text(struct form *forms, uint32_t frames, double create_ms, bool met)
 {
-    printf("1080p and 720p in turn, %d changes, %u frames after each; the first session took %.1f ms to create\n",
-           CHANGES, frames, create_ms);
+    printf(
+        "1080p and 720p in turn, %d changes, %u frames after each; the first session took %.1f ms to create\n",
+        CHANGES, frames, create_ms);
     for (int f = 0; f < FORMS; f++)
-        printf("%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f frames)\n",
-               form_texts[f], figures_quantile(forms[f].create_ms, CHANGES, 0.5),
-               figures_quantile(forms[f].gap_ms, CHANGES, 0.5), figures_quantile(forms[f].gap_frames, CHANGES, 0.5),
-               figures_quantile(forms[f].gap_frames, CHANGES, 1));
+        printf(
+            "%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f frames)\n",
+            form_texts[f], figures_quantile(forms[f].create_ms, CHANGES, 0.5),
+            figures_quantile(forms[f].gap_ms, CHANGES, 0.5),
+            figures_quantile(forms[f].gap_frames, CHANGES, 0.5),
+            figures_quantile(forms[f].gap_frames, CHANGES, 1));
     printf("bar: at most %g frames, %s\n", bar_frames, met ? "met" : "missed");
 }
 
 /* Kernels are compiled here, which takes `create_ms`; then both streams. */
-static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames, double *create_ms,
-                          struct form *forms)
+static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+                          double *create_ms, struct form *forms)
 {
     static struct deliveries deliveries; /* too large for a stack */
     cox_session *first = NULL;
@@ -233,10 +245,12 @@ static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uin
     cox_session_destroy(&first);
     for (int f = 0; f < FORMS && status == COX_OK; f++) {
         struct form *form = &forms[f];
-        status = f == FORM_STREAM ? as_stream(runtime, sizes, frames, &deliveries, form)
-                                  : by_hand(runtime, sizes, frames, f == FORM_PREDECESSOR, &deliveries, form);
+        status = f == FORM_STREAM
+                     ? as_stream(runtime, sizes, frames, &deliveries, form)
+                     : by_hand(runtime, sizes, frames, f == FORM_PREDECESSOR, &deliveries, form);
         for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++)
-            look_at_change(&deliveries, (c + 1) * frames, frames, &form->gap_ms[c], &form->gap_frames[c]);
+            look_at_change(&deliveries, (c + 1) * frames, frames, &form->gap_ms[c],
+                           &form->gap_frames[c]);
     }
     return status;
 }
@@ -250,7 +264,8 @@ bool bench_resize(const struct bench_options *options, bool *met)
     double create_ms;
     if (frames > FRAMES_MAX)
         return bench_fail("--frames: at most %d here", FRAMES_MAX);
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                        .log = bench_log));
     if (status)
         return bench_fail("%s", cox_status_text(status));
     bool good = true;

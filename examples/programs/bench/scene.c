@@ -31,11 +31,13 @@ static uint32_t hash(uint32_t x, uint32_t y, uint32_t seed)
 static float field(uint32_t x, uint32_t y, uint32_t cell_log2, uint32_t seed)
 {
     const uint32_t cell = 1u << cell_log2, cx = x >> cell_log2, cy = y >> cell_log2;
-    const float fx = (float)(x & (cell - 1)) / (float)cell, fy = (float)(y & (cell - 1)) / (float)cell;
+    const float fx = (float)(x & (cell - 1)) / (float)cell,
+                fy = (float)(y & (cell - 1)) / (float)cell;
     float corner[4];
     for (uint32_t i = 0; i < 4; i++)
         corner[i] = (float)(hash(cx + (i & 1), cy + (i >> 1), seed) >> 16) * (2.0f / 65535) - 1;
-    const float upper = corner[0] + (corner[1] - corner[0]) * fx, lower = corner[2] + (corner[3] - corner[2]) * fx;
+    const float upper = corner[0] + (corner[1] - corner[0]) * fx,
+                lower = corner[2] + (corner[3] - corner[2]) * fx;
     return upper + (lower - upper) * fy;
 }
 
@@ -93,7 +95,8 @@ void bench_scene_destroy(struct bench_scene **scene)
 
 /* --- as a picture --- */
 
-void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixel, void *pixels, size_t pitch_bytes)
+void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixel, void *pixels,
+                         size_t pitch_bytes)
 {
     float light[LEVELS];
     uint16_t half[LEVELS];
@@ -105,7 +108,8 @@ void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixe
         char *row = (char *)pixels + y * pitch_bytes;
         for (uint32_t x = 0; x < scene->width; x++) {
             const size_t at = (size_t)y * scene->width + x;
-            const uint16_t level[3] = {scene->level[0][at], scene->level[1][at], scene->level[2][at]};
+            const uint16_t level[3] = {scene->level[0][at], scene->level[1][at],
+                                       scene->level[2][at]};
             if (pixel == COX_PIXEL_RGBA_FLOAT) {
                 const float rgba[4] = {light[level[0]], light[level[1]], light[level[2]], 1};
                 memcpy(row + x * sizeof rgba, rgba, sizeof rgba);
@@ -133,12 +137,13 @@ static double encode(enum cox_transfer transfer, double light)
 }
 
 /* One pixel's R'G'B'. BT.709 light, to BT.2020 primaries. */
-static void pixel_signal(const struct bench_scene *scene, const float *light, const float *signal, size_t at,
-                         float out[3])
+static void pixel_signal(const struct bench_scene *scene, const float *light, const float *signal,
+                         size_t at, float out[3])
 {
     static const float matrix[3][3] = {
         {0.6274f, 0.3293f, 0.0433f}, {0.0691f, 0.9195f, 0.0114f}, {0.0164f, 0.0880f, 0.8956f}};
-    const float r = light[scene->level[0][at]], g = light[scene->level[1][at]], b = light[scene->level[2][at]];
+    const float r = light[scene->level[0][at]], g = light[scene->level[1][at]],
+                b = light[scene->level[2][at]];
     for (int c = 0; c < 3; c++)
         out[c] = signal[to_level(log2f(matrix[c][0] * r + matrix[c][1] * g + matrix[c][2] * b))];
 }
@@ -148,8 +153,8 @@ static uint16_t to_code(float value, float scale, float zero)
     return (uint16_t)(zero + scale * value + 0.5f);
 }
 
-void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer, void *const planes[3],
-                       const size_t pitch_bytes[3])
+void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer,
+                       void *const planes[3], const size_t pitch_bytes[3])
 {
     float light[LEVELS], signal[LEVELS];
     for (uint32_t i = 0; i < LEVELS; i++) {

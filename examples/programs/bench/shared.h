@@ -19,16 +19,17 @@ struct json;
 enum { BENCH_POLICIES_MAX = 8 };
 
 struct bench_options {
-    const char *devices;                      /* NULL = the command's default */
-    uint32_t frames;                          /* 0 = the command's default */
-    uint32_t width, height;                   /* kernels, stream: 0 = the default */
-    bool pictures;                            /* stream: pictures instead of video */
-    uint32_t in_flight;                       /* stream: 0 = 1, 2, 3 and 6, one after the other */
-    enum cox_arithmetic arithmetic;           /* stream, kernels */
-    double ratio;                             /* split: work per row of the second device over that of the first */
-    const char *policies[BENCH_POLICIES_MAX]; /* split, stream, decide: NULL ends them; none = the command's default */
-    bool calls;                               /* overhead, stream: list the calls of the driver */
-    double quiet_s;                           /* time to spend on doing disturbed rounds again; 0 = keep all */
+    const char *devices;            /* NULL = the command's default */
+    uint32_t frames;                /* 0 = the command's default */
+    uint32_t width, height;         /* kernels, stream: 0 = the default */
+    bool pictures;                  /* stream: pictures instead of video */
+    uint32_t in_flight;             /* stream: 0 = 1, 2, 3 and 6, one after the other */
+    enum cox_arithmetic arithmetic; /* stream, kernels */
+    double ratio; /* split: work per row of the second device over that of the first */
+    const char *policies
+        [BENCH_POLICIES_MAX]; /* split, stream, decide: NULL ends them; none = the command's default */
+    bool calls;               /* overhead, stream: list the calls of the driver */
+    double quiet_s;           /* time to spend on doing disturbed rounds again; 0 = keep all */
     bool json;
 };
 
@@ -71,8 +72,9 @@ struct bench_ceiling {
     char options[2][64];
 };
 /* `multiply_adds` for each pixel, a multiple of 3. */
-void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height, uint32_t multiply_adds,
-                        const cox_runtime *runtime, struct cox_session_params *session);
+void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t height,
+                        uint32_t multiply_adds, const cox_runtime *runtime,
+                        struct cox_session_params *session);
 void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data);
 
 /* --- vectors over scalars (vectors.c) --- */
@@ -101,7 +103,8 @@ void bench_plane_fill(float *samples, size_t count);
 
 /* Parameters of a blur by equal weights, the same radius across and down, 31 at most. Errors as
  * cox_filter_separable_prepare. */
-cox_status bench_blur_prepare(const struct cox_filter_shape *shape, struct cox_filter_params *params);
+cox_status bench_blur_prepare(const struct cox_filter_shape *shape,
+                              struct cox_filter_params *params);
 
 /* --- a scene (scene.c) --- */
 
@@ -110,16 +113,18 @@ struct bench_scene;
 /* NULL = out of memory. */
 struct bench_scene *bench_scene_create(uint32_t width, uint32_t height);
 void bench_scene_destroy(struct bench_scene **scene);
-void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixel, void *pixels, size_t pitch_bytes);
+void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixel, void *pixels,
+                         size_t pitch_bytes);
 /* PQ or HLG with BT.2020, 4:2:0, 10 bits, limited range; three planes. */
-void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer, void *const planes[3],
-                       const size_t pitch_bytes[3]);
+void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transfer,
+                       void *const planes[3], const size_t pitch_bytes[3]);
 
 /* --- heap (heap.c) --- */
 
 struct bench_heap_count {
-    uint64_t library; /* calls made by libcoxswain, libuv or hwloc, directly or through the C library */
-    uint64_t others;  /* by anyone else: the OpenCL drivers, this program */
+    uint64_t
+        library; /* calls made by libcoxswain, libuv or hwloc, directly or through the C library */
+    uint64_t others; /* by anyone else: the OpenCL drivers, this program */
 };
 /* Whether this build can count; not with sanitizers, which bring their own allocator. */
 bool bench_heap_possible(void);
@@ -167,7 +172,8 @@ enum bench_call {
 
 struct bench_calls {
     uint64_t of[BENCH_CALL_COUNT];
-    uint64_t ns[BENCH_CALL_COUNT]; /* inside them, in all threads together; 0 if they are not timed */
+    uint64_t
+        ns[BENCH_CALL_COUNT]; /* inside them, in all threads together; 0 if they are not timed */
 };
 
 /* Counts from zero, in every thread and whatever object calls: the library or this program. One count at a time. */
@@ -187,17 +193,18 @@ struct bench_cl;
 enum bench_cl_form {
     BENCH_CL_FINISH,   /* the blocking form: flush, clFinish */
     BENCH_CL_CALLBACK, /* the asynchronous form: flush, event callback wakes the thread */
-    BENCH_CL_LEAN,     /* as FINISH, without unmapping and mapping: not valid OpenCL by the letter */
+    BENCH_CL_LEAN, /* as FINISH, without unmapping and mapping: not valid OpenCL by the letter */
     BENCH_CL_FORMS
 };
 
 struct bench_cl_times {
-    uint64_t visible_ns;  /* from the first call to the result being visible in the calling thread */
+    uint64_t visible_ns; /* from the first call to the result being visible in the calling thread */
     uint64_t callback_ns; /* CALLBACK: to the start of the driver's callback */
 };
 
 /* The device that `info` describes, found again, with buffers, queue and kernel of its own. NULL after a message. */
-struct bench_cl *bench_cl_create(const struct cox_device_info *info, const struct work_shape *shape);
+struct bench_cl *bench_cl_create(const struct cox_device_info *info,
+                                 const struct work_shape *shape);
 void bench_cl_destroy(struct bench_cl **bench);
 float *bench_cl_input(struct bench_cl *bench);
 const float *bench_cl_output(struct bench_cl *bench);
@@ -211,6 +218,7 @@ struct bench_cl_times bench_cl_frame(struct bench_cl *bench, enum bench_cl_form 
 struct bench_cl_link {
     double write_gbs, read_gbs;
 };
-bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times, struct bench_cl_link *link);
+bool bench_cl_link(const struct cox_device_info *info, size_t bytes, uint32_t times,
+                   struct bench_cl_link *link);
 
 #endif

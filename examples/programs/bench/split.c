@@ -12,7 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 480, COLUMNS = 128, ROUNDS_DEFAULT = 200, BLOCKS = 8, CALIBRATIONS = 15, SETTLED_FRAMES = 10 };
+enum {
+    ROWS = 480,
+    COLUMNS = 128,
+    ROUNDS_DEFAULT = 200,
+    BLOCKS = 8,
+    CALIBRATIONS = 15,
+    SETTLED_FRAMES = 10
+};
 
 static const double frame_target_ns = 9e6; /* of the balanced split */
 static const double bar_frame_ms = 5.0;
@@ -38,7 +45,8 @@ static size_t sweep_bytes(uint32_t device_count)
     return 1;
 }
 
-static cox_status sweep_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status sweep_init(void *state, const struct cox_sched_view *view,
+                             const struct cox_policy_options *options)
 {
     (void)state;
     (void)options;
@@ -53,9 +61,11 @@ static cox_status sweep_split(void *state, const struct cox_sched_view *view, st
     out->reason = COX_REASON_GIVEN;
     out->predicted_ns = 0;
     if (first > 0)
-        out->bands[out->band_count++] = (struct cox_band){.device = 0, .first_row = 0, .rows = first};
+        out->bands[out->band_count++] = (struct cox_band){
+            .device = 0, .first_row = 0, .rows = first};
     if (first < view->rows)
-        out->bands[out->band_count++] = (struct cox_band){.device = 1, .first_row = first, .rows = view->rows - first};
+        out->bands[out->band_count++] = (struct cox_band){
+            .device = 1, .first_row = first, .rows = view->rows - first};
     return COX_OK;
 }
 
@@ -65,7 +75,8 @@ static const struct cox_policy sweep_policy = {
 /* The policy under test without warm-up times, from equal hints. */
 static const struct cox_policy *blind_inner;
 
-static void blind_view(const struct cox_sched_view *view, struct cox_sched_device *devices, struct cox_sched_view *out)
+static void blind_view(const struct cox_sched_view *view, struct cox_sched_device *devices,
+                       struct cox_sched_view *out)
 {
     for (uint32_t d = 0; d < view->device_count; d++)
         devices[d] = (struct cox_sched_device){.usable = view->devices[d].usable, .hint = 1};
@@ -78,7 +89,8 @@ static size_t blind_bytes(uint32_t device_count)
     return blind_inner->state_bytes(device_count);
 }
 
-static cox_status blind_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status blind_init(void *state, const struct cox_sched_view *view,
+                             const struct cox_policy_options *options)
 {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view seen;
@@ -100,8 +112,11 @@ static void blind_observe(void *state, const struct cox_measurement *measurement
         blind_inner->observe(state, measurement);
 }
 
-static const struct cox_policy blind_policy = {
-    .name = "blind", .state_bytes = blind_bytes, .init = blind_init, .split = blind_split, .observe = blind_observe};
+static const struct cox_policy blind_policy = {.name = "blind",
+                                               .state_bytes = blind_bytes,
+                                               .init = blind_init,
+                                               .split = blind_split,
+                                               .observe = blind_observe};
 
 /* --- sessions --- */
 
@@ -124,7 +139,7 @@ struct bench {
     struct quiet quiet;
     uint32_t balance;            /* rows of the first device that its time alone suggests */
     double *values[CONTESTANTS]; /* ns from submit to result, per round */
-    uint32_t *shares[2];         /* POLICY, POLICY_BLIND: rows of the first device, in the first frames */
+    uint32_t *shares[2]; /* POLICY, POLICY_BLIND: rows of the first device, in the first frames */
     uint32_t share_count[2];
     double *memory;
 };
@@ -148,7 +163,8 @@ static void on_report(void *user, const struct cox_frame_report *report)
     atomic_store(&lane->first_rows, rows);
 }
 
-static bool lane_create(struct bench *bench, struct lane *lane, const char *policy, const struct cox_policy *custom)
+static bool lane_create(struct bench *bench, struct lane *lane, const char *policy,
+                        const struct cox_policy *custom)
 {
     static const uint32_t devices[2] = {0, 1};
     struct cox_session_params params = bench->session;
@@ -165,7 +181,8 @@ static bool lane_create(struct bench *bench, struct lane *lane, const char *poli
 static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
 {
     const struct work_params params = work_params_of(&bench->shape);
-    const struct cox_frame frame = {.buffers = bench->buffers, .buffer_count = 2, .params = &params};
+    const struct cox_frame frame = {
+        .buffers = bench->buffers, .buffer_count = 2, .params = &params};
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(lane->session, &frame);
     *ns = (double)(now_ns() - begin);
@@ -218,7 +235,8 @@ static bool calibrate(struct bench *bench)
                 values[d][i] = (double)atomic_load(&bench->sweep.wall_ns[d]);
         }
         double per_row[2] = {figures_quantile(values[0], CALIBRATIONS, 0.5) / bench->balance,
-                             figures_quantile(values[1], CALIBRATIONS, 0.5) / (ROWS - bench->balance)};
+                             figures_quantile(values[1], CALIBRATIONS, 0.5) /
+                                 (ROWS - bench->balance)};
         share = per_row[1] / (per_row[0] + per_row[1]);
     }
     return true;
@@ -288,7 +306,8 @@ struct result {
     struct span oracle_ms, policy_ms, alone_ms[2];
     struct span efficiency, excess;
     double static_ms[STATIC];
-    double smooth_ms[STATIC], smooth_least_ms; /* the sweep without its noise, to judge single splits by */
+    double smooth_ms[STATIC],
+        smooth_least_ms; /* the sweep without its noise, to judge single splits by */
     double policy_p99_ms, oracle_p99_ms;
     uint32_t settled[2]; /* UINT32_MAX = never */
     uint32_t changes[2], late_changes[2];
@@ -297,7 +316,8 @@ struct result {
     bool same_output;
 };
 
-static double block_median(const struct bench *bench, int who, uint32_t from, uint32_t to, double *scratch)
+static double block_median(const struct bench *bench, int who, uint32_t from, uint32_t to,
+                           double *scratch)
 {
     return figures_median_of(bench->values[who] + from, to - from, scratch);
 }
@@ -397,7 +417,8 @@ static void evaluate(struct bench *bench, struct result *r, double *scratch)
             r->oracle = i;
     }
     for (uint32_t b = 0; b <= BLOCKS; b++) { /* the last: all of it */
-        uint32_t from = b == BLOCKS ? 0 : n * b / BLOCKS, to = b == BLOCKS ? n : n * (b + 1) / BLOCKS;
+        uint32_t from = b == BLOCKS ? 0 : n * b / BLOCKS,
+                 to = b == BLOCKS ? n : n * (b + 1) / BLOCKS;
         uint32_t late = from < skip ? skip : from;
         double oracle = block_median(bench, r->oracle, from, to, scratch) / 1e6;
         double policy = block_median(bench, POLICY, late < to ? late : from, to, scratch) / 1e6;
@@ -425,10 +446,11 @@ static void evaluate(struct bench *bench, struct result *r, double *scratch)
 
 static bool meets(const struct result *r)
 {
-    bool inside = r->oracle > 0 && r->oracle < STATIC - 1; /* else the best split may lie beyond the sweep */
+    bool inside = r->oracle > 0 &&
+                  r->oracle < STATIC - 1; /* else the best split may lie beyond the sweep */
     return inside && r->policy_ms.value >= bar_frame_ms && r->efficiency.value >= bar_efficiency &&
-           r->excess.value <= bar_oracle && r->settled[0] <= bar_frames && r->settled[1] <= bar_frames &&
-           r->same_output;
+           r->excess.value <= bar_oracle && r->settled[0] <= bar_frames &&
+           r->settled[1] <= bar_frames && r->same_output;
 }
 
 /* --- output --- */
@@ -443,50 +465,56 @@ static void print_settled(const struct result *r, int which, const char *how)
     if (r->settled[which] == UINT32_MAX)
         printf("  %s: never within the bar; bar %u frames: MISSED\n", how, bar_frames);
     else
-        printf("  %s: after %u frames; bar %u: %s (%u changes of the split, %u of them after frame %u)\n", how,
-               r->settled[which], bar_frames, verdict(r->settled[which] <= bar_frames), r->changes[which],
-               r->late_changes[which], bar_frames);
+        printf(
+            "  %s: after %u frames; bar %u: %s (%u changes of the split, %u of them after frame %u)\n",
+            how, r->settled[which], bar_frames, verdict(r->settled[which] <= bar_frames),
+            r->changes[which], r->late_changes[which], bar_frames);
 }
 
-static void print_text(const struct bench_options *options, const struct machine *machine, const struct bench *bench,
-                       const struct result *r)
+static void print_text(const struct bench_options *options, const struct machine *machine,
+                       const struct bench *bench, const struct result *r)
 {
     struct cox_session_info info;
     cox_session_info(bench->policy.session, &info, sizeof info);
-    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
-           machine->load);
+    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
+           machine->system, machine->load);
     for (int d = 0; d < 2; d++)
-        printf("device %d: %s (%s %s), %u compute units, %s memory, work x %g\n", d, bench->devices[d].name,
-               bench->devices[d].platform, bench->devices[d].driver, bench->devices[d].compute_units,
-               cox_memory_mode_name(bench->devices[d].mode), d == 0 ? 1.0 : options->ratio);
-    printf("frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each one frame of every split, in turn;\n"
-           "times from submit to result, medians, in brackets the least and greatest of %d blocks\n",
-           bench->shape.rows, bench->shape.columns, info.granule, info.policy, bench->rounds, BLOCKS);
+        printf("device %d: %s (%s %s), %u compute units, %s memory, work x %g\n", d,
+               bench->devices[d].name, bench->devices[d].platform, bench->devices[d].driver,
+               bench->devices[d].compute_units, cox_memory_mode_name(bench->devices[d].mode),
+               d == 0 ? 1.0 : options->ratio);
+    printf(
+        "frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each one frame of every split, in turn;\n"
+        "times from submit to result, medians, in brackets the least and greatest of %d blocks\n",
+        bench->shape.rows, bench->shape.columns, info.granule, info.policy, bench->rounds, BLOCKS);
     if (r->others >= 0)
-        printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n", r->others,
-               bench->quiet.again);
+        printf(
+            "other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
+            r->others, bench->quiet.again);
     if (quiet_busy(&bench->quiet))
         printf("The machine was BUSY: the figures say little.\n");
     putchar('\n');
     for (int d = 0; d < 2; d++)
-        printf("  device %d alone  %8.3f ms  [%.3f, %.3f]\n", d, r->alone_ms[d].value, r->alone_ms[d].low,
-               r->alone_ms[d].high);
+        printf("  device %d alone  %8.3f ms  [%.3f, %.3f]\n", d, r->alone_ms[d].value,
+               r->alone_ms[d].low, r->alone_ms[d].high);
     printf("  static splits, rows of device 0: ms\n   ");
     for (int i = 0; i < STATIC; i++)
-        printf(" %u: %.3f%s%s", static_rows(bench, i), r->static_ms[i], i == r->oracle ? " (oracle)" : "",
+        printf(" %u: %.3f%s%s", static_rows(bench, i), r->static_ms[i],
+               i == r->oracle ? " (oracle)" : "",
                i == STATIC - 1 ? "\n"
                : i % 6 == 5    ? ",\n   "
                                : ",");
-    printf("  oracle          %8.3f ms  [%.3f, %.3f], p99 %.3f\n", r->oracle_ms.value, r->oracle_ms.low,
-           r->oracle_ms.high, r->oracle_p99_ms);
-    printf("  %-14s  %8.3f ms  [%.3f, %.3f], p99 %.3f; usually %u rows on device 0\n\n", info.policy,
-           r->policy_ms.value, r->policy_ms.low, r->policy_ms.high, r->policy_p99_ms, r->usual_rows);
+    printf("  oracle          %8.3f ms  [%.3f, %.3f], p99 %.3f\n", r->oracle_ms.value,
+           r->oracle_ms.low, r->oracle_ms.high, r->oracle_p99_ms);
+    printf("  %-14s  %8.3f ms  [%.3f, %.3f], p99 %.3f; usually %u rows on device 0\n\n",
+           info.policy, r->policy_ms.value, r->policy_ms.low, r->policy_ms.high, r->policy_p99_ms,
+           r->usual_rows);
     printf("  frame time %.2f ms; needed %.0f: %s\n", r->policy_ms.value, bar_frame_ms,
            verdict(r->policy_ms.value >= bar_frame_ms));
-    printf("  efficiency %.3f [%.3f, %.3f]; bar %.2f: %s\n", r->efficiency.value, r->efficiency.low, r->efficiency.high,
-           bar_efficiency, verdict(r->efficiency.value >= bar_efficiency));
-    printf("  T / T_oracle %.3f [%.3f, %.3f]; bar %.2f: %s\n", r->excess.value, r->excess.low, r->excess.high,
-           bar_oracle, verdict(r->excess.value <= bar_oracle));
+    printf("  efficiency %.3f [%.3f, %.3f]; bar %.2f: %s\n", r->efficiency.value, r->efficiency.low,
+           r->efficiency.high, bar_efficiency, verdict(r->efficiency.value >= bar_efficiency));
+    printf("  T / T_oracle %.3f [%.3f, %.3f]; bar %.2f: %s\n", r->excess.value, r->excess.low,
+           r->excess.high, bar_oracle, verdict(r->excess.value <= bar_oracle));
     if (r->oracle == 0 || r->oracle == STATIC - 1)
         printf("  the oracle is at the end of the sweep: T / T_oracle says little: MISSED\n");
     print_settled(r, 0, "converged, started as sessions start");
@@ -516,8 +544,8 @@ static void json_settled(struct json *json, const char *key, uint32_t frames)
         json_unsigned(json, frames);
 }
 
-static void print_json(const struct bench_options *options, const struct machine *machine, const struct bench *bench,
-                       const struct result *r)
+static void print_json(const struct bench_options *options, const struct machine *machine,
+                       const struct bench *bench, const struct result *r)
 {
     struct cox_session_info info;
     cox_session_info(bench->policy.session, &info, sizeof info);
@@ -582,7 +610,8 @@ static void print_json(const struct bench_options *options, const struct machine
 static bool prepare(struct bench *bench, const struct bench_options *options)
 {
     const char *devices = options->devices ? options->devices : "cpu:2x1";
-    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices, .log = bench_log));
+    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices,
+                                                                               .log = bench_log));
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)
@@ -594,8 +623,8 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
         .rows = ROWS,
         .work = 64,
         .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, (size_t)COLUMNS * WORK_ITEM_BYTES)};
-    work_pipeline_fill(&bench->pipeline, &bench->shape, options->ratio > 1 ? 1 : -1, (int)options->ratio,
-                       &bench->session);
+    work_pipeline_fill(&bench->pipeline, &bench->shape, options->ratio > 1 ? 1 : -1,
+                       (int)options->ratio, &bench->session);
 
     quiet_start(&bench->quiet, options->quiet_s);
     bench->rounds = options->frames ? options->frames : ROUNDS_DEFAULT;
@@ -608,7 +637,8 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     for (int i = 0; i < CONTESTANTS; i++)
         bench->values[i] = bench->memory + n * (size_t)i;
     for (int i = 0; i < 2; i++) {
-        status = cox_buffer_create(bench->runtime, bench->shape.rows * bench->shape.pitch_bytes, &bench->buffers[i]);
+        status = cox_buffer_create(bench->runtime, bench->shape.rows * bench->shape.pitch_bytes,
+                                   &bench->buffers[i]);
         if (status)
             return bench_fail("buffer: %s", cox_status_text(status));
     }
@@ -630,7 +660,8 @@ bool bench_split(const struct bench_options *options, bool *met)
     if (!bench)
         return bench_fail("out of memory");
     struct result result = {0};
-    bool good = prepare(bench, options) && run_rounds(bench) && compare_output(bench, &result.same_output);
+    bool good = prepare(bench, options) && run_rounds(bench) &&
+                compare_output(bench, &result.same_output);
     if (good) {
         evaluate(bench, &result, bench->memory + (size_t)bench->rounds * CONTESTANTS);
         *met = meets(&result);

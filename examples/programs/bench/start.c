@@ -43,14 +43,15 @@ static void make_fresh(struct fresh *fresh, const struct cox_session_params *fro
         for (uint32_t v = 0; v < from->stages[s].variant_count; v++) {
             const char *options = from->stages[s].variants[v].options;
             fresh->variants[s][v] = from->stages[s].variants[v];
-            snprintf(fresh->options[s][v], OPTIONS_BYTES, "%s -DBENCH_START=%lluull", options ? options : "", number);
+            snprintf(fresh->options[s][v], OPTIONS_BYTES, "%s -DBENCH_START=%lluull",
+                     options ? options : "", number);
             fresh->variants[s][v].options = fresh->options[s][v];
         }
     }
 }
 
-static cox_status start(cox_runtime *runtime, const struct bench_options *options, struct form *form, uint32_t turn,
-                        bool ready)
+static cox_status start(cox_runtime *runtime, const struct bench_options *options,
+                        struct form *form, uint32_t turn, bool ready)
 {
     static struct stream_frames frames;
     static struct fresh fresh; /* too large for a stack */
@@ -65,9 +66,9 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
     cox_status status = cox_session_create(runtime, &fresh.params, &session);
     form->create_ms[turn] = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
-        status = cox_session_run(session,
-                                 COX_FRAME(.buffers = frames.buffers[0], .buffer_count = fresh.params.binding_count,
-                                           .params = &frames.params));
+        status = cox_session_run(session, COX_FRAME(.buffers = frames.buffers[0],
+                                                    .buffer_count = fresh.params.binding_count,
+                                                    .params = &frames.params));
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
     cox_session_destroy(&session);
     stream_frames_free(&frames);
@@ -97,10 +98,12 @@ static void print_json(struct form *forms)
 static void print_text(struct form *forms, bool met)
 {
     for (int f = 0; f < FORMS; f++)
-        printf("%-9s cox_session_create returned after %8.2f ms, the first frame came after %8.2f ms (medians of %d; "
-               "worst return %.2f ms)\n",
-               form_names[f], figures_quantile(forms[f].create_ms, TURNS, 0.5),
-               figures_quantile(forms[f].first_ms, TURNS, 0.5), TURNS, figures_quantile(forms[f].create_ms, TURNS, 1));
+        printf(
+            "%-9s cox_session_create returned after %8.2f ms, the first frame came after %8.2f ms (medians of %d; "
+            "worst return %.2f ms)\n",
+            form_names[f], figures_quantile(forms[f].create_ms, TURNS, 0.5),
+            figures_quantile(forms[f].first_ms, TURNS, 0.5), TURNS,
+            figures_quantile(forms[f].create_ms, TURNS, 1));
     printf("bar: with ready it returns within %g ms, %s\n", bar_ms, met ? "met" : "missed");
 }
 
@@ -111,7 +114,8 @@ bool bench_start(const struct bench_options *options, bool *met)
         const int f = (int)(n % FORMS);
         cox_runtime *runtime = NULL;
         cox_status status = cox_runtime_create(&runtime,
-                                               COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log));
+                                               COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                  .log = bench_log));
         if (status == COX_OK)
             status = start(runtime, options, &forms[f], n / FORMS, f == FORM_READY);
         cox_runtime_destroy(&runtime);

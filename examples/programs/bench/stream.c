@@ -32,11 +32,13 @@ static void on_report(void *user, const struct cox_frame_report *report)
     }
 }
 
-static struct stream_entrant *add_entrant(struct stream *stream, enum stream_kind kind, uint32_t device)
+static struct stream_entrant *add_entrant(struct stream *stream, enum stream_kind kind,
+                                          uint32_t device)
 {
     struct stream_entrant *entrant = &stream->entrants[stream->entrant_count];
     *entrant = (struct stream_entrant){.kind = kind, .device = device};
-    entrant->interval_ns = stream->intervals + (size_t)stream->entrant_count * STREAM_ROUNDS * stream->frame_count;
+    entrant->interval_ns = stream->intervals +
+                           (size_t)stream->entrant_count * STREAM_ROUNDS * stream->frame_count;
     stream->entrant_count++;
     return entrant;
 }
@@ -47,12 +49,13 @@ static void add_hand(struct stream *stream, enum stream_kind kind, uint32_t devi
     if (kind == STREAM_HAND_ONE)
         snprintf(entrant->name, sizeof entrant->name, "hand-written, device %u", device);
     else
-        snprintf(entrant->name, sizeof entrant->name, "hand-written, %u staged devices", stream->staged_count);
+        snprintf(entrant->name, sizeof entrant->name, "hand-written, %u staged devices",
+                 stream->staged_count);
 }
 
 /* A session on the `count` devices of the list. */
-static bool add_library(struct stream *stream, enum stream_kind kind, const char *policy, const uint32_t *devices,
-                        uint32_t count)
+static bool add_library(struct stream *stream, enum stream_kind kind, const char *policy,
+                        const uint32_t *devices, uint32_t count)
 {
     struct stream_entrant *entrant = add_entrant(stream, kind, devices[0]);
     struct cox_session_params params = stream->frames.pipeline;
@@ -69,11 +72,11 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
         return bench_fail("session: %s", cox_status_text(status));
     cox_session_info(entrant->session, &info, sizeof info);
     if (kind == STREAM_SINGLE || kind == STREAM_PROFILED)
-        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u%s", info.policy, devices[0],
-                 kind == STREAM_PROFILED ? ", timed" : "");
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u%s", info.policy,
+                 devices[0], kind == STREAM_PROFILED ? ", timed" : "");
     else
-        snprintf(entrant->name, sizeof entrant->name, "library, %s, %u %sdevice%s", info.policy, count,
-                 kind == STREAM_STAGED ? "staged " : "", count == 1 ? "" : "s");
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, %u %sdevice%s", info.policy,
+                 count, kind == STREAM_STAGED ? "staged " : "", count == 1 ? "" : "s");
     return true;
 }
 
@@ -149,8 +152,8 @@ static bool run_library(struct stream *stream, struct stream_entrant *entrant, u
 }
 
 /* The streams of a hand-written entrant. */
-static struct stream_hand *const *hands_of(const struct stream *stream, const struct stream_entrant *entrant,
-                                           uint32_t *count)
+static struct stream_hand *const *hands_of(const struct stream *stream,
+                                           const struct stream_entrant *entrant, uint32_t *count)
 {
     uint32_t before = 0;
     *count = entrant->kind == STREAM_HAND_ALL ? stream->staged_count : 1;
@@ -174,8 +177,8 @@ static bool run_one(struct stream *stream, struct stream_entrant *entrant, uint3
     }
     stream_frames_clear(&stream->frames, stream->in_flight);
     bench_calls_start(stream->options->calls);
-    good = good &&
-           (hands ? stream_hand_run(hands, hand_count, count, stream->done_ns) : run_library(stream, entrant, count));
+    good = good && (hands ? stream_hand_run(hands, hand_count, count, stream->done_ns)
+                          : run_library(stream, entrant, count));
     gave->calls = bench_calls_stop();
     stream->round = NULL;
     if (!good)
@@ -187,7 +190,8 @@ static bool run_one(struct stream *stream, struct stream_entrant *entrant, uint3
     stream->hash = hash;
     const uint64_t *lead = &stream->done_ns[STREAM_LEAD - 1];
     for (uint32_t f = 0; f < stream->frame_count; f++)
-        entrant->interval_ns[(size_t)round * stream->frame_count + f] = (double)(lead[f + 1] - lead[f]);
+        entrant->interval_ns[(size_t)round * stream->frame_count + f] = (double)(lead[f + 1] -
+                                                                                 lead[f]);
     gave->interval_ns = (double)(lead[stream->frame_count] - lead[0]) / stream->frame_count;
     return true;
 }
@@ -249,13 +253,15 @@ static bool make_devices(struct stream *stream, uint32_t sets)
 {
     const size_t entrants = 3 * (size_t)stream->device_count + 2 + BENCH_POLICIES_MAX;
     const uint32_t most = STREAM_LEAD + stream->frame_count;
-    stream->intervals = calloc(entrants * STREAM_ROUNDS * stream->frame_count, sizeof *stream->intervals);
+    stream->intervals = calloc(entrants * STREAM_ROUNDS * stream->frame_count,
+                               sizeof *stream->intervals);
     stream->done_ns = calloc(most, sizeof *stream->done_ns);
     if (!stream->intervals || !stream->done_ns)
         return bench_fail("out of memory");
     if (!stream_frames_make(&stream->frames, stream->runtime, stream->options, sets))
         return false;
-    const size_t bytes = (size_t)(stream_frames_row_bytes(&stream->frames, true) * stream->frames.height);
+    const size_t bytes = (size_t)(stream_frames_row_bytes(&stream->frames, true) *
+                                  stream->frames.height);
     for (uint32_t d = 0; d < stream->device_count; d++) {
         cox_runtime_device_info(stream->runtime, d, &stream->devices[d], sizeof stream->devices[d]);
         if (!is_staged(stream, d))
@@ -284,7 +290,9 @@ static void clear(struct stream *stream)
 bool bench_stream(const struct bench_options *options, bool *met)
 {
     const uint32_t *in_flight = options->in_flight ? &options->in_flight : in_flight_default;
-    const size_t count = options->in_flight ? 1 : sizeof in_flight_default / sizeof in_flight_default[0];
+    const size_t count = options->in_flight
+                             ? 1
+                             : sizeof in_flight_default / sizeof in_flight_default[0];
     struct stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return bench_fail("out of memory");
@@ -293,7 +301,8 @@ bool bench_stream(const struct bench_options *options, bool *met)
     stream->same_output = true;
     cox_status status = cox_runtime_create(&stream->runtime,
                                            COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                              .arithmetic = options->arithmetic, .log = bench_log));
+                                                              .arithmetic = options->arithmetic,
+                                                              .log = bench_log));
     bool good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     if (good) {
         stream->device_count = cox_runtime_device_count(stream->runtime);

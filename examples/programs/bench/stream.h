@@ -38,8 +38,8 @@ struct stream_frames {
     cox_buffer *buffers[STREAM_IN_FLIGHT_MAX][STREAM_BUFFERS_MAX];
 };
 
-bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime, const struct bench_options *options,
-                        uint32_t sets);
+bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime,
+                        const struct bench_options *options, uint32_t sets);
 void stream_frames_free(struct stream_frames *frames);
 
 /* Zeros into the outputs of the first `sets` sets; the hash of what is in them, padding left out. */
@@ -54,8 +54,8 @@ struct stream_span {
     uint32_t first, rows;
     size_t offset, bytes;
 };
-struct stream_span stream_frames_span(const struct stream_frames *frames, uint32_t buffer, uint32_t first_row,
-                                      uint32_t rows);
+struct stream_span stream_frames_span(const struct stream_frames *frames, uint32_t buffer,
+                                      uint32_t first_row, uint32_t rows);
 
 /* --- the stream in hand-written OpenCL (stream_hand.c) --- */
 
@@ -63,18 +63,20 @@ struct stream_hand;
 
 /* A staged device's stream with a ring of `frames->sets` slots, their inputs copied from `frames`, which must outlive
  * it; for runs of up to `most` frames. NULL after a message. */
-struct stream_hand *stream_hand_create(const struct cox_device_info *info, const struct stream_frames *frames,
-                                       uint32_t most);
+struct stream_hand *stream_hand_create(const struct cox_device_info *info,
+                                       const struct stream_frames *frames, uint32_t most);
 void stream_hand_destroy(struct stream_hand **hand);
 
 /* Share the rows out in equal bands over the `count` streams. Before stream_hand_run. */
 bool stream_hand_split(struct stream_hand *const *hands, uint32_t count, uint32_t in_flight);
 
 /* Run `frame_count` frames, one feeding thread for each stream; `done_ns` of each frame: when its last band was in. */
-bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t frame_count, uint64_t *done_ns);
+bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t frame_count,
+                     uint64_t *done_ns);
 
 /* Copy the rows that the streams wrote last into the outputs of `frames`. */
-void stream_hand_collect(struct stream_hand *const *hands, uint32_t count, struct stream_frames *frames);
+void stream_hand_collect(struct stream_hand *const *hands, uint32_t count,
+                         struct stream_frames *frames);
 
 /* --- entrants and rounds (stream.c) --- */
 
@@ -92,7 +94,7 @@ struct stream_round {
     double interval_ns; /* mean of the intervals between deliveries */
     struct bench_calls calls;
     /* the library's, by its reports */
-    uint64_t bands;                         /* warm-ups and shadows too: their calls are counted as well */
+    uint64_t bands; /* warm-ups and shadows too: their calls are counted as well */
     uint64_t rows, copy_in_ns, copy_out_ns; /* of delivered frames */
 };
 

@@ -17,11 +17,12 @@ static const double bar_mean = 1.02, bar_p99 = 1.2;
 /* The stream's copies over the link's bare rate, 3 in flight. */
 static const double bar_copy = 0.80;
 
-static struct stream_result *add_result(struct stream *stream, double value, double bar, bool at_most,
-                                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+static struct stream_result *add_result(struct stream *stream, double value, double bar,
+                                        bool at_most, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
-static struct stream_result *add_result(struct stream *stream, double value, double bar, bool at_most,
-                                        const char *format, ...)
+static struct stream_result *add_result(struct stream *stream, double value, double bar,
+                                        bool at_most, const char *format, ...)
 {
     static struct stream_result unused;
     if (stream->result_count == STREAM_RESULTS_MAX)
@@ -51,10 +52,11 @@ static struct ratio ratio_of(double ratios[STREAM_ROUNDS])
     return ratio;
 }
 
-static void add_ratio(struct stream *stream, const struct ratio *ratio, double bar, bool at_most, const char *name)
+static void add_ratio(struct stream *stream, const struct ratio *ratio, double bar, bool at_most,
+                      const char *name)
 {
-    struct stream_result *result = add_result(stream, ratio->median, bar, at_most, "%s, %u in flight", name,
-                                              stream->in_flight);
+    struct stream_result *result = add_result(stream, ratio->median, bar, at_most,
+                                              "%s, %u in flight", name, stream->in_flight);
     result->low = ratio->low;
     result->high = ratio->high;
 }
@@ -73,13 +75,15 @@ static bool is_staged(const struct stream *stream, const struct stream_entrant *
 }
 
 /* The shortest mean interval of a round among entrants of a kind, on staged devices only or on all. */
-static double best_interval(const struct stream *stream, enum stream_kind kind, bool staged_only, int round)
+static double best_interval(const struct stream *stream, enum stream_kind kind, bool staged_only,
+                            int round)
 {
     double best = 0;
     for (uint32_t e = 0; e < stream->entrant_count; e++) {
         const struct stream_entrant *entrant = &stream->entrants[e];
         const double ns = entrant->rounds[round].interval_ns;
-        if (entrant->kind == kind && (!staged_only || is_staged(stream, entrant)) && (best == 0 || ns < best))
+        if (entrant->kind == kind && (!staged_only || is_staged(stream, entrant)) &&
+            (best == 0 || ns < best))
             best = ns;
     }
     return best;
@@ -93,18 +97,23 @@ static void judge_calls(struct stream *stream)
     double commands = 0, others = 0;
     for (uint32_t e = 0; e < stream->entrant_count; e++) {
         const struct stream_entrant *entrant = &stream->entrants[e];
-        const bool staged = entrant->kind == STREAM_SINGLE ? is_staged(stream, entrant)
-                                                           : stream->staged_count == stream->device_count;
-        if (!entrant->bands || entrant->kind == STREAM_PROFILED || !(staged || entrant->kind == STREAM_STAGED))
+        const bool staged = entrant->kind == STREAM_SINGLE
+                                ? is_staged(stream, entrant)
+                                : stream->staged_count == stream->device_count;
+        if (!entrant->bands || entrant->kind == STREAM_PROFILED ||
+            !(staged || entrant->kind == STREAM_STAGED))
             continue;
         const double bands = (double)entrant->bands;
         const double mine = (double)bench_calls_sum(&entrant->calls, BENCH_CALL_COMMAND) / bands;
-        const double mine_others = (double)bench_calls_sum(&entrant->calls, BENCH_CALL_OTHER) / bands;
+        const double mine_others = (double)bench_calls_sum(&entrant->calls, BENCH_CALL_OTHER) /
+                                   bands;
         commands = mine > commands ? mine : commands;
         others = mine_others > others ? mine_others : others;
     }
-    add_result(stream, commands, bar_commands, true, "commands for each staged band, %u in flight", stream->in_flight);
-    add_result(stream, others, bar_others, true, "other calls for each staged band, %u in flight", stream->in_flight);
+    add_result(stream, commands, bar_commands, true, "commands for each staged band, %u in flight",
+               stream->in_flight);
+    add_result(stream, others, bar_others, true, "other calls for each staged band, %u in flight",
+               stream->in_flight);
 }
 
 static void judge_copies(struct stream *stream, const struct stream_entrant *entrant)
@@ -120,8 +129,9 @@ static void judge_copies(struct stream *stream, const struct stream_entrant *ent
         const double bare = out ? link->read_gbs : link->write_gbs;
         const double bytes = (double)rows * stream_frames_row_bytes(&stream->frames, !out);
         const double gbs = ns[out] ? bytes / (double)ns[out] : 0;
-        add_result(stream, gbs / bare, bar_copy, false, "copies %s, device %u: %.2f of %.2f GB/s pinned",
-                   out ? "out" : "in", entrant->device, gbs, bare);
+        add_result(stream, gbs / bare, bar_copy, false,
+                   "copies %s, device %u: %.2f of %.2f GB/s pinned", out ? "out" : "in",
+                   entrant->device, gbs, bare);
     }
 }
 
@@ -140,7 +150,8 @@ static void judge_one(struct stream *stream)
             if (library->kind != STREAM_SINGLE || library->device != hand->device)
                 continue;
             for (int round = 0; round < STREAM_ROUNDS; round++)
-                ratios[round] = hand->rounds[round].interval_ns / library->rounds[round].interval_ns;
+                ratios[round] = hand->rounds[round].interval_ns /
+                                library->rounds[round].interval_ns;
             const struct ratio ratio = ratio_of(ratios);
             if (device == COX_DEVICES_MAX || ratio.median < least.median) {
                 least = ratio;
@@ -155,7 +166,8 @@ static void judge_one(struct stream *stream)
 
 static void judge_all(struct stream *stream)
 {
-    const struct stream_entrant *hand = find(stream, STREAM_HAND_ALL), *library = find(stream, STREAM_STAGED);
+    const struct stream_entrant *hand = find(stream, STREAM_HAND_ALL),
+                                *library = find(stream, STREAM_STAGED);
     double ratios[STREAM_ROUNDS], growth[STREAM_ROUNDS];
     char name[128];
     for (int round = 0; round < STREAM_ROUNDS; round++) {
@@ -164,9 +176,11 @@ static void judge_all(struct stream *stream)
                         best_interval(stream, STREAM_HAND_ONE, true, round);
     }
     const struct ratio over = ratio_of(ratios), grown = ratio_of(growth);
-    snprintf(name, sizeof name, "library over hand-written, all %u staged devices", stream->staged_count);
+    snprintf(name, sizeof name, "library over hand-written, all %u staged devices",
+             stream->staged_count);
     add_ratio(stream, &over, bar_all, false, name);
-    add_ratio(stream, &grown, bar_growth, false, "their gain over the best one, library over hand-written");
+    add_ratio(stream, &grown, bar_growth, false,
+              "their gain over the best one, library over hand-written");
 }
 
 /* --- beside the best device alone --- */
@@ -177,17 +191,20 @@ static void judge_together(struct stream *stream, const struct stream_entrant *e
     double ratios[STREAM_ROUNDS];
     char name[128];
     for (uint32_t e = 0; e < stream->entrant_count; e++)
-        if (stream->entrants[e].kind == STREAM_SINGLE && (!best || stream->entrants[e].fps > best->fps))
+        if (stream->entrants[e].kind == STREAM_SINGLE &&
+            (!best || stream->entrants[e].fps > best->fps))
             best = &stream->entrants[e];
     for (int round = 0; best && round < STREAM_ROUNDS; round++)
-        ratios[round] = entrant->rounds[round].interval_ns / best_interval(stream, STREAM_SINGLE, false, round);
+        ratios[round] = entrant->rounds[round].interval_ns /
+                        best_interval(stream, STREAM_SINGLE, false, round);
     if (!best)
         return;
     const struct ratio ratio = ratio_of(ratios);
     snprintf(name, sizeof name, "%s: mean interval over the best device's", entrant->name);
     add_ratio(stream, &ratio, bar_mean, true, name);
     add_result(stream, entrant->p99_ms / best->p99_ms, bar_p99, true,
-               "%s: p99 interval over the best device's, %u in flight", entrant->name, stream->in_flight);
+               "%s: p99 interval over the best device's, %u in flight", entrant->name,
+               stream->in_flight);
 }
 
 /* --- all of them --- */
@@ -232,7 +249,8 @@ void stream_left_out(const struct stream *stream, char *text, size_t bytes)
         {!stream->staged_count, "no staged device: calls, copies and the hand-written stream"},
         {stream->staged_count == 1, "one staged device: all staged devices"},
         {!has_others(stream), "no other device beside: all devices over the best one"},
-        {stream->staged_count && !stream->judged, "not with 3 in flight: calls, copies, over hand-written"},
+        {stream->staged_count && !stream->judged,
+         "not with 3 in flight: calls, copies, over hand-written"},
         {stream->staged_count && stream->options->pictures, "not video: calls"},
     };
     size_t at = 0;

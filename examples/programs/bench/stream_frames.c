@@ -35,7 +35,8 @@ static bool describe_video(struct stream_frames *frames, const cox_runtime *runt
         .dither = COX_DITHER_ORDERED};
     for (uint32_t side = 0, b = 0; side < 2; side++) {
         size_t *pitches = side ? shape.out_pitch_bytes : shape.in_pitch_bytes;
-        uint32_t count = cox_video_planes(side ? &shape.out : &shape.in, frames->width, frames->height, planes);
+        uint32_t count = cox_video_planes(side ? &shape.out : &shape.in, frames->width,
+                                          frames->height, planes);
         for (uint32_t p = 0; p < count; p++, b++) {
             frames->row_bytes[b] = planes[p].row_bytes;
             pitches[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
@@ -65,8 +66,8 @@ static uint32_t divisor_of(const struct cox_binding *binding)
     return binding->row_divisor ? binding->row_divisor : 1;
 }
 
-bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime, const struct bench_options *options,
-                        uint32_t sets)
+bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime,
+                        const struct bench_options *options, uint32_t sets)
 {
     frames->width = options->width ? options->width : WIDTH;
     frames->height = options->height ? options->height : HEIGHT;
@@ -81,7 +82,8 @@ bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime, cons
             if (status)
                 return bench_fail("a buffer of %zu bytes: %s", bytes, cox_status_text(status));
             if (frames->pipeline.bindings[b].access == COX_READ)
-                fill(options->pictures, cox_buffer_data(frames->buffers[set][b]), bytes, set * 16 + b);
+                fill(options->pictures, cox_buffer_data(frames->buffers[set][b]), bytes,
+                     set * 16 + b);
         }
     return true;
 }
@@ -93,11 +95,12 @@ void stream_frames_free(struct stream_frames *frames)
             cox_buffer_destroy(&frames->buffers[set][b]);
 }
 
-struct stream_span stream_frames_span(const struct stream_frames *frames, uint32_t buffer, uint32_t first_row,
-                                      uint32_t rows)
+struct stream_span stream_frames_span(const struct stream_frames *frames, uint32_t buffer,
+                                      uint32_t first_row, uint32_t rows)
 {
     const struct cox_binding *binding = &frames->pipeline.bindings[buffer];
-    const uint32_t divisor = divisor_of(binding), halo = binding->contract == COX_HALO ? binding->halo_rows : 0;
+    const uint32_t divisor = divisor_of(binding),
+                   halo = binding->contract == COX_HALO ? binding->halo_rows : 0;
     const uint32_t all = (frames->height + divisor - 1) / divisor;
     uint32_t first = first_row / divisor, end = (first_row + rows + divisor - 1) / divisor + halo;
     first = first > halo ? first - halo : 0;

@@ -49,7 +49,8 @@ struct stream_hand {
 /* --- made and given back --- */
 
 /* As the library chooses: by the type of device, else the one for any. */
-static const struct cox_variant *find_variant(const struct cox_stage *stage, enum cox_device_type type)
+static const struct cox_variant *find_variant(const struct cox_stage *stage,
+                                              enum cox_device_type type)
 {
     const struct cox_variant *found = NULL;
     for (uint32_t v = 0; v < stage->variant_count; v++)
@@ -69,11 +70,13 @@ static bool make_context(struct stream_hand *hand)
         if (bench_cl_failed(code, "clCreateCommandQueue"))
             return false;
     }
-    hand->program = clCreateProgramWithSource(hand->context, 1, (const char **)&hand->variant->source, NULL, &code);
+    hand->program = clCreateProgramWithSource(hand->context, 1,
+                                              (const char **)&hand->variant->source, NULL, &code);
     if (bench_cl_failed(code, "clCreateProgramWithSource"))
         return false;
     char *options = work_build_options(hand->variant, hand->frames->arithmetic);
-    code = options ? clBuildProgram(hand->program, 1, &hand->device, options, NULL, NULL) : CL_OUT_OF_HOST_MEMORY;
+    code = options ? clBuildProgram(hand->program, 1, &hand->device, options, NULL, NULL)
+                   : CL_OUT_OF_HOST_MEMORY;
     free(options);
     return !bench_cl_failed(code, "clBuildProgram");
 }
@@ -84,10 +87,12 @@ static bool make_buffer(struct stream_hand *hand, struct slot *slot, uint32_t se
     const size_t bytes = stream_frames_span(frames, b, 0, frames->height).bytes;
     const bool in = frames->pipeline.bindings[b].access == COX_READ;
     cl_int code;
-    slot->mems[b] = clCreateBuffer(hand->context, in ? CL_MEM_READ_ONLY : CL_MEM_WRITE_ONLY, bytes, NULL, &code);
+    slot->mems[b] = clCreateBuffer(hand->context, in ? CL_MEM_READ_ONLY : CL_MEM_WRITE_ONLY, bytes,
+                                   NULL, &code);
     if (bench_cl_failed(code, "clCreateBuffer"))
         return false;
-    slot->pinned[b] = clCreateBuffer(hand->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
+    slot->pinned[b] = clCreateBuffer(hand->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                     bytes, NULL, &code);
     if (bench_cl_failed(code, "clCreateBuffer"))
         return false;
     slot->host[b] = clEnqueueMapBuffer(hand->queues[QUEUE_COMPUTE], slot->pinned[b], CL_TRUE,
@@ -106,7 +111,8 @@ static bool make_slots(struct stream_hand *hand)
     cl_int code;
     for (uint32_t set = 0; set < hand->frames->sets; set++) {
         struct slot *slot = &hand->slots[set];
-        slot->kernel = clCreateKernel(hand->program, hand->frames->pipeline.stages[0].kernel, &code);
+        slot->kernel = clCreateKernel(hand->program, hand->frames->pipeline.stages[0].kernel,
+                                      &code);
         if (bench_cl_failed(code, "clCreateKernel"))
             return false;
         for (uint32_t b = 0; b < hand->frames->pipeline.binding_count; b++)
@@ -116,8 +122,8 @@ static bool make_slots(struct stream_hand *hand)
     return true;
 }
 
-struct stream_hand *stream_hand_create(const struct cox_device_info *info, const struct stream_frames *frames,
-                                       uint32_t most)
+struct stream_hand *stream_hand_create(const struct cox_device_info *info,
+                                       const struct stream_frames *frames, uint32_t most)
 {
     struct stream_hand *hand = calloc(1, sizeof *hand);
     if (!hand)
@@ -127,7 +133,8 @@ struct stream_hand *stream_hand_create(const struct cox_device_info *info, const
     hand->done_ns = calloc(most, sizeof *hand->done_ns);
     if (!hand->done_ns)
         bench_fail("out of memory");
-    if (!hand->done_ns || !bench_cl_find_device(info, &hand->device) || !make_context(hand) || !make_slots(hand))
+    if (!hand->done_ns || !bench_cl_find_device(info, &hand->device) || !make_context(hand) ||
+        !make_slots(hand))
         stream_hand_destroy(&hand);
     return hand;
 }
@@ -136,7 +143,8 @@ static void clear_slot(struct stream_hand *hand, struct slot *slot)
 {
     for (int b = 0; b < STREAM_BUFFERS_MAX; b++) {
         if (slot->host[b])
-            clEnqueueUnmapMemObject(hand->queues[QUEUE_COMPUTE], slot->pinned[b], slot->host[b], 0, NULL, NULL);
+            clEnqueueUnmapMemObject(hand->queues[QUEUE_COMPUTE], slot->pinned[b], slot->host[b], 0,
+                                    NULL, NULL);
         if (slot->host[b])
             clFinish(hand->queues[QUEUE_COMPUTE]);
         if (slot->pinned[b])
@@ -210,7 +218,8 @@ static size_t padded(uint32_t count, uint32_t per_item, uint32_t local)
     return (items + local - 1) / local * local;
 }
 
-static bool set_band(struct stream_hand *hand, uint32_t first_row, uint32_t rows, uint32_t in_flight)
+static bool set_band(struct stream_hand *hand, uint32_t first_row, uint32_t rows,
+                     uint32_t in_flight)
 {
     const struct cox_variant *variant = hand->variant;
     hand->first_row = first_row;
@@ -220,7 +229,8 @@ static bool set_band(struct stream_hand *hand, uint32_t first_row, uint32_t rows
         hand->spans[b] = stream_frames_span(hand->frames, b, first_row, rows);
     hand->local[0] = variant->local_columns ? variant->local_columns : 1;
     hand->local[1] = variant->local_rows ? variant->local_rows : 1;
-    hand->global[0] = padded(hand->frames->pipeline.stages[0].columns, variant->item_columns, (uint32_t)hand->local[0]);
+    hand->global[0] = padded(hand->frames->pipeline.stages[0].columns, variant->item_columns,
+                             (uint32_t)hand->local[0]);
     hand->global[1] = padded(rows, variant->item_rows, (uint32_t)hand->local[1]);
     for (uint32_t s = 0; s < in_flight; s++)
         if (bench_cl_failed(set_args(hand, &hand->slots[s]), "clSetKernelArg"))
@@ -238,9 +248,10 @@ bool stream_hand_split(struct stream_hand *const *hands, uint32_t count, uint32_
     if (frames->height / granule < count)
         return bench_fail("%u rows are too few for %u devices", frames->height, count);
     for (uint32_t d = 0; d < count; d++) {
-        const uint32_t end = d + 1 == count
-                                 ? frames->height
-                                 : (uint32_t)((uint64_t)frames->height / granule * (d + 1) / count) * granule;
+        const uint32_t end =
+            d + 1 == count
+                ? frames->height
+                : (uint32_t)((uint64_t)frames->height / granule * (d + 1) / count) * granule;
         if (!set_band(hands[d], first, end - first, in_flight))
             return false;
         first = end;
@@ -255,9 +266,11 @@ static cl_int copy_in(struct stream_hand *hand, struct slot *slot, cl_event *las
     const struct cox_session_params *pipeline = &hand->frames->pipeline;
     cl_int code = CL_SUCCESS;
     for (uint32_t b = 0; code == CL_SUCCESS && pipeline->bindings[b].access == COX_READ; b++) {
-        const bool is_last = pipeline->bindings[b + 1].access != COX_READ; /* the inputs come first */
-        code = clEnqueueWriteBuffer(hand->queues[QUEUE_IN], slot->mems[b], CL_FALSE, 0, hand->spans[b].bytes,
-                                    slot->host[b] + hand->spans[b].offset, 0, NULL, is_last ? last : NULL);
+        const bool is_last = pipeline->bindings[b + 1].access !=
+                             COX_READ; /* the inputs come first */
+        code = clEnqueueWriteBuffer(hand->queues[QUEUE_IN], slot->mems[b], CL_FALSE, 0,
+                                    hand->spans[b].bytes, slot->host[b] + hand->spans[b].offset, 0,
+                                    NULL, is_last ? last : NULL);
     }
     return code ? code : clFlush(hand->queues[QUEUE_IN]);
 }
@@ -270,8 +283,9 @@ static cl_int copy_out(struct stream_hand *hand, struct slot *slot, cl_event aft
         if (pipeline->bindings[b].access == COX_READ)
             continue;
         const bool is_last = b + 1 == pipeline->binding_count;
-        code = clEnqueueReadBuffer(hand->queues[QUEUE_OUT], slot->mems[b], CL_FALSE, 0, hand->spans[b].bytes,
-                                   slot->host[b] + hand->spans[b].offset, after ? 1 : 0, after ? &after : NULL,
+        code = clEnqueueReadBuffer(hand->queues[QUEUE_OUT], slot->mems[b], CL_FALSE, 0,
+                                   hand->spans[b].bytes, slot->host[b] + hand->spans[b].offset,
+                                   after ? 1 : 0, after ? &after : NULL,
                                    is_last ? &slot->done : NULL);
         after = NULL; /* the queue is in order */
     }
@@ -283,8 +297,8 @@ static cl_int submit(struct stream_hand *hand, struct slot *slot)
     cl_event in = NULL, computed = NULL;
     cl_int code = copy_in(hand, slot, &in);
     if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(hand->queues[QUEUE_COMPUTE], slot->kernel, 2, NULL, hand->global, hand->local, 1,
-                                      &in, &computed);
+        code = clEnqueueNDRangeKernel(hand->queues[QUEUE_COMPUTE], slot->kernel, 2, NULL,
+                                      hand->global, hand->local, 1, &in, &computed);
     if (code == CL_SUCCESS)
         code = clFlush(hand->queues[QUEUE_COMPUTE]);
     if (code == CL_SUCCESS)
@@ -330,7 +344,8 @@ static void *feed(void *user)
     return NULL;
 }
 
-bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t frame_count, uint64_t *done_ns)
+bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t frame_count,
+                     uint64_t *done_ns)
 {
     uint32_t started = 0;
     bool good = true;
@@ -338,7 +353,8 @@ bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t 
         hands[d]->frame_count = frame_count;
     if (count == 1)
         feed(hands[0]);
-    while (count > 1 && started < count && pthread_create(&hands[started]->thread, NULL, feed, hands[started]) == 0)
+    while (count > 1 && started < count &&
+           pthread_create(&hands[started]->thread, NULL, feed, hands[started]) == 0)
         started++;
     for (uint32_t d = 0; d < started; d++)
         pthread_join(hands[d]->thread, NULL);
@@ -355,12 +371,15 @@ bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t 
     return good;
 }
 
-void stream_hand_collect(struct stream_hand *const *hands, uint32_t count, struct stream_frames *frames)
+void stream_hand_collect(struct stream_hand *const *hands, uint32_t count,
+                         struct stream_frames *frames)
 {
     for (uint32_t d = 0; d < count; d++)
         for (uint32_t s = 0; s < hands[d]->in_flight; s++)
             for (uint32_t b = 0; b < frames->pipeline.binding_count; b++)
                 if (frames->pipeline.bindings[b].access != COX_READ)
-                    memcpy((char *)cox_buffer_data(frames->buffers[s][b]) + hands[d]->spans[b].offset,
-                           hands[d]->slots[s].host[b] + hands[d]->spans[b].offset, hands[d]->spans[b].bytes);
+                    memcpy((char *)cox_buffer_data(frames->buffers[s][b]) +
+                               hands[d]->spans[b].offset,
+                           hands[d]->slots[s].host[b] + hands[d]->spans[b].offset,
+                           hands[d]->spans[b].bytes);
 }

@@ -22,30 +22,34 @@ static double calls_per_frame(const struct stream *stream, const struct stream_e
 
 static void text_head(struct stream *stream, const struct machine *machine)
 {
-    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
-           machine->load);
-    printf("stream: %u x %u, %s; %d rounds of %u frames of each after %d, in turn\n", stream->frames.width,
-           stream->frames.height,
-           stream->options->pictures ? "RGBA half to RGBA8, hable" : "PQ, 4:2:0, 10 bits to 8, bt2390", STREAM_ROUNDS,
-           stream->frame_count, STREAM_LEAD);
+    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
+           machine->system, machine->load);
+    printf("stream: %u x %u, %s; %d rounds of %u frames of each after %d, in turn\n",
+           stream->frames.width, stream->frames.height,
+           stream->options->pictures ? "RGBA half to RGBA8, hable"
+                                     : "PQ, 4:2:0, 10 bits to 8, bt2390",
+           STREAM_ROUNDS, stream->frame_count, STREAM_LEAD);
     for (uint32_t d = 0; d < stream->device_count; d++)
-        printf("device %u: %s (%s, %s), %s memory\n", d, stream->devices[d].name, stream->devices[d].platform,
-               cox_device_type_name(stream->devices[d].type), cox_memory_mode_name(stream->devices[d].mode));
-    printf("frames/s: median of the rounds (least .. most); ms: interval between two deliveries, all rounds together;\n"
-           "for each frame: commands enqueued, other calls of the OpenCL driver, polls whether a command has ended\n");
+        printf("device %u: %s (%s, %s), %s memory\n", d, stream->devices[d].name,
+               stream->devices[d].platform, cox_device_type_name(stream->devices[d].type),
+               cox_memory_mode_name(stream->devices[d].mode));
+    printf(
+        "frames/s: median of the rounds (least .. most); ms: interval between two deliveries, all rounds together;\n"
+        "for each frame: commands enqueued, other calls of the OpenCL driver, polls whether a command has ended\n");
 }
 
 static void text_entrants(const struct stream *stream)
 {
     char head[32];
     snprintf(head, sizeof head, "%u in flight", stream->in_flight);
-    printf("\n%-36s %8s %20s %8s %8s %8s %7s %7s\n", head, "frames/s", "(least .. most)", "mean ms", "p99 ms",
-           "commands", "others", "polls");
+    printf("\n%-36s %8s %20s %8s %8s %8s %7s %7s\n", head, "frames/s", "(least .. most)", "mean ms",
+           "p99 ms", "commands", "others", "polls");
     for (uint32_t e = 0; e < stream->entrant_count; e++) {
         const struct stream_entrant *entrant = &stream->entrants[e];
-        printf("  %-34s %8.1f (%8.1f ..%8.1f) %8.3f %8.3f %8.2f %7.2f %7.2f\n", entrant->name, entrant->fps,
-               entrant->fps_low, entrant->fps_high, entrant->mean_ms, entrant->p99_ms,
-               calls_per_frame(stream, entrant, BENCH_CALL_COMMAND), calls_per_frame(stream, entrant, BENCH_CALL_OTHER),
+        printf("  %-34s %8.1f (%8.1f ..%8.1f) %8.3f %8.3f %8.2f %7.2f %7.2f\n", entrant->name,
+               entrant->fps, entrant->fps_low, entrant->fps_high, entrant->mean_ms, entrant->p99_ms,
+               calls_per_frame(stream, entrant, BENCH_CALL_COMMAND),
+               calls_per_frame(stream, entrant, BENCH_CALL_OTHER),
                calls_per_frame(stream, entrant, BENCH_CALL_POLL));
     }
     for (uint32_t e = 0; stream->options->calls && e < stream->entrant_count; e++)
@@ -62,13 +66,15 @@ static void text_results(struct stream *stream, const char *left_out)
         printf("%s: %.3f", result->name, result->value);
         if (result->low < result->high)
             printf(" (%.3f .. %.3f)", result->low, result->high);
-        printf(", at %s %.2f: %s\n", result->at_most ? "most" : "least", result->bar, result->met ? "met" : "MISSED");
+        printf(", at %s %.2f: %s\n", result->at_most ? "most" : "least", result->bar,
+               result->met ? "met" : "MISSED");
     }
     if (left_out[0])
         printf("left out: %s\n", left_out);
     if (quiet_others(&stream->quiet) >= 0)
-        printf("other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
-               quiet_others(&stream->quiet), stream->quiet.again);
+        printf(
+            "other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
+            quiet_others(&stream->quiet), stream->quiet.again);
     if (quiet_busy(&stream->quiet))
         printf("The machine was BUSY: the figures say little.\n");
     printf("output bits: %s\n", stream->same_output ? "equal" : "DIFFERENT");
@@ -114,7 +120,8 @@ static void json_head(struct stream *stream, const struct machine *machine)
     json_open_array(json, false);
 }
 
-static void json_calls(struct json *json, const struct stream *stream, const struct stream_entrant *entrant)
+static void json_calls(struct json *json, const struct stream *stream,
+                       const struct stream_entrant *entrant)
 {
     json_key(json, "commands_per_frame");
     json_number(json, calls_per_frame(stream, entrant, BENCH_CALL_COMMAND));
@@ -138,7 +145,8 @@ static void json_calls(struct json *json, const struct stream *stream, const str
     json_close_object(json);
 }
 
-static void json_entrant(struct json *json, const struct stream *stream, const struct stream_entrant *entrant)
+static void json_entrant(struct json *json, const struct stream *stream,
+                         const struct stream_entrant *entrant)
 {
     json_open_object(json, false);
     json_key(json, "in_flight");

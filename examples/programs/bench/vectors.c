@@ -55,8 +55,9 @@ static void fill_picture(const struct cox_tonemap_shape *shape, void *pixels)
     }
 }
 
-static cox_status open_session(cox_runtime *runtime, uint32_t device, const struct cox_tonemap_shape *shape,
-                               uint32_t variant, cox_session **session)
+static cox_status open_session(cox_runtime *runtime, uint32_t device,
+                               const struct cox_tonemap_shape *shape, uint32_t variant,
+                               cox_session **session)
 {
     struct cox_tonemap_storage storage;
     struct cox_session_params params = COX_SIZED(struct cox_session_params);
@@ -84,12 +85,13 @@ static cox_status open_contest(cox_runtime *runtime, uint32_t device, const stru
 {
     const size_t in_bytes = format->in == COX_PIXEL_RGBA_FLOAT ? 16 : 8,
                  out_bytes = format->out == COX_PIXEL_RGBA16 ? 8 : 4;
-    const struct cox_tonemap_shape shape = {.width = WIDTH,
-                                            .height = HEIGHT,
-                                            .in = format->in,
-                                            .out = format->out,
-                                            .in_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * in_bytes),
-                                            .out_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * out_bytes)};
+    const struct cox_tonemap_shape shape = {
+        .width = WIDTH,
+        .height = HEIGHT,
+        .in = format->in,
+        .out = format->out,
+        .in_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * in_bytes),
+        .out_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * out_bytes)};
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
 
     cox_status status = cox_tonemap_prepare(&shape, &settings, &contest->params);
@@ -123,7 +125,8 @@ static cox_status run_round(struct contest *contest, bool counts)
     for (uint32_t v = 0; v < VARIANTS && status == COX_OK; v++) {
         const uint64_t began = now_ns();
         status = cox_session_run(contest->sessions[v],
-                                 COX_FRAME(.buffers = contest->buffers, .buffer_count = 2, .params = &contest->params));
+                                 COX_FRAME(.buffers = contest->buffers, .buffer_count = 2,
+                                           .params = &contest->params));
         if (counts)
             contest->best_ns[v] = fmin(contest->best_ns[v], (double)(now_ns() - began));
     }
@@ -140,14 +143,16 @@ bool bench_vectors(cox_runtime *runtime, uint32_t device, uint32_t rounds, struc
 
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
         status = run_round(&contests[f], false);
-    for (uint32_t round = 0; round < (rounds < ROUNDS_MAX ? rounds : ROUNDS_MAX) && status == COX_OK;) {
+    for (uint32_t round = 0;
+         round < (rounds < ROUNDS_MAX ? rounds : ROUNDS_MAX) && status == COX_OK;) {
         quiet_begin(quiet);
         for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
             status = run_round(&contests[f], true);
         round += quiet_keep(quiet);
     }
 
-    *result = (struct bench_vectors){.width = WIDTH, .height = HEIGHT, .bar = bar_ratio, .met = status == COX_OK};
+    *result = (struct bench_vectors){
+        .width = WIDTH, .height = HEIGHT, .bar = bar_ratio, .met = status == COX_OK};
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
         struct bench_vectors_format *of = &result->formats[f];
         of->name = formats[f].name;

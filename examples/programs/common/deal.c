@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool deal_begin(struct deal *deal, uint32_t ranks, uint64_t frames, const struct deal_range *done, uint64_t done_count)
+bool deal_begin(struct deal *deal, uint32_t ranks, uint64_t frames, const struct deal_range *done,
+                uint64_t done_count)
 {
     uint64_t at = 0;
     *deal = (struct deal){.rank_count = ranks};
@@ -80,7 +81,8 @@ struct deal_range deal_next(struct deal *deal, uint32_t rank)
     }
     uint64_t count = wanted < 1 ? 1 : wanted > (double)left ? left : (uint64_t)wanted;
     struct deal_range *from = &deal->left[largest];
-    if (count > from->count || (speed > 0 && (double)(from->count - count) < speed * DEAL_LEAST_SECONDS / 4))
+    if (count > from->count ||
+        (speed > 0 && (double)(from->count - count) < speed * DEAL_LEAST_SECONDS / 4))
         count = from->count; /* what would be left is not worth a beginning */
     const struct deal_range range = {from->first, count};
     from->first += count;

@@ -31,7 +31,8 @@ struct deal {
 };
 
 /* Frames 0 .. frames - 1 of which `done`, rising and apart, are done already. False: out of memory. */
-bool deal_begin(struct deal *deal, uint32_t ranks, uint64_t frames, const struct deal_range *done, uint64_t done_count);
+bool deal_begin(struct deal *deal, uint32_t ranks, uint64_t frames, const struct deal_range *done,
+                uint64_t done_count);
 void deal_end(struct deal *deal);
 
 /* How long a rank took for so many frames. */

@@ -156,7 +156,8 @@ void html_coordinate(struct html *html, double value)
     html_raw(html, text);
 }
 
-void html_begin(struct html *html, const char *title, const char *program, const char *const styles[])
+void html_begin(struct html *html, const char *title, const char *program,
+                const char *const styles[])
 {
     html_raw(
         html,

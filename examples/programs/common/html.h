@@ -38,7 +38,8 @@ void html_text_cut(struct html *html, const char *text, unsigned characters);
 void html_text_middle(struct html *html, const char *text, unsigned characters);
 
 /* From the first byte to within <main>. `program`: what made the page; `styles`: style sheets, NULL ends them. */
-void html_begin(struct html *html, const char *title, const char *program, const char *const styles[]);
+void html_begin(struct html *html, const char *title, const char *program,
+                const char *const styles[]);
 
 /* A coordinate: one decimal, no more characters than it needs. Zero if not finite. */
 void html_coordinate(struct html *html, double value);

@@ -94,7 +94,8 @@ static int utf8_length(const unsigned char *s)
         code = code << 6 | (s[i] & 0x3f);
     }
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
+    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0
+                                                                                        : length;
 }
 
 static void put_string(FILE *stream, const char *text)

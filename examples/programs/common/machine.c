@@ -40,7 +40,8 @@ void machine_read(struct machine *machine)
     read_cpu(machine->cpu, sizeof machine->cpu);
     struct utsname name;
     if (uname(&name) == 0)
-        snprintf(machine->system, sizeof machine->system, "%.64s %.64s", name.sysname, name.release);
+        snprintf(machine->system, sizeof machine->system, "%.64s %.64s", name.sysname,
+                 name.release);
     machine->cpus = machine_cpus();
     double loads[3];
     if (getloadavg(loads, 3) > 0)

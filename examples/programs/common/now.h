@@ -9,7 +9,8 @@
 static inline uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    return clock_gettime(clock, &now) ? 0 : (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return clock_gettime(clock, &now) ? 0
+                                      : (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* The monotonic clock. */

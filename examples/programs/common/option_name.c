@@ -27,7 +27,8 @@ static size_t steps_between(const char *a, const char *b)
         const size_t *before = rows[(i + 2) % 3], *two_before = rows[(i + 1) % 3];
         now[0] = i;
         for (size_t j = 1; j <= b_letters; j++) {
-            now[j] = least(before[j - 1] + (a[i - 1] != b[j - 1]), least(before[j], now[j - 1]) + 1);
+            now[j] = least(before[j - 1] + (a[i - 1] != b[j - 1]),
+                           least(before[j], now[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 now[j] = least(now[j], two_before[j - 2] + 1);
         }
@@ -57,7 +58,8 @@ size_t option_name_list(const struct option *known, const char *written, char *t
         if (strncmp(option->name, written, letters))
             continue;
         if (used < bytes)
-            used += (size_t)snprintf(text + used, bytes - used, "%s'--%s'", count ? ", " : "", option->name);
+            used += (size_t)snprintf(text + used, bytes - used, "%s'--%s'", count ? ", " : "",
+                                     option->name);
         count++;
     }
     return count;

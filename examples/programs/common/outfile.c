@@ -75,7 +75,8 @@ static void name_temporary(struct outfile *file, unsigned attempt)
 static bool is_named(int fd, const char *path)
 {
     struct stat file, named;
-    return !fstat(fd, &file) && !stat(path, &named) && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+    return !fstat(fd, &file) && !stat(path, &named) && file.st_dev == named.st_dev &&
+           file.st_ino == named.st_ino;
 }
 
 /* Remove a temporary file if the process that wrote it is gone, and its lock with it. The name cannot come to mean
@@ -83,7 +84,8 @@ static bool is_named(int fd, const char *path)
 static bool remove_left(const char *path)
 {
     const int kept = errno, fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    const bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && is_named(fd, path) && !unlink(path);
+    const bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && is_named(fd, path) &&
+                         !unlink(path);
     if (fd >= 0)
         close(fd);
     errno = kept;
@@ -187,7 +189,8 @@ bool outfile_open(struct outfile **out, const char *path, struct error *error)
         goto fail;
     } else if (stat(path, &about)) {
         if (errno != ENOENT || strlen(path) >= sizeof file->place) {
-            error_set(error, "cannot be written: %s", strerror(errno == ENOENT ? ENAMETOOLONG : errno));
+            error_set(error, "cannot be written: %s",
+                      strerror(errno == ENOENT ? ENAMETOOLONG : errno));
             goto fail;
         }
         strcpy(file->place, path);
@@ -201,7 +204,8 @@ bool outfile_open(struct outfile **out, const char *path, struct error *error)
     } else if (!access(path, W_OK) && realpath(path, file->place)) {
         fd = create_temporary(file, about.st_mode & 0777);
         if (fd >= 0)
-            (void)!fchmod(fd, about.st_mode & 0777); /* the mask had its say when the file was made first */
+            (void)!fchmod(fd, about.st_mode &
+                                  0777); /* the mask had its say when the file was made first */
     }
     if (fd < 0) {
         error_set(error, "cannot be written: %s", strerror(errno));
@@ -238,7 +242,8 @@ bool outfile_is_special(const struct outfile *file)
 /* Some things that can be written cannot be synchronised, and need not be. */
 static bool synchronise(int fd)
 {
-    return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP || errno == ENOSYS || errno == EBADF;
+    return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP || errno == ENOSYS ||
+           errno == EBADF;
 }
 
 bool outfile_finish(struct outfile **out, struct error *error)
@@ -246,7 +251,8 @@ bool outfile_finish(struct outfile **out, struct error *error)
     struct outfile *file = *out;
     *out = NULL;
     int failure = 0;
-    const int lock = dup(fileno(file->stream)); /* holds the lock until the file has its place or is removed */
+    const int lock =
+        dup(fileno(file->stream)); /* holds the lock until the file has its place or is removed */
     if (lock < 0)
         failure = errno;
     errno = 0;
@@ -289,7 +295,8 @@ bool outfile_same_place(const char *path, const char *other)
         return false;
     bool there = !stat(path, &a), other_there = !stat(other, &b);
     if (there || other_there)
-        return there && other_there && S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+        return there && other_there && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
+               a.st_ino == b.st_ino;
     int length = directory_length(path), other_length = directory_length(other);
     if (strcmp(path + length, other + other_length))
         return false;
@@ -297,12 +304,15 @@ bool outfile_same_place(const char *path, const char *other)
     snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? path : ".");
     snprintf(other_directory, sizeof other_directory, "%.*s", other_length ? other_length : 1,
              other_length ? other : ".");
-    return !stat(directory, &a) && !stat(other_directory, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return !stat(directory, &a) && !stat(other_directory, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 void outfile_guard_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the least free number: this one */
+            (void)!open("/dev/null", fd == STDIN_FILENO
+                                         ? O_WRONLY
+                                         : O_RDONLY); /* the least free number: this one */
 }

@@ -14,8 +14,8 @@ static uint64_t read_busy_ns(void)
     if (!file)
         return 0;
     unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
-    int got = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &iowait, &irq,
-                     &softirq, &steal);
+    int got = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system,
+                     &idle, &iowait, &irq, &softirq, &steal);
     fclose(file);
     long ticks = sysconf(_SC_CLK_TCK);
     if (got != 8 || ticks <= 0)
@@ -38,7 +38,8 @@ static uint64_t read_own_ns(const struct quiet *quiet)
 static double others_ns(const struct quiet *quiet)
 {
     uint64_t busy = read_busy_ns();
-    return busy ? (double)(busy - quiet->busy_ns) - (double)(read_own_ns(quiet) - quiet->own_ns) : 0;
+    return busy ? (double)(busy - quiet->busy_ns) - (double)(read_own_ns(quiet) - quiet->own_ns)
+                : 0;
 }
 
 static bool is_quiet(const struct quiet *quiet, double length_ns)

@@ -16,7 +16,8 @@ struct quiet {
     size_t child_count;
     uint64_t begin_ns, busy_ns, own_ns;
     uint32_t kept, again;
-    double kept_ns, others_ns; /* of the kept rounds: their length, processor time of other programs in it */
+    double kept_ns,
+        others_ns; /* of the kept rounds: their length, processor time of other programs in it */
 };
 
 /* Waits until it is quiet, `seconds` at most. */

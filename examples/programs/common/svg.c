@@ -23,7 +23,8 @@ void svg_number(struct html *out, const char *before, double value)
     html_coordinate(out, value);
 }
 
-void svg_rectangle(struct html *out, const char *class, double x, double y, double width, double height)
+void svg_rectangle(struct html *out, const char *class, double x, double y, double width,
+                   double height)
 {
     html_format(out, "<rect class=\"%s\"", class);
     svg_number(out, " x=\"", x);
@@ -64,9 +65,10 @@ void svg_label_end(struct html *out)
 
 void svg_begin(const struct svg *svg, double height)
 {
-    html_format(svg->out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"%s\" role=\"img\" viewBox=\"0 0 %.0f %.0f\">",
-                svg->narrow ? "narrow" : "wide", svg->width, height);
+    html_format(
+        svg->out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"%s\" role=\"img\" viewBox=\"0 0 %.0f %.0f\">",
+        svg->narrow ? "narrow" : "wide", svg->width, height);
 }
 
 void svg_title(const struct svg *svg, const char *text, double y)
@@ -81,7 +83,8 @@ void svg_title(const struct svg *svg, const char *text, double y)
 double scale_place(const struct scale *scale, double value)
 {
     double clipped = fmin(fmax(value, scale->low), scale->high);
-    return scale->start + (clipped - scale->low) / (scale->high - scale->low) * (scale->end - scale->start);
+    return scale->start +
+           (clipped - scale->low) / (scale->high - scale->low) * (scale->end - scale->start);
 }
 
 double ticks_step(double span, unsigned count)

@@ -59,7 +59,8 @@ void svg_title(const struct svg *svg, const char *text, double y);
 void svg_number(struct html *out, const char *before, double value);
 
 /* The caller closes the element, in which a title may stand. */
-void svg_rectangle(struct html *out, const char *class, double x, double y, double width, double height);
+void svg_rectangle(struct html *out, const char *class, double x, double y, double width,
+                   double height);
 void svg_line(struct html *out, const char *class, double x0, double y0, double x1, double y1);
 
 /* The caller writes the words in between. */
@@ -81,7 +82,8 @@ double tick_at(const struct ticks *ticks, unsigned index);
 void tick_text(struct html *out, double value, double step);
 
 /* Lines across the plot with their values, over `factor`, at the left. */
-void svg_value_axis(const struct svg *svg, const struct scale *scale, unsigned ticks, double factor);
+void svg_value_axis(const struct svg *svg, const struct scale *scale, unsigned ticks,
+                    double factor);
 
 /* --- Lines and areas ---------------------------------------------------------------------------------------------- */
 

@@ -19,7 +19,8 @@ uint32_t text_character(const unsigned char *text, unsigned *bytes)
                 goto none;
             character = character << 6 | (text[i] & 0x3FU);
         }
-        if (character < forms[form].least || character > 0x10FFFF || (character >= 0xD800 && character < 0xE000))
+        if (character < forms[form].least || character > 0x10FFFF ||
+            (character >= 0xD800 && character < 0xE000))
             goto none;
         *bytes = form + 1;
         return character;
@@ -34,7 +35,8 @@ bool text_presentable(uint32_t character)
     if (character < 0x20 || (character >= 0x7F && character < 0xA0))
         return false;
     if (character == 0x061C || (character >= 0x200B && character <= 0x200F) ||
-        (character >= 0x2028 && character <= 0x202E) || (character >= 0x2060 && character <= 0x206F))
+        (character >= 0x2028 && character <= 0x202E) ||
+        (character >= 0x2060 && character <= 0x206F))
         return false;
     return character != 0xFEFF && character < 0xE0000 && (character & 0xFFFE) != 0xFFFE;
 }

@@ -6,24 +6,25 @@
 
 /* The rounds of one repetition start from what the one before gave, times `zero`: nothing changes, but no compiler can
  * know that, so FACTOR repetitions are FACTOR times the work for the same bits. */
-const char work_source[] = "kernel void " WORK_KERNEL
-                           "(global const float4 *in, global float4 *out, int columns, int rows, int pitch,\n"
-                           "                 int work, float zero)\n"
-                           "{\n"
-                           "    int x = get_global_id(0), y = get_global_id(1);\n"
-                           "    if (x >= columns || y >= rows)\n"
-                           "        return;\n"
-                           "    float4 first = in[y * pitch + x], v = (float4)(0.0f);\n"
-                           "    for (int repeat = 0; repeat < FACTOR; repeat++) {\n"
-                           "        v = first + v * zero;\n"
-                           "        for (int i = 0; i < work; i++)\n"
-                           "            v = fma(v, (float4)(0.9990234375f), (float4)(0.0009765625f));\n"
-                           "    }\n"
-                           "    out[y * pitch + x] = v;\n"
-                           "}\n";
+const char work_source[] =
+    "kernel void " WORK_KERNEL
+    "(global const float4 *in, global float4 *out, int columns, int rows, int pitch,\n"
+    "                 int work, float zero)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x >= columns || y >= rows)\n"
+    "        return;\n"
+    "    float4 first = in[y * pitch + x], v = (float4)(0.0f);\n"
+    "    for (int repeat = 0; repeat < FACTOR; repeat++) {\n"
+    "        v = first + v * zero;\n"
+    "        for (int i = 0; i < work; i++)\n"
+    "            v = fma(v, (float4)(0.9990234375f), (float4)(0.0009765625f));\n"
+    "    }\n"
+    "    out[y * pitch + x] = v;\n"
+    "}\n";
 
-void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape *shape, int factor_device, int factor,
-                        struct cox_session_params *session)
+void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape *shape,
+                        int factor_device, int factor, struct cox_session_params *session)
 {
     *pipeline = (struct work_pipeline){
         .bindings = {{.name = "in", .access = COX_READ, .pitch_bytes = shape->pitch_bytes},
@@ -54,7 +55,8 @@ void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape 
 
 struct work_params work_params_of(const struct work_shape *shape)
 {
-    return (struct work_params){.pitch = (int32_t)(shape->pitch_bytes / WORK_ITEM_BYTES), .work = shape->work};
+    return (struct work_params){.pitch = (int32_t)(shape->pitch_bytes / WORK_ITEM_BYTES),
+                                .work = shape->work};
 }
 
 void work_input_fill(float *data, const struct work_shape *shape)

@@ -32,8 +32,8 @@ struct work_pipeline {
     struct cox_stage stage;
     char factor_options[32];
 };
-void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape *shape, int factor_device, int factor,
-                        struct cox_session_params *session);
+void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape *shape,
+                        int factor_device, int factor, struct cox_session_params *session);
 struct work_params work_params_of(const struct work_shape *shape);
 void work_input_fill(float *data, const struct work_shape *shape);
 

@@ -17,7 +17,8 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static struct cox_video_shape shape_of(const cox_runtime *runtime, enum cox_transfer transfer, bool halved)
+static struct cox_video_shape shape_of(const cox_runtime *runtime, enum cox_transfer transfer,
+                                       bool halved)
 {
     struct cox_video_shape shape = {
         .struct_size = sizeof shape,
@@ -36,14 +37,16 @@ static struct cox_video_shape shape_of(const cox_runtime *runtime, enum cox_tran
     uint32_t count = cox_video_planes(&shape.in, WIDTH, HEIGHT, planes);
     for (uint32_t p = 0; p < count; p++)
         shape.in_pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
-    count = cox_video_planes(&shape.out, halved ? WIDTH / 2 : WIDTH, halved ? HEIGHT / 2 : HEIGHT, planes);
+    count = cox_video_planes(&shape.out, halved ? WIDTH / 2 : WIDTH, halved ? HEIGHT / 2 : HEIGHT,
+                             planes);
     for (uint32_t p = 0; p < count; p++)
         shape.out_pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
     return shape;
 }
 
 /* A session that does one frame on each device, and goes. */
-static cox_status compile_one(cox_runtime *runtime, const struct cox_video_shape *shape, bool analyse)
+static cox_status compile_one(cox_runtime *runtime, const struct cox_video_shape *shape,
+                              bool analyse)
 {
     struct cox_video_storage storage;
     struct cox_session_params params = {.struct_size = sizeof params, .no_profile = true};
@@ -76,7 +79,8 @@ cox_status compile_films(cox_runtime *runtime)
             if (status != COX_OK)
                 return status;
             printf("  %-3s  4:2:0, %d bits to 8, %-9s  %-21s  %6.2f s\n", transfers[t].name, DEPTH,
-                   halved ? "half size" : "", analyse ? "peak from the picture" : "peak given", seconds() - began);
+                   halved ? "half size" : "", analyse ? "peak from the picture" : "peak given",
+                   seconds() - began);
             fflush(stdout);
         }
     return COX_OK;

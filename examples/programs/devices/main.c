@@ -96,7 +96,8 @@ static void print_bytes(uint64_t bytes)
 static void selector(const struct cox_device_info *device, char *out, size_t bytes)
 {
     if (device->subdevice)
-        snprintf(out, bytes, "%u.%u#%u", device->platform_index, device->device_index, device->subdevice);
+        snprintf(out, bytes, "%u.%u#%u", device->platform_index, device->device_index,
+                 device->subdevice);
     else
         snprintf(out, bytes, "%u.%u", device->platform_index, device->device_index);
 }
@@ -131,13 +132,15 @@ static void print_platforms(const struct found *found)
 {
     int name_width = 4, version_width = 7;
     for (uint32_t i = 0; i < found->platform_count; i++) {
-        int name = (int)strlen(found->platforms[i].name), version = version_length(&found->platforms[i]);
+        int name = (int)strlen(found->platforms[i].name),
+            version = version_length(&found->platforms[i]);
         name_width = name > name_width ? name : name_width;
         version_width = version > version_width ? version : version_width;
     }
     name_width = name_width > 40 ? 40 : name_width;
     version_width = version_width > 48 ? 48 : version_width;
-    printf("\nPlatforms\n  NO  %-*s  %-*s  DEVICES\n", name_width, "NAME", version_width, "VERSION");
+    printf("\nPlatforms\n  NO  %-*s  %-*s  DEVICES\n", name_width, "NAME", version_width,
+           "VERSION");
     for (uint32_t i = 0; i < found->platform_count; i++) {
         const struct cox_platform_info *platform = &found->platforms[i];
         int version = version_length(platform);
@@ -147,7 +150,8 @@ static void print_platforms(const struct found *found)
             printf("%u\n", platform->devices);
         } else {
             const char *why = missing_why_empty(platform);
-            printf("none, which is normal%s%s%s\n", why ? " (" : "", why ? why : "", why ? ")" : "");
+            printf("none, which is normal%s%s%s\n", why ? " (" : "", why ? why : "",
+                   why ? ")" : "");
         }
     }
 }
@@ -163,7 +167,8 @@ static void print_devices(const struct found *found)
         {COX_MODE_STAGED, "has memory of its own; copies run beside the kernels"},
     };
     bool used[3] = {false, false, false};
-    printf("\nDevices\n  NO      TYPE         MODE    CONTEXT  UNITS    ALIGN  VECTOR      MEMORY  NAME\n");
+    printf(
+        "\nDevices\n  NO      TYPE         MODE    CONTEXT  UNITS    ALIGN  VECTOR      MEMORY  NAME\n");
     for (uint32_t i = 0; i < found->device_count; i++) {
         const struct cox_device_info *device = &found->devices[i];
         char number[32], units[32];
@@ -172,9 +177,9 @@ static void print_devices(const struct found *found)
             snprintf(units, sizeof units, "%u", device->compute_units);
         else
             snprintf(units, sizeof units, "%u/%u", device->compute_units, device->parent_units);
-        printf("  %-6s  %-11s  %-6s  %7u  %5s  %5u B  %6u  ", number, cox_device_type_name(device->type),
-               cox_memory_mode_name(device->mode), device->context_group, units, device->base_align_bytes,
-               device->vector_width_float);
+        printf("  %-6s  %-11s  %-6s  %7u  %5s  %5u B  %6u  ", number,
+               cox_device_type_name(device->type), cox_memory_mode_name(device->mode),
+               device->context_group, units, device->base_align_bytes, device->vector_width_float);
         print_bytes(device->global_bytes);
         printf("  %s\n", device->name);
         for (size_t m = 0; m < 3; m++)
@@ -205,8 +210,8 @@ static void print_ends(const struct found *found)
         else if (!measured->told)
             printf("  %-10s  its clock tells none: an end is when the host learns of it\n", number);
         else
-            printf("  %-10s  %10.1f us  %13.1f us  %11.1f us\n", number, measured->p50_us, measured->p99_us,
-                   measured->clock_error_us);
+            printf("  %-10s  %10.1f us  %13.1f us  %11.1f us\n", number, measured->p50_us,
+                   measured->p99_us, measured->clock_error_us);
     }
 }
 
@@ -222,7 +227,8 @@ static void print_memory(const struct found *found)
         else if (measured->wrapped)
             printf("  %-10s  %10.1f us  wrapped: nothing is copied\n", number, measured->extra_us);
         else
-            printf("  %-10s  %10.1f us  copied, at %.1f GB/s\n", number, measured->extra_us, measured->gb_per_s);
+            printf("  %-10s  %10.1f us  copied, at %.1f GB/s\n", number, measured->extra_us,
+                   measured->gb_per_s);
     }
 }
 
@@ -243,7 +249,8 @@ static void print_text(const struct found *found)
         print_ends(found);
         print_memory(found);
     }
-    print_lines("Missing", found->missing.text[0], sizeof found->missing.text[0], found->missing.count);
+    print_lines("Missing", found->missing.text[0], sizeof found->missing.text[0],
+                found->missing.count);
     print_lines("Notes", said.note[0], sizeof said.note[0], said.note_count);
 }
 
@@ -267,7 +274,8 @@ static void put_bool(struct json *json, const char *key, bool value)
     json_bool(json, value);
 }
 
-static void put_lines(struct json *json, const char *key, const char *lines, size_t stride, uint32_t count)
+static void put_lines(struct json *json, const char *key, const char *lines, size_t stride,
+                      uint32_t count)
 {
     json_key(json, key);
     json_open_array(json, count == 0);
@@ -335,7 +343,8 @@ static void put_ends(struct json *json, const struct measured_ends *measured)
     json_close_object(json);
 }
 
-static void put_device(struct json *json, const struct cox_device_info *device, const struct measured *measured)
+static void put_device(struct json *json, const struct cox_device_info *device,
+                       const struct measured *measured)
 {
     char number[32];
     selector(device, number, sizeof number);
@@ -394,7 +403,8 @@ static void print_json(const struct found *found)
     for (uint32_t i = 0; i < found->device_count; i++)
         put_device(&json, &found->devices[i], found->measured ? &found->measured[i] : NULL);
     json_close_array(&json);
-    put_lines(&json, "missing", found->missing.text[0], sizeof found->missing.text[0], found->missing.count);
+    put_lines(&json, "missing", found->missing.text[0], sizeof found->missing.text[0],
+              found->missing.count);
     put_lines(&json, "notes", said.note[0], sizeof said.note[0], said.note_count);
     json_close_object(&json);
     json_end(&json);
@@ -425,7 +435,8 @@ static int parse_reserve(const char *text, struct options *options)
     errno = 0;
     unsigned long cpu = strtoul(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno || cpu > UINT32_MAX) {
-        fprintf(stderr, "cox-devices: --reserve %s: it is auto, on, off or the number of a CPU\n", text);
+        fprintf(stderr, "cox-devices: --reserve %s: it is auto, on, off or the number of a CPU\n",
+                text);
         return EXIT_USAGE;
     }
     options->reserve = COX_RESERVE_CORE;
@@ -436,7 +447,15 @@ static int parse_reserve(const char *text, struct options *options)
 /* -1 to go on, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    enum { OPT_JSON = 256, OPT_DEVICES, OPT_RESERVE, OPT_MEASURE, OPT_COMPILE, OPT_PCI, OPT_VERSION };
+    enum {
+        OPT_JSON = 256,
+        OPT_DEVICES,
+        OPT_RESERVE,
+        OPT_MEASURE,
+        OPT_COMPILE,
+        OPT_PCI,
+        OPT_VERSION
+    };
     static const struct option longs[] = {{"json", no_argument, NULL, OPT_JSON},
                                           {"devices", required_argument, NULL, OPT_DEVICES},
                                           {"reserve", required_argument, NULL, OPT_RESERVE},
@@ -481,7 +500,8 @@ static int parse_options(int argc, char **argv, struct options *options)
             return status;
     }
     if (optind < argc) {
-        fprintf(stderr, "cox-devices: '%s' is not expected; --help lists the options\n", argv[optind]);
+        fprintf(stderr, "cox-devices: '%s' is not expected; --help lists the options\n",
+                argv[optind]);
         return EXIT_USAGE;
     }
     return -1;
@@ -516,7 +536,8 @@ static bool measure_all(cox_runtime *runtime, struct found *found)
 static int compile_all(cox_runtime *runtime, bool cached)
 {
     if (!cached)
-        return complain("there is no folder to keep kernels in: neither $XDG_CACHE_HOME nor $HOME names one");
+        return complain(
+            "there is no folder to keep kernels in: neither $XDG_CACHE_HOME nor $HOME names one");
     printf("Films\n");
     const cox_status status = compile_films(runtime);
     if (status != COX_OK)
@@ -526,8 +547,10 @@ static int compile_all(cox_runtime *runtime, bool cached)
 
 static void find_missing(struct found *found, const struct options *options, cox_status status)
 {
-    static const struct cox_platform_info nameless; /* there are platforms, but no runtime to ask for their names */
-    struct missing_found offer = {found->platforms, found->platform_count, found->devices, found->device_count};
+    static const struct cox_platform_info
+        nameless; /* there are platforms, but no runtime to ask for their names */
+    struct missing_found offer = {found->platforms, found->platform_count, found->devices,
+                                  found->device_count};
     if (status == COX_E_NO_DEVICE)
         offer = (struct missing_found){&nameless, 1, NULL, 0};
     if (!options->devices) /* of a selection nothing is missing */
@@ -542,9 +565,10 @@ static void look_at_system(void)
     } needs[] = {{"/sys/devices/system", "/sys", "sysfs"}, {"/proc/self", "/proc", "proc"}};
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (access(needs[i].path, F_OK) != 0)
-            fprintf(stderr,
-                    "cox-devices: there is nothing in %s, without which PoCL may end this program: mount -t %s %s %s\n",
-                    needs[i].folder, needs[i].type, needs[i].type, needs[i].folder);
+            fprintf(
+                stderr,
+                "cox-devices: there is nothing in %s, without which PoCL may end this program: mount -t %s %s %s\n",
+                needs[i].folder, needs[i].type, needs[i].type, needs[i].folder);
 }
 
 int main(int argc, char **argv)
@@ -560,9 +584,10 @@ int main(int argc, char **argv)
     cox_runtime *runtime = NULL;
     struct found found = {0};
     cox_status status = cox_runtime_create(&runtime,
-                                           COX_RUNTIME_PARAMS(.devices = options.devices, .reserve = options.reserve,
-                                                              .reserve_cpu = options.reserve_cpu, .cache_dir = cache,
-                                                              .log = on_log));
+                                           COX_RUNTIME_PARAMS(.devices = options.devices,
+                                                              .reserve = options.reserve,
+                                                              .reserve_cpu = options.reserve_cpu,
+                                                              .cache_dir = cache, .log = on_log));
     result = 0;
     if (status != COX_OK) {
         result = complain(said.error[0] ? said.error : cox_status_text(status));

@@ -30,7 +30,8 @@ struct stand {
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct stand *stand = user;
-    if (report->warmup || report->shadow || report->index < stand->warm || stand->count == stand->most)
+    if (report->warmup || report->shadow || report->index < stand->warm ||
+        stand->count == stand->most)
         return;
     const struct cox_band_notice *notice = &report->notices[0];
     stand->told = stand->told && notice->clock_error_ns != UINT64_MAX;
@@ -50,7 +51,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 
 static cox_status run_frames(struct stand *stand)
 {
-    const struct cox_frame frame = {.buffers = stand->buffers, .buffer_count = 2, .params = stand->params};
+    const struct cox_frame frame = {
+        .buffers = stand->buffers, .buffer_count = 2, .params = stand->params};
     cox_status status = COX_OK;
     for (uint32_t f = 0; f < stand->warm + stand->most && status == COX_OK; f++) {
         status = cox_session_submit(stand->session, &frame, on_done, stand);
@@ -62,8 +64,9 @@ static cox_status run_frames(struct stand *stand)
 }
 
 /* `pipeline` has two bindings of so many bytes. */
-static cox_status measure(cox_runtime *runtime, uint32_t device, const struct cox_session_params *pipeline,
-                          size_t bytes, struct stand *stand)
+static cox_status measure(cox_runtime *runtime, uint32_t device,
+                          const struct cox_session_params *pipeline, size_t bytes,
+                          struct stand *stand)
 {
     struct cox_session_params params = *pipeline;
     params.policy = "single";
@@ -108,23 +111,30 @@ static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_
 }
 
 /* The least time of a frame of so many bytes in and as many out, of which a kernel touches a word. */
-static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t bytes, double *least_ns)
+static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t bytes,
+                                double *least_ns)
 {
     static const char source[] = "kernel void touch(global const uint *in, global uint *out)\n"
                                  "{\n"
                                  "    if (get_global_id(1) == 0)\n"
                                  "        out[0] = in[0];\n"
                                  "}\n";
-    const struct cox_binding bindings[] = {{.name = "in", .pitch_bytes = bytes / ROWS},
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = bytes / ROWS}};
+    const struct cox_binding bindings[] = {
+        {.name = "in", .pitch_bytes = bytes / ROWS},
+        {.name = "out", .access = COX_WRITE, .pitch_bytes = bytes / ROWS}};
     const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1)};
     const struct cox_variant variant = {.source = source};
-    const struct cox_stage stage = {
-        .kernel = "touch", .columns = 1, .variant_count = 1, .variants = &variant, .arg_count = 2, .args = args};
+    const struct cox_stage stage = {.kernel = "touch",
+                                    .columns = 1,
+                                    .variant_count = 1,
+                                    .variants = &variant,
+                                    .arg_count = 2,
+                                    .args = args};
     struct stand stand = {.warm = LARGE_WARM, .most = LARGE_FRAMES};
     const cox_status status = measure(runtime, device,
-                                      COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                         .stage_count = 1, .stages = &stage),
+                                      COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2,
+                                                         .bindings = bindings, .stage_count = 1,
+                                                         .stages = &stage),
                                       bytes, &stand);
     *least_ns = stand.least_ns;
     return status;

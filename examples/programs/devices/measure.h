@@ -14,9 +14,12 @@ struct measured_ends {
 
 struct measured_memory {
     cox_status status;
-    bool wrapped;    /* a large frame takes no longer than a small one: the device works on the host's memory */
-    double extra_us; /* that a frame of 64 MiB there and back takes more than one of 64 KiB; the least of some */
-    double gb_per_s; /* of a copy that would take as long: 1e9 bytes a second, there and back together */
+    bool
+        wrapped; /* a large frame takes no longer than a small one: the device works on the host's memory */
+    double
+        extra_us; /* that a frame of 64 MiB there and back takes more than one of 64 KiB; the least of some */
+    double
+        gb_per_s; /* of a copy that would take as long: 1e9 bytes a second, there and back together */
 };
 
 struct measured {

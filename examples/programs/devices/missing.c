@@ -48,7 +48,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static const struct cox_platform_info *find_platform(const struct missing_found *found, const char *word)
+static const struct cox_platform_info *find_platform(const struct missing_found *found,
+                                                     const char *word)
 {
     for (uint32_t i = 0; i < found->platform_count; i++) {
         if (has_word(found->platforms[i].name, word))
@@ -63,8 +64,10 @@ static bool listed(const struct missing_found *found, const struct maker *maker)
         const struct cox_device_info *device = &found->devices[i];
         if (device->type == COX_DEVICE_CPU)
             continue;
-        for (size_t w = 0; w < sizeof maker->words / sizeof maker->words[0] && maker->words[w]; w++) {
-            if (has_word(device->name, maker->words[w]) || has_word(device->platform, maker->words[w]))
+        for (size_t w = 0; w < sizeof maker->words / sizeof maker->words[0] && maker->words[w];
+             w++) {
+            if (has_word(device->name, maker->words[w]) ||
+                has_word(device->platform, maker->words[w]))
                 return true;
         }
     }
@@ -100,7 +103,8 @@ static bool render_node_is_closed(const char *dri_dir)
     return closed;
 }
 
-static void find_gpus(struct missing *out, const struct missing_found *found, const char *pci_dir, const char *dri_dir)
+static void find_gpus(struct missing *out, const struct missing_found *found, const char *pci_dir,
+                      const char *dri_dir)
 {
     const size_t maker_count = sizeof makers / sizeof makers[0];
     uint32_t gpus[sizeof makers / sizeof makers[0]] = {0};
@@ -125,18 +129,24 @@ static void find_gpus(struct missing *out, const struct missing_found *found, co
         any = true;
         const struct cox_platform_info *rusticl = find_platform(found, "rusticl");
         if (find_platform(found, maker->platform))
-            add(out, "There is a GPU by %s, and its OpenCL platform is installed but lists no device.", maker->name);
+            add(out,
+                "There is a GPU by %s, and its OpenCL platform is installed but lists no device.",
+                maker->name);
         else if (rusticl && rusticl->devices == 0 && maker->rusticl)
-            add(out, "There is a GPU by %s: Mesa's OpenCL is installed, set RUSTICL_ENABLE=%s in the environment.",
+            add(out,
+                "There is a GPU by %s: Mesa's OpenCL is installed, set RUSTICL_ENABLE=%s in the environment.",
                 maker->name, maker->rusticl);
         else
-            add(out, "There is a GPU by %s that no OpenCL platform lists: install %s.", maker->name, maker->package);
+            add(out, "There is a GPU by %s that no OpenCL platform lists: install %s.", maker->name,
+                maker->package);
     }
     if (any && render_node_is_closed(dri_dir))
-        add(out, "This user may not open the GPU's render node in %s: add it to the group render.", dri_dir);
+        add(out, "This user may not open the GPU's render node in %s: add it to the group render.",
+            dri_dir);
 }
 
-void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir, const char *dri_dir)
+void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir,
+                  const char *dri_dir)
 {
     memset(out, 0, sizeof *out);
     bool cpu = false;

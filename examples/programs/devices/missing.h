@@ -22,7 +22,8 @@ struct missing_found {
 };
 
 /* `pci_dir` is /sys/bus/pci/devices, `dri_dir` /dev/dri; folders that are not there give nothing to say. */
-void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir, const char *dri_dir);
+void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir,
+                  const char *dri_dir);
 
 /* Why a platform may list no device, as a clause; NULL if there is no more to say than that it is normal. */
 const char *missing_why_empty(const struct cox_platform_info *platform);

@@ -111,7 +111,8 @@ static void add_text(GValue *list, const char *text)
 
 static bool is_hdr_transfer(const GstVideoColorimetry *colours)
 {
-    return colours->transfer == GST_VIDEO_TRANSFER_SMPTE2084 || colours->transfer == GST_VIDEO_TRANSFER_ARIB_STD_B67;
+    return colours->transfer == GST_VIDEO_TRANSFER_SMPTE2084 ||
+           colours->transfer == GST_VIDEO_TRANSFER_ARIB_STD_B67;
 }
 
 /* The matrices and primaries that go together, where streams leave out one or both, too; the first are of R'G'B'. */
@@ -137,25 +138,31 @@ static bool is_hdr(const char *text)
     bool known = false;
     if (!text || !gst_video_colorimetry_from_string(&colours, text) || !is_hdr_transfer(&colours))
         return false;
-    if (colours.matrix == GST_VIDEO_COLOR_MATRIX_RGB && colours.range != GST_VIDEO_COLOR_RANGE_0_255)
+    if (colours.matrix == GST_VIDEO_COLOR_MATRIX_RGB &&
+        colours.range != GST_VIDEO_COLOR_RANGE_0_255)
         return false;
     for (guint i = 0; i < G_N_ELEMENTS(known_colours); i++)
-        known |= colours.matrix == known_colours[i].matrix && colours.primaries == known_colours[i].primaries;
+        known |= colours.matrix == known_colours[i].matrix &&
+                 colours.primaries == known_colours[i].primaries;
     return known;
 }
 
 static bool is_sdr(const char *text)
 {
     GstVideoColorimetry colours;
-    return !text || !gst_video_colorimetry_from_string(&colours, text) || !is_hdr_transfer(&colours);
+    return !text || !gst_video_colorimetry_from_string(&colours, text) ||
+           !is_hdr_transfer(&colours);
 }
 
 /* Each colorimetry of HDR by its name in caps. R'G'B' is of full range. */
 static void list_hdr(GValue *list, bool rgb)
 {
-    static const GstVideoTransferFunction transfers[] = {GST_VIDEO_TRANSFER_SMPTE2084, GST_VIDEO_TRANSFER_ARIB_STD_B67};
-    static const GstVideoColorRange ranges[] = {GST_VIDEO_COLOR_RANGE_0_255, GST_VIDEO_COLOR_RANGE_16_235};
-    const guint first = rgb ? 0 : KNOWN_OF_RGB, end = rgb ? KNOWN_OF_RGB : G_N_ELEMENTS(known_colours);
+    static const GstVideoTransferFunction transfers[] = {GST_VIDEO_TRANSFER_SMPTE2084,
+                                                         GST_VIDEO_TRANSFER_ARIB_STD_B67};
+    static const GstVideoColorRange ranges[] = {GST_VIDEO_COLOR_RANGE_0_255,
+                                                GST_VIDEO_COLOR_RANGE_16_235};
+    const guint first = rgb ? 0 : KNOWN_OF_RGB,
+                end = rgb ? KNOWN_OF_RGB : G_N_ELEMENTS(known_colours);
     for (guint i = first * 4; i < end * 4; i++) {
         const GstVideoColorimetry colours = {.range = ranges[i / 2 % 2],
                                              .matrix = known_colours[i / 4].matrix,
@@ -172,7 +179,8 @@ static void list_hdr(GValue *list, bool rgb)
 static bool some_colorimetry(const GstStructure *structure, bool (*good)(const char *text))
 {
     const GValue *value = gst_structure_get_value(structure, "colorimetry");
-    for (guint i = 0; value && GST_VALUE_HOLDS_LIST(value) && i < gst_value_list_get_size(value); i++)
+    for (guint i = 0; value && GST_VALUE_HOLDS_LIST(value) && i < gst_value_list_get_size(value);
+         i++)
         if (good(g_value_get_string(gst_value_list_get_value(value, i))))
             return true;
     return !value || (G_VALUE_HOLDS_STRING(value) && good(g_value_get_string(value)));
@@ -191,21 +199,25 @@ static enum group group_of(const struct format *format)
 }
 
 /* Limited range first, and what a display of BT.1886 is given. */
-static const char *const out_colours[GROUPS][2] = {{"bt709", "1:3:5:1"}, {"bt709", "1:3:5:1"}, {"1:1:5:1", NULL}};
+static const char *const out_colours[GROUPS][2] = {
+    {"bt709", "1:3:5:1"}, {"bt709", "1:3:5:1"}, {"1:1:5:1", NULL}};
 
 /* Whether a side's caps can be of this format. */
-static bool offers(const struct format *format, GstPadDirection direction, const GstStructure *structure)
+static bool offers(const struct format *format, GstPadDirection direction,
+                   const GstStructure *structure)
 {
     if (!has_side(format, direction) || !admits(structure, "format", name_of(format)))
         return false;
     if (direction == GST_PAD_SINK)
         return true;
     const char *const *colours = out_colours[group_of(format)];
-    return admits(structure, "colorimetry", colours[0]) || (colours[1] && admits(structure, "colorimetry", colours[1]));
+    return admits(structure, "colorimetry", colours[0]) ||
+           (colours[1] && admits(structure, "colorimetry", colours[1]));
 }
 
 /* The formats of a group that the other pad can have where this one has those of `structure`. */
-static bool list_formats(const GstStructure *structure, GstPadDirection direction, enum group group, GValue *list)
+static bool list_formats(const GstStructure *structure, GstPadDirection direction, enum group group,
+                         GValue *list)
 {
     const GstPadDirection other = direction == GST_PAD_SINK ? GST_PAD_SRC : GST_PAD_SINK;
     for (guint there = 0; there < G_N_ELEMENTS(formats); there++) {
@@ -265,7 +277,8 @@ static void widen(GstStructure *structure, const char *side)
     }
     least = CLAMP(least, 1, 65536);
     most = CLAMP(most, 1, 65536);
-    gst_structure_set(structure, side, GST_TYPE_INT_RANGE, (least + 7) / 8, MIN(most * 8, 65536), NULL);
+    gst_structure_set(structure, side, GST_TYPE_INT_RANGE, (least + 7) / 8, MIN(most * 8, 65536),
+                      NULL);
 }
 
 static void append_unless_there(GstCaps *caps, GstStructure *structure, GstCapsFeatures *features)
@@ -280,8 +293,8 @@ static void append_unless_there(GstCaps *caps, GstStructure *structure, GstCapsF
 }
 
 /* What is mapped, of the same size or scaled. */
-static void append_mapped(const struct caps_rules *rules, GstPadDirection direction, const GstStructure *from,
-                          bool scaled, GstCaps *to)
+static void append_mapped(const struct caps_rules *rules, GstPadDirection direction,
+                          const GstStructure *from, bool scaled, GstCaps *to)
 {
     const GstPadDirection other = direction == GST_PAD_SINK ? GST_PAD_SRC : GST_PAD_SINK;
     if (scaled && !admits(from, "interlace-mode", "progressive"))
@@ -302,7 +315,8 @@ static void append_mapped(const struct caps_rules *rules, GstPadDirection direct
             widen(made, "width");
             widen(made, "height");
             if (gst_structure_has_field(made, "pixel-aspect-ratio"))
-                gst_structure_set(made, "pixel-aspect-ratio", GST_TYPE_FRACTION_RANGE, 1, G_MAXINT, G_MAXINT, 1, NULL);
+                gst_structure_set(made, "pixel-aspect-ratio", GST_TYPE_FRACTION_RANGE, 1, G_MAXINT,
+                                  G_MAXINT, 1, NULL);
         }
         append_unless_there(to, made, NULL);
     }
@@ -325,7 +339,8 @@ static void append_passing(const GstStructure *from, const GstCapsFeatures *feat
 }
 
 /* Whether these caps, on the pad of `direction`, can be of a stream that is mapped, or of one that passes. */
-static bool may_map(const struct caps_rules *rules, GstPadDirection direction, const GstCaps *caps, guint i)
+static bool may_map(const struct caps_rules *rules, GstPadDirection direction, const GstCaps *caps,
+                    guint i)
 {
     const GstStructure *structure = gst_caps_get_structure(caps, i);
     const GstCapsFeatures *features = gst_caps_get_features(caps, i);
@@ -333,13 +348,15 @@ static bool may_map(const struct caps_rules *rules, GstPadDirection direction, c
         return false;
     if (direction == GST_PAD_SRC || rules->transfer != CAPS_AS_SAID)
         return true; /* list_formats looks at the colours of the output */
-    const bool says_nothing = !gst_structure_has_field(structure, "colorimetry") && gst_caps_is_fixed(caps);
+    const bool says_nothing = !gst_structure_has_field(structure, "colorimetry") &&
+                              gst_caps_is_fixed(caps);
     return !says_nothing && some_colorimetry(structure, is_hdr);
 }
 
 static bool may_pass(const struct caps_rules *rules, const GstStructure *structure)
 {
-    return rules->passthrough_sdr && rules->transfer == CAPS_AS_SAID && some_colorimetry(structure, is_sdr);
+    return rules->passthrough_sdr && rules->transfer == CAPS_AS_SAID &&
+           some_colorimetry(structure, is_sdr);
 }
 
 GstCaps *caps_transform(const struct caps_rules *rules, GstPadDirection direction, GstCaps *caps)
@@ -375,7 +392,8 @@ GstCaps *caps_template(GstPadDirection direction)
 /* How little an output of this format is like the input. */
 static int distance(const GstVideoFormatInfo *in, const GstVideoFormatInfo *out)
 {
-    const int chroma = abs((int)out->w_sub[1] - (int)in->w_sub[1]) + abs((int)out->h_sub[1] - (int)in->h_sub[1]);
+    const int chroma = abs((int)out->w_sub[1] - (int)in->w_sub[1]) +
+                       abs((int)out->h_sub[1] - (int)in->h_sub[1]);
     const bool rgb = GST_VIDEO_FORMAT_INFO_IS_RGB(out) != GST_VIDEO_FORMAT_INFO_IS_RGB(in);
     return 1000 * rgb + 100 * chroma + 10 * (out->depth[0] != 8) +
            (out->n_planes != in->n_planes); /* planar, semi-planar */
@@ -386,9 +404,10 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
 {
     const GstStructure *from = gst_caps_get_structure(caps, 0);
     const char *in = gst_structure_get_string(from, "format");
-    const GstVideoFormatInfo *in_info = gst_video_format_get_info(in ? gst_video_format_from_string(in)
-                                                                     : GST_VIDEO_FORMAT_UNKNOWN);
-    const GValue *width = gst_structure_get_value(from, "width"), *height = gst_structure_get_value(from, "height");
+    const GstVideoFormatInfo *in_info =
+        gst_video_format_get_info(in ? gst_video_format_from_string(in) : GST_VIDEO_FORMAT_UNKNOWN);
+    const GValue *width = gst_structure_get_value(from, "width"),
+                 *height = gst_structure_get_value(from, "height");
     const struct format *best = NULL;
     guint best_at = 0;
     int least = G_MAXINT;
@@ -410,7 +429,8 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
     GstCaps *one = gst_caps_copy_nth(wanted, best_at);
     gst_caps_unref(wanted);
     if (best)
-        gst_structure_set(gst_caps_get_structure(one, 0), "format", G_TYPE_STRING, name_of(best), NULL);
+        gst_structure_set(gst_caps_get_structure(one, 0), "format", G_TYPE_STRING, name_of(best),
+                          NULL);
     return one;
 }
 
@@ -434,7 +454,8 @@ static void choose_size(const GstStructure *from, GstStructure *to)
         return;
     gst_structure_get_fraction(from, "pixel-aspect-ratio", &par_n, &par_d);
     const bool has_par = gst_structure_has_field(to, "pixel-aspect-ratio");
-    const bool wide = gst_structure_get_int(to, "width", &to_w), high = gst_structure_get_int(to, "height", &to_h);
+    const bool wide = gst_structure_get_int(to, "width", &to_w),
+               high = gst_structure_get_int(to, "height", &to_h);
     if (has_par && !(wide && high))
         gst_structure_fixate_field_nearest_fraction(to, "pixel-aspect-ratio", par_n, par_d);
     if (has_par)
@@ -450,7 +471,8 @@ static void choose_size(const GstStructure *from, GstStructure *to)
         in_shape = choose_side(to, "width", w, (guint64)to_h * across, (guint64)h * down);
     else if (!high)
         in_shape = choose_side(to, "height", h, (guint64)to_w * down, (guint64)w * across);
-    if (in_shape || !gst_structure_get_int(to, "width", &to_w) || !gst_structure_get_int(to, "height", &to_h))
+    if (in_shape || !gst_structure_get_int(to, "width", &to_w) ||
+        !gst_structure_get_int(to, "height", &to_h))
         return;
     if ((to_w != w || to_h != h) && gst_util_fraction_multiply(par_n, par_d, w, to_w, &num, &den) &&
         gst_util_fraction_multiply(num, den, to_h, h, &num, &den)) {
@@ -486,7 +508,8 @@ bool caps_are_hdr(const struct caps_rules *rules, const GstCaps *caps)
 static enum cox_chroma_site site_of(const GstStructure *structure)
 {
     const char *text = gst_structure_get_string(structure, "chroma-site");
-    const GstVideoChromaSite site = text ? gst_video_chroma_site_from_string(text) : GST_VIDEO_CHROMA_SITE_UNKNOWN;
+    const GstVideoChromaSite site = text ? gst_video_chroma_site_from_string(text)
+                                         : GST_VIDEO_CHROMA_SITE_UNKNOWN;
     if (site == GST_VIDEO_CHROMA_SITE_NONE)
         return COX_SITE_CENTRE;
     if ((site & GST_VIDEO_CHROMA_SITE_COSITED) == GST_VIDEO_CHROMA_SITE_COSITED)
@@ -504,7 +527,8 @@ static float said_peak(const GstCaps *caps)
         if (nits >= 203 && nits <= 10000)
             return nits;
     }
-    return gst_video_content_light_level_from_caps(&content, caps) ? content.max_content_light_level : 0;
+    return gst_video_content_light_level_from_caps(&content, caps) ? content.max_content_light_level
+                                                                   : 0;
 }
 
 bool caps_image(const struct caps_rules *rules, const GstCaps *caps, const GstVideoInfo *info,

@@ -48,7 +48,8 @@ static int read_weights(const char *text, int32_t *weights)
 }
 
 /* A session for the shape, if the plane has none. */
-static cox_status use_shape(GstCoxConvolve *self, struct plane *plane, const struct cox_filter_shape *shape)
+static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
+                            const struct cox_filter_shape *shape)
 {
     struct cox_filter_storage storage;
     struct cox_session_params params = {.struct_size = sizeof params};
@@ -57,20 +58,25 @@ static cox_status use_shape(GstCoxConvolve *self, struct plane *plane, const str
     cox_session_destroy(&plane->session);
     plane->shape = *shape;
     const cox_status status = cox_filter_convolution(shape, &storage, &params);
-    return status == COX_OK ? cox_session_create(shared_runtime_of(self->shared), &params, &plane->session) : status;
+    return status == COX_OK
+               ? cox_session_create(shared_runtime_of(self->shared), &params, &plane->session)
+               : status;
 }
 
-static cox_status convolve(GstCoxConvolve *self, struct plane *plane, const struct cox_filter_params *params, void *in,
-                           void *out)
+static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
+                           const struct cox_filter_params *params, void *in, void *out)
 {
     const struct cox_filter_shape *shape = &plane->shape;
     cox_runtime *runtime = shared_runtime_of(self->shared);
     cox_buffer *buffers[2] = {NULL, NULL};
-    cox_status status = cox_buffer_wrap(runtime, in, shape->in_pitch_bytes * shape->height, NULL, NULL, &buffers[0]);
+    cox_status status = cox_buffer_wrap(runtime, in, shape->in_pitch_bytes * shape->height, NULL,
+                                        NULL, &buffers[0]);
     if (status == COX_OK)
-        status = cox_buffer_wrap(runtime, out, shape->out_pitch_bytes * shape->height, NULL, NULL, &buffers[1]);
+        status = cox_buffer_wrap(runtime, out, shape->out_pitch_bytes * shape->height, NULL, NULL,
+                                 &buffers[1]);
     if (status == COX_OK)
-        status = cox_session_run(plane->session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = params));
+        status = cox_session_run(plane->session, COX_FRAME(.buffers = buffers, .buffer_count = 2,
+                                                           .params = params));
     cox_buffer_destroy(&buffers[0]);
     cox_buffer_destroy(&buffers[1]);
     return status;
@@ -80,7 +86,8 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane, const stru
 static bool strides_suit(const GstVideoFrame *frame)
 {
     for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(frame); p++)
-        if (GST_VIDEO_FRAME_PLANE_STRIDE(frame, p) <= 0 || GST_VIDEO_FRAME_PLANE_STRIDE(frame, p) % 4)
+        if (GST_VIDEO_FRAME_PLANE_STRIDE(frame, p) <= 0 ||
+            GST_VIDEO_FRAME_PLANE_STRIDE(frame, p) % 4)
             return false;
     return true;
 }
@@ -99,19 +106,21 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     if (radius < 0)
         status = COX_E_INVALID;
     if (!strides_suit(in) || !strides_suit(out)) {
-        GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("Rows must be a multiple of 4 bytes apart, the first one first"),
+        GST_ELEMENT_ERROR(self, STREAM, FORMAT,
+                          ("Rows must be a multiple of 4 bytes apart, the first one first"),
                           (NULL));
         return GST_FLOW_ERROR;
     }
     for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(in) && status == COX_OK; p++) {
-        struct cox_filter_shape shape = {.struct_size = sizeof shape,
-                                         .width = (uint32_t)GST_VIDEO_FRAME_COMP_WIDTH(in, p),
-                                         .height = (uint32_t)GST_VIDEO_FRAME_COMP_HEIGHT(in, p),
-                                         .sample = COX_FILTER_8,
-                                         .in_pitch_bytes = (size_t)GST_VIDEO_FRAME_COMP_STRIDE(in, p),
-                                         .out_pitch_bytes = (size_t)GST_VIDEO_FRAME_COMP_STRIDE(out, p),
-                                         .radius_x = (uint32_t)radius,
-                                         .radius_y = (uint32_t)radius};
+        struct cox_filter_shape shape = {
+            .struct_size = sizeof shape,
+            .width = (uint32_t)GST_VIDEO_FRAME_COMP_WIDTH(in, p),
+            .height = (uint32_t)GST_VIDEO_FRAME_COMP_HEIGHT(in, p),
+            .sample = COX_FILTER_8,
+            .in_pitch_bytes = (size_t)GST_VIDEO_FRAME_COMP_STRIDE(in, p),
+            .out_pitch_bytes = (size_t)GST_VIDEO_FRAME_COMP_STRIDE(out, p),
+            .radius_x = (uint32_t)radius,
+            .radius_y = (uint32_t)radius};
         status = use_shape(self, &self->planes[p], &shape);
         if (status == COX_OK)
             status = cox_filter_convolution_prepare(&shape, &weights, &params);
@@ -121,7 +130,8 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     }
     if (status == COX_OK)
         return GST_FLOW_OK;
-    GST_ELEMENT_ERROR(self, LIBRARY, FAILED, ("A frame cannot be convolved: %s", cox_status_text(status)), (NULL));
+    GST_ELEMENT_ERROR(self, LIBRARY, FAILED,
+                      ("A frame cannot be convolved: %s", cox_status_text(status)), (NULL));
     return GST_FLOW_ERROR;
 }
 
@@ -169,21 +179,27 @@ static void gst_cox_convolve_class_init(GstCoxConvolveClass *class)
 {
     GObjectClass *object = G_OBJECT_CLASS(class);
     GstElementClass *element = GST_ELEMENT_CLASS(class);
-    const GParamFlags flags = G_PARAM_WRITABLE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING;
+    const GParamFlags flags = G_PARAM_WRITABLE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS |
+                              GST_PARAM_MUTABLE_PLAYING;
     GstCaps *caps = gst_caps_from_string(formats);
     object->set_property = set_property;
     object->finalize = finalize;
     g_object_class_install_property(object, PROPERTY_WEIGHTS,
-                                    g_param_spec_string("weights", "Weights", "Integers, a square row by row",
+                                    g_param_spec_string("weights", "Weights",
+                                                        "Integers, a square row by row",
                                                         "1 2 1 2 4 2 1 2 1", flags));
     g_object_class_install_property(object, PROPERTY_SHIFT,
-                                    g_param_spec_uint("shift", "Shift", "The sum is divided by 2^shift", 0, 28, 4,
+                                    g_param_spec_uint("shift", "Shift",
+                                                      "The sum is divided by 2^shift", 0, 28, 4,
                                                       flags));
-    gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK, GST_PAD_ALWAYS, caps));
-    gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC, GST_PAD_ALWAYS, caps));
+    gst_element_class_add_pad_template(element, gst_pad_template_new("sink", GST_PAD_SINK,
+                                                                     GST_PAD_ALWAYS, caps));
+    gst_element_class_add_pad_template(element, gst_pad_template_new("src", GST_PAD_SRC,
+                                                                     GST_PAD_ALWAYS, caps));
     gst_caps_unref(caps);
     gst_element_class_set_static_metadata(element, "Convolution", "Filter/Effect/Video",
-                                          "Convolves video on all OpenCL devices together", "Coxswain");
+                                          "Convolves video on all OpenCL devices together",
+                                          "Coxswain");
     class->transform_frame = transform_frame;
     class->parent_class.start = start;
     class->parent_class.stop = stop;

@@ -19,5 +19,6 @@ static gboolean plugin_init(GstPlugin *plugin)
     return tonemap && convolve;
 }
 
-GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, coxswain, "Video on all OpenCL devices of the machine",
-                  plugin_init, VERSION, "Apache 2.0", PACKAGE, "Coxswain")
+GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, coxswain,
+                  "Video on all OpenCL devices of the machine", plugin_init, VERSION, "Apache 2.0",
+                  PACKAGE, "Coxswain")

@@ -69,7 +69,8 @@ static GstMemory *allocate(GstAllocator *allocator, gsize size, GstAllocationPar
         return NULL;
     struct cox_memory *made = g_new0(struct cox_memory, 1);
     made->buffer = buffer;
-    gst_memory_init(&made->memory, params->flags, allocator, NULL, most, params->align, params->prefix, size);
+    gst_memory_init(&made->memory, params->flags, allocator, NULL, most, params->align,
+                    params->prefix, size);
     return &made->memory;
 }
 
@@ -99,8 +100,10 @@ static GstMemory *share(GstMemory *memory, gssize offset, gssize size)
     part->buffer = ((struct cox_memory *)memory)->buffer;
     if (size < 0)
         size = (gssize)memory->size - offset;
-    gst_memory_init(&part->memory, GST_MINI_OBJECT_FLAGS(whole) | GST_MINI_OBJECT_FLAG_LOCK_READONLY, memory->allocator,
-                    whole, memory->maxsize, memory->align, memory->offset + (gsize)offset, (gsize)size);
+    gst_memory_init(&part->memory,
+                    GST_MINI_OBJECT_FLAGS(whole) | GST_MINI_OBJECT_FLAG_LOCK_READONLY,
+                    memory->allocator, whole, memory->maxsize, memory->align,
+                    memory->offset + (gsize)offset, (gsize)size);
     return &part->memory;
 }
 
@@ -167,7 +170,8 @@ G_DEFINE_TYPE(GstCoxPool, gst_cox_pool, GST_TYPE_BUFFER_POOL)
 static const gchar **options(GstBufferPool *pool)
 {
     (void)pool;
-    static const gchar *names[] = {GST_BUFFER_POOL_OPTION_VIDEO_META, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT, NULL};
+    static const gchar *names[] = {GST_BUFFER_POOL_OPTION_VIDEO_META,
+                                   GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT, NULL};
     return names;
 }
 
@@ -202,11 +206,13 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
     if (!gst_buffer_pool_config_get_params(config, &caps, &size, &least, &most) || !caps ||
         !gst_video_info_from_caps(&self->info, caps))
         return FALSE;
-    const bool aligned = gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
+    const bool aligned = gst_buffer_pool_config_has_option(config,
+                                                           GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
     if (aligned)
         gst_buffer_pool_config_get_video_alignment(config, &align);
     if (!aligned && gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META)) {
-        const cox_runtime *runtime = shared_runtime_of(((GstCoxAllocator *)self->allocator)->shared);
+        const cox_runtime *runtime =
+            shared_runtime_of(((GstCoxAllocator *)self->allocator)->shared);
         for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(&self->info); p++)
             align.stride_align[p] |= (guint)cox_runtime_pitch_bytes(runtime, 1) - 1;
     }
@@ -224,8 +230,8 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
 /* Map a plane, for writing too, with a lock for reading alone. Decoders keep their frames mapped for writing while they
  * read them, and GStreamer copies memory that is locked for writing as soon as it needs a second GstBuffer for it: once
  * for each frame that avdec_h265 and the like decode. A frame that leaves a decoder is not written to again. */
-static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpointer *data, gint *stride,
-                          GstMapFlags flags)
+static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpointer *data,
+                          gint *stride, GstMapFlags flags)
 {
     GstBuffer *buffer = meta->buffer;
     guint first, count;
@@ -242,24 +248,28 @@ static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpo
     return TRUE;
 }
 
-static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out, GstBufferPoolAcquireParams *params)
+static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out,
+                                 GstBufferPoolAcquireParams *params)
 {
     (void)params;
     GstCoxPool *self = (GstCoxPool *)pool;
     GstVideoInfo *info = &self->info;
     GstBuffer *buffer = gst_buffer_new();
     for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(info); p++) {
-        GstMemory *memory = gst_allocator_alloc(self->allocator, self->plane_bytes[p], &self->params);
+        GstMemory *memory = gst_allocator_alloc(self->allocator, self->plane_bytes[p],
+                                                &self->params);
         if (!memory) {
             gst_buffer_unref(buffer);
             return GST_FLOW_ERROR;
         }
         gst_buffer_append_memory(buffer, memory);
     }
-    GstVideoMeta *meta = gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_INFO_FORMAT(info),
+    GstVideoMeta *meta = gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE,
+                                                        GST_VIDEO_INFO_FORMAT(info),
                                                         (guint)GST_VIDEO_INFO_WIDTH(info),
                                                         (guint)GST_VIDEO_INFO_HEIGHT(info),
-                                                        GST_VIDEO_INFO_N_PLANES(info), info->offset, info->stride);
+                                                        GST_VIDEO_INFO_N_PLANES(info), info->offset,
+                                                        info->stride);
     meta->map = map_plane;
     *out = buffer;
     return GST_FLOW_OK;

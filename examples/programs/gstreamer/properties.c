@@ -31,10 +31,11 @@ static GType enum_type(gsize *type, const char *name, const GEnumValue *values)
 
 static GType dither_type(void)
 {
-    static const GEnumValue values[] = {{COX_CHOICE_AUTO, "where the output has fewer bits than the input", "auto"},
-                                        {COX_CHOICE_NO, "none", "none"},
-                                        {COX_CHOICE_YES, "ordered", "ordered"},
-                                        {0, NULL, NULL}};
+    static const GEnumValue values[] = {
+        {COX_CHOICE_AUTO, "where the output has fewer bits than the input", "auto"},
+        {COX_CHOICE_NO, "none", "none"},
+        {COX_CHOICE_YES, "ordered", "ordered"},
+        {0, NULL, NULL}};
     static gsize type;
     return enum_type(&type, "GstCoxDither", values);
 }
@@ -44,7 +45,8 @@ static GType gamut_type(void)
     static const GEnumValue values[] = {
         {COX_CHOICE_AUTO, "compress BT.2020, clip BT.709", "auto"},
         {COX_CHOICE_NO, "colours that SDR has not are cut", "clip"},
-        {COX_CHOICE_YES, "colours that SDR has not move towards grey and keep their hue", "compress"},
+        {COX_CHOICE_YES, "colours that SDR has not move towards grey and keep their hue",
+         "compress"},
         {0, NULL, NULL}};
     static gsize type;
     return enum_type(&type, "GstCoxGamut", values);
@@ -62,10 +64,11 @@ static GType transfer_type(void)
 
 static GType primaries_type(void)
 {
-    static const GEnumValue values[] = {{CAPS_AS_SAID, "as the stream says; BT.2020 where `transfer` is given", "auto"},
-                                        {COX_PRIMARIES_BT2020, "BT.2020, whatever the stream says", "bt2020"},
-                                        {COX_PRIMARIES_BT709, "BT.709, whatever the stream says", "bt709"},
-                                        {0, NULL, NULL}};
+    static const GEnumValue values[] = {
+        {CAPS_AS_SAID, "as the stream says; BT.2020 where `transfer` is given", "auto"},
+        {COX_PRIMARIES_BT2020, "BT.2020, whatever the stream says", "bt2020"},
+        {COX_PRIMARIES_BT709, "BT.709, whatever the stream says", "bt709"},
+        {0, NULL, NULL}};
     static gsize type;
     return enum_type(&type, "GstCoxPrimaries", values);
 }
@@ -75,59 +78,74 @@ static GType primaries_type(void)
 void properties_install(GObjectClass *class)
 {
     const GParamFlags both = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS;
-    const GParamFlags playing = both | GST_PARAM_MUTABLE_PLAYING, ready = both | GST_PARAM_MUTABLE_READY;
+    const GParamFlags playing = both | GST_PARAM_MUTABLE_PLAYING,
+                      ready = both | GST_PARAM_MUTABLE_READY;
     GParamSpec *const specs[] = {
-        [PROPERTY_OPERATOR] = g_param_spec_enum("operator", "Operator", "The curve from HDR to SDR", operator_type(),
-                                                COX_OPERATOR_HABLE, playing),
-        [PROPERTY_PEAK] =
-            g_param_spec_double("peak", "Peak",
-                                "The brightest light that keeps its gradation, in cd/m2; 0 = from scene to scene", 0,
-                                1e6, 0, playing),
-        [PROPERTY_LOOKAHEAD] = g_param_spec_boolean("lookahead", "Look-ahead",
-                                                    "Without a peak: look at each frame before it is mapped", FALSE,
-                                                    playing),
-        [PROPERTY_SDR_WHITE] = g_param_spec_double("sdr-white", "SDR white", "The light that becomes SDR white, cd/m2",
-                                                   1, 10000, 203, playing),
-        [PROPERTY_EXPOSURE] = g_param_spec_double("exposure", "Exposure", "Brighten (> 0) or darken (< 0), in stops",
-                                                  -32, 32, 0, playing),
-        [PROPERTY_DESATURATE] = g_param_spec_double("desaturate", "Desaturate",
-                                                    "How much colours brighter than white fade to white", 0, 1, 0.75,
-                                                    playing),
-        [PROPERTY_DITHER] = g_param_spec_enum("dither", "Dither", "Against banding", dither_type(), COX_CHOICE_AUTO,
-                                              playing),
-        [PROPERTY_GAMUT] = g_param_spec_enum("gamut", "Gamut", "What becomes of colours that SDR has not", gamut_type(),
-                                             COX_CHOICE_AUTO, playing),
-        [PROPERTY_GAMUT_KNEE] = g_param_spec_double("gamut-knee", "Gamut knee",
-                                                    "How far from grey colours are moved, 1 = the edge of BT.709", 0.25,
-                                                    0.95, 0.9, playing),
-        [PROPERTY_DETAIL] = g_param_spec_double("detail", "Detail", "With operator=local: factor on detail's contrast",
+        [PROPERTY_OPERATOR] = g_param_spec_enum("operator", "Operator", "The curve from HDR to SDR",
+                                                operator_type(), COX_OPERATOR_HABLE, playing),
+        [PROPERTY_PEAK] = g_param_spec_double(
+            "peak", "Peak",
+            "The brightest light that keeps its gradation, in cd/m2; 0 = from scene to scene", 0,
+            1e6, 0, playing),
+        [PROPERTY_LOOKAHEAD] =
+            g_param_spec_boolean("lookahead", "Look-ahead",
+                                 "Without a peak: look at each frame before it is mapped", FALSE,
+                                 playing),
+        [PROPERTY_SDR_WHITE] = g_param_spec_double("sdr-white", "SDR white",
+                                                   "The light that becomes SDR white, cd/m2", 1,
+                                                   10000, 203, playing),
+        [PROPERTY_EXPOSURE] = g_param_spec_double("exposure", "Exposure",
+                                                  "Brighten (> 0) or darken (< 0), in stops", -32,
+                                                  32, 0, playing),
+        [PROPERTY_DESATURATE] =
+            g_param_spec_double("desaturate", "Desaturate",
+                                "How much colours brighter than white fade to white", 0, 1, 0.75,
+                                playing),
+        [PROPERTY_DITHER] = g_param_spec_enum("dither", "Dither", "Against banding", dither_type(),
+                                              COX_CHOICE_AUTO, playing),
+        [PROPERTY_GAMUT] = g_param_spec_enum("gamut", "Gamut",
+                                             "What becomes of colours that SDR has not",
+                                             gamut_type(), COX_CHOICE_AUTO, playing),
+        [PROPERTY_GAMUT_KNEE] =
+            g_param_spec_double("gamut-knee", "Gamut knee",
+                                "How far from grey colours are moved, 1 = the edge of BT.709", 0.25,
+                                0.95, 0.9, playing),
+        [PROPERTY_DETAIL] = g_param_spec_double("detail", "Detail",
+                                                "With operator=local: factor on detail's contrast",
                                                 0.25, 4, 1, playing),
-        [PROPERTY_TRUST_METADATA] = g_param_spec_boolean("trust-metadata", "Trust metadata",
-                                                         "No light is brighter than the stream says", FALSE, playing),
-        [PROPERTY_TRANSFER] = g_param_spec_enum("transfer", "Transfer", "How the input's light is coded",
-                                                transfer_type(), CAPS_AS_SAID, ready),
-        [PROPERTY_PRIMARIES] = g_param_spec_enum("primaries", "Primaries", "Of the input", primaries_type(),
-                                                 CAPS_AS_SAID, ready),
+        [PROPERTY_TRUST_METADATA] =
+            g_param_spec_boolean("trust-metadata", "Trust metadata",
+                                 "No light is brighter than the stream says", FALSE, playing),
+        [PROPERTY_TRANSFER] = g_param_spec_enum("transfer", "Transfer",
+                                                "How the input's light is coded", transfer_type(),
+                                                CAPS_AS_SAID, ready),
+        [PROPERTY_PRIMARIES] = g_param_spec_enum("primaries", "Primaries", "Of the input",
+                                                 primaries_type(), CAPS_AS_SAID, ready),
         [PROPERTY_PASSTHROUGH_SDR] =
             g_param_spec_boolean("passthrough-sdr", "Pass SDR",
-                                 "Streams that are not HDR pass as they are, and are not refused", TRUE, ready),
-        [PROPERTY_DEVICES] = g_param_spec_string("devices", "Devices",
-                                                 "cpu, gpu, PLATFORM.DEVICE, part of a name, ...; unset = all", NULL,
-                                                 ready),
-        [PROPERTY_POLICY] = g_param_spec_string("policy", "Policy", "How rows are shared out; unset = adaptive", NULL,
+                                 "Streams that are not HDR pass as they are, and are not refused",
+                                 TRUE, ready),
+        [PROPERTY_DEVICES] =
+            g_param_spec_string("devices", "Devices",
+                                "cpu, gpu, PLATFORM.DEVICE, part of a name, ...; unset = all", NULL,
+                                ready),
+        [PROPERTY_POLICY] = g_param_spec_string("policy", "Policy",
+                                                "How rows are shared out; unset = adaptive", NULL,
                                                 ready),
-        [PROPERTY_IN_FLIGHT] =
-            g_param_spec_uint("in-flight", "In flight",
-                              "Frames on the devices at once, where the peak does not come from the one before", 1,
-                              COX_IN_FLIGHT_MAX, 2, ready),
-        [PROPERTY_VERIFY] = g_param_spec_double("verify", "Verify",
-                                                "Share of the bands that two devices do, to be compared", 0, 1, 0,
-                                                ready),
+        [PROPERTY_IN_FLIGHT] = g_param_spec_uint(
+            "in-flight", "In flight",
+            "Frames on the devices at once, where the peak does not come from the one before", 1,
+            COX_IN_FLIGHT_MAX, 2, ready),
+        [PROPERTY_VERIFY] =
+            g_param_spec_double("verify", "Verify",
+                                "Share of the bands that two devices do, to be compared", 0, 1, 0,
+                                ready),
         [PROPERTY_CACHE_DIR] = g_param_spec_string(
             "cache-dir", "Cache folder",
-            "For compiled kernels and device profiles; unset = coxswain in the user's cache folder, \"\" = none", NULL,
-            ready),
-        [PROPERTY_STATS] = g_param_spec_boxed("stats", "Statistics", "Counts since the start", GST_TYPE_STRUCTURE,
+            "For compiled kernels and device profiles; unset = coxswain in the user's cache folder, \"\" = none",
+            NULL, ready),
+        [PROPERTY_STATS] = g_param_spec_boxed("stats", "Statistics", "Counts since the start",
+                                              GST_TYPE_STRUCTURE,
                                               G_PARAM_READABLE | G_PARAM_STATIC_STRINGS),
     };
     for (guint i = 0; i < G_N_ELEMENTS(specs); i++)
@@ -247,22 +265,26 @@ bool properties_get(const struct properties *properties, guint number, GValue *v
 
 void properties_look(const struct properties *properties, struct look *out)
 {
-    const float peak_nits = properties->peak_nits > 0 ? (float)MAX(properties->peak_nits, 1) : 0; /* what counts */
-    *out = (struct look){.settings = {.struct_size = sizeof out->settings,
-                                      .sdr_white_nits = (float)properties->sdr_white_nits,
-                                      .peak_nits = peak_nits,
-                                      .gain = (float)exp2(properties->exposure_stops),
-                                      /* The library's 0 means its default. */
-                                      .desaturate = properties->desaturate > 0 ? (float)properties->desaturate : -1.0f,
-                                      .detail = (float)properties->detail,
-                                      /* 0 is exactly 0.9, which no float is. */
-                                      .gamut_knee = properties->gamut_knee == 0.9 ? 0 : (float)properties->gamut_knee},
-                         .look = {.struct_size = sizeof out->look,
-                                  .op = properties->op,
-                                  .dither = properties->dither,
-                                  .compress = properties->compress,
-                                  .settings = &out->settings,
-                                  .trust_peak = properties->trust_metadata}};
+    const float peak_nits = properties->peak_nits > 0 ? (float)MAX(properties->peak_nits, 1)
+                                                      : 0; /* what counts */
+    *out = (struct look){
+        .settings = {.struct_size = sizeof out->settings,
+                     .sdr_white_nits = (float)properties->sdr_white_nits,
+                     .peak_nits = peak_nits,
+                     .gain = (float)exp2(properties->exposure_stops),
+                     /* The library's 0 means its default. */
+                     .desaturate = properties->desaturate > 0 ? (float)properties->desaturate
+                                                              : -1.0f,
+                     .detail = (float)properties->detail,
+                     /* 0 is exactly 0.9, which no float is. */
+                     .gamut_knee = properties->gamut_knee == 0.9 ? 0
+                                                                 : (float)properties->gamut_knee},
+        .look = {.struct_size = sizeof out->look,
+                 .op = properties->op,
+                 .dither = properties->dither,
+                 .compress = properties->compress,
+                 .settings = &out->settings,
+                 .trust_peak = properties->trust_metadata}};
     if (properties->peak_nits > 0)
         out->look.peak = COX_PEAK_GIVEN;
     else

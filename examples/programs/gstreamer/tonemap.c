@@ -101,14 +101,14 @@ static void note_devices(GstCoxTonemap *self)
     for (uint32_t i = 0; i < session.device_count; i++) {
         const struct cox_session_device *now = &session.devices[i];
         if (now->lost > self->lost_seen[i] &&
-            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device, sizeof device) == COX_OK)
-            GST_ELEMENT_WARNING_WITH_DETAILS(self, RESOURCE, FAILED,
-                                             ("%s failed; its part of the frames is done by other devices",
-                                              device.name),
-                                             ("lost %u times, returned %u times", now->lost, now->returned),
-                                             ("device", G_TYPE_STRING, device.name, "device-index", G_TYPE_UINT,
-                                              now->device, "lost", G_TYPE_UINT, now->lost, "returned", G_TYPE_UINT,
-                                              now->returned, NULL));
+            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device,
+                                    sizeof device) == COX_OK)
+            GST_ELEMENT_WARNING_WITH_DETAILS(
+                self, RESOURCE, FAILED,
+                ("%s failed; its part of the frames is done by other devices", device.name),
+                ("lost %u times, returned %u times", now->lost, now->returned),
+                ("device", G_TYPE_STRING, device.name, "device-index", G_TYPE_UINT, now->device,
+                 "lost", G_TYPE_UINT, now->lost, "returned", G_TYPE_UINT, now->returned, NULL));
         self->lost_seen[i] = now->lost;
     }
 }
@@ -122,9 +122,11 @@ static void unmap(GstVideoFrame *frame)
 }
 
 /* Map a buffer, and take a reference to it. */
-static bool map(GstVideoFrame *frame, const GstVideoInfo *info, GstBuffer *buffer, GstMapFlags flags)
+static bool map(GstVideoFrame *frame, const GstVideoInfo *info, GstBuffer *buffer,
+                GstMapFlags flags)
 {
-    if (!gst_video_frame_map(frame, info, buffer, flags | (GstMapFlags)GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
+    if (!gst_video_frame_map(frame, info, buffer,
+                             flags | (GstMapFlags)GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
         frame->buffer = NULL;
         return false;
     }
@@ -177,10 +179,12 @@ static void discard_items(GstCoxTonemap *self)
     struct item *item;
     if (self->stream)
         cox_video_stream_cancel(self->stream);
-    while (self->stream && cox_video_stream_receive(self->stream, true, &result, sizeof result) == COX_OK)
+    while (self->stream &&
+           cox_video_stream_receive(self->stream, true, &result, sizeof result) == COX_OK)
         continue;
     while ((item = g_queue_pop_head(&self->items))) {
-        if (item->event && GST_EVENT_IS_STICKY(item->event) && GST_EVENT_TYPE(item->event) != GST_EVENT_EOS &&
+        if (item->event && GST_EVENT_IS_STICKY(item->event) &&
+            GST_EVENT_TYPE(item->event) != GST_EVENT_EOS &&
             GST_EVENT_TYPE(item->event) != GST_EVENT_SEGMENT)
             gst_pad_store_sticky_event(GST_BASE_TRANSFORM_SRC_PAD(self), item->event);
         free_item(item);
@@ -231,13 +235,16 @@ static gint64 end_of(GstCoxTonemap *self, const GstBuffer *frame)
 {
     const GstSegment *segment;
     gint64 end = -1;
-    GstEvent *event = gst_pad_get_sticky_event(GST_BASE_TRANSFORM_SRC_PAD(self), GST_EVENT_SEGMENT, 0);
+    GstEvent *event = gst_pad_get_sticky_event(GST_BASE_TRANSFORM_SRC_PAD(self), GST_EVENT_SEGMENT,
+                                               0);
     if (!event)
         return -1;
     gst_event_parse_segment(event, &segment);
     if (segment->format == GST_FORMAT_TIME && GST_BUFFER_PTS_IS_VALID(frame)) {
-        const GstClockTime length = GST_BUFFER_DURATION_IS_VALID(frame) ? GST_BUFFER_DURATION(frame) : 0;
-        end = (gint64)gst_segment_to_stream_time(segment, GST_FORMAT_TIME, GST_BUFFER_PTS(frame) + length);
+        const GstClockTime length = GST_BUFFER_DURATION_IS_VALID(frame) ? GST_BUFFER_DURATION(frame)
+                                                                        : 0;
+        end = (gint64)gst_segment_to_stream_time(segment, GST_FORMAT_TIME,
+                                                 GST_BUFFER_PTS(frame) + length);
     }
     gst_event_unref(event);
     return end;
@@ -253,7 +260,8 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
     if (is_flushing(self))
         return GST_FLOW_FLUSHING;
     note_devices(self);
-    if (status == COX_E_TAINTED) /* a processor that hangs may still write there: nobody gets this memory again */
+    if (status ==
+        COX_E_TAINTED) /* a processor that hangs may still write there: nobody gets this memory again */
         item->out.buffer = NULL;
     if (status != COX_OK) {
         post_error(self, "A frame failed", status);
@@ -327,7 +335,8 @@ static void run_task(GstCoxTonemap *self)
 {
     g_mutex_lock(&self->task_lock);
     g_mutex_lock(&self->lock);
-    const bool starts = self->active && !self->task_runs && !self->flushing && self->flow == GST_FLOW_OK;
+    const bool starts = self->active && !self->task_runs && !self->flushing &&
+                        self->flow == GST_FLOW_OK;
     self->task_runs |= starts;
     g_mutex_unlock(&self->lock);
     if (starts && !gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL)) {
@@ -374,7 +383,8 @@ static void resume_after(GstCoxTonemap *self, GstFlowReturn flow)
     g_mutex_unlock(&self->lock);
     if (!over)
         return;
-    gst_pad_pause_task(GST_BASE_TRANSFORM_SRC_PAD(self)); /* waits for the turn in which it has failed */
+    gst_pad_pause_task(
+        GST_BASE_TRANSFORM_SRC_PAD(self)); /* waits for the turn in which it has failed */
     discard_items(self);
     g_mutex_lock(&self->lock);
     if (self->flow == flow)
@@ -388,13 +398,15 @@ static gboolean queue_event(GstCoxTonemap *self, GstEvent *event)
 {
     GstBaseTransform *base = GST_BASE_TRANSFORM(self);
     const GstEventType type = GST_EVENT_TYPE(event);
-    if (type == GST_EVENT_STREAM_START || type == GST_EVENT_SEGMENT) /* after an end that downstream wanted */
+    if (type == GST_EVENT_STREAM_START ||
+        type == GST_EVENT_SEGMENT) /* after an end that downstream wanted */
         resume_after(self, GST_FLOW_EOS);
     resume_after(self, GST_FLOW_NOT_LINKED);
     g_mutex_lock(&self->lock);
     const bool first = g_queue_is_empty(&self->items);
     const GstFlowReturn flow = self->flow;
-    const bool waits = !first && (flow == GST_FLOW_OK || (GST_EVENT_IS_STICKY(event) && type != GST_EVENT_EOS));
+    const bool waits = !first && (flow == GST_FLOW_OK ||
+                                  (GST_EVENT_IS_STICKY(event) && type != GST_EVENT_EOS));
     if (waits) { /* under the same lock, so that a task that fails now finds it among the items */
         struct item *item = g_new0(struct item, 1);
         item->event = event;
@@ -445,7 +457,8 @@ static gboolean sink_event(GstBaseTransform *base, GstEvent *event)
         self->restart = true;
         return queue_event(self, event);
     default:
-        return GST_EVENT_IS_SERIALIZED(event) ? queue_event(self, event) : BASE->sink_event(base, event);
+        return GST_EVENT_IS_SERIALIZED(event) ? queue_event(self, event)
+                                              : BASE->sink_event(base, event);
     }
 }
 
@@ -481,10 +494,13 @@ static void add_latency(GstCoxTonemap *self, GstQuery *query)
     GstClockTime least, most;
     gboolean live;
     gst_query_parse_latency(query, &live, &least, &most);
-    const int num = GST_VIDEO_INFO_FPS_N(&self->in_info), den = GST_VIDEO_INFO_FPS_D(&self->in_info);
+    const int num = GST_VIDEO_INFO_FPS_N(&self->in_info),
+              den = GST_VIDEO_INFO_FPS_D(&self->in_info);
     const guint frames = self->in_flight;
-    const GstClockTime own = gst_util_uint64_scale_int(frames * GST_SECOND, num > 0 ? den : 1, num > 0 ? num : 25);
-    gst_query_set_latency(query, live, least + own, GST_CLOCK_TIME_IS_VALID(most) ? most + own : most);
+    const GstClockTime own = gst_util_uint64_scale_int(frames * GST_SECOND, num > 0 ? den : 1,
+                                                       num > 0 ? num : 25);
+    gst_query_set_latency(query, live, least + own,
+                          GST_CLOCK_TIME_IS_VALID(most) ? most + own : most);
 }
 
 static gboolean query(GstBaseTransform *base, GstPadDirection direction, GstQuery *query)
@@ -492,11 +508,12 @@ static gboolean query(GstBaseTransform *base, GstPadDirection direction, GstQuer
     GstCoxTonemap *self = SELF(base);
     if (direction == GST_PAD_SINK && GST_QUERY_TYPE(query) == GST_QUERY_DRAIN)
         drain(self);
-    if (direction == GST_PAD_SRC && GST_QUERY_TYPE(query) == GST_QUERY_POSITION && set_position(self, query))
+    if (direction == GST_PAD_SRC && GST_QUERY_TYPE(query) == GST_QUERY_POSITION &&
+        set_position(self, query))
         return TRUE;
     const gboolean good = BASE->query(base, direction, query);
-    if (good && direction == GST_PAD_SRC && GST_QUERY_TYPE(query) == GST_QUERY_LATENCY && self->stream &&
-        !gst_base_transform_is_passthrough(base))
+    if (good && direction == GST_PAD_SRC && GST_QUERY_TYPE(query) == GST_QUERY_LATENCY &&
+        self->stream && !gst_base_transform_is_passthrough(base))
         add_latency(self, query);
     return good;
 }
@@ -506,7 +523,8 @@ static gboolean query(GstBaseTransform *base, GstPadDirection direction, GstQuer
 static struct caps_rules rules_of(GstCoxTonemap *self)
 {
     g_mutex_lock(&self->lock);
-    const bool scales = self->scales; /* and does so until the stop, whatever the operator becomes */
+    const bool scales =
+        self->scales; /* and does so until the stop, whatever the operator becomes */
     g_mutex_unlock(&self->lock);
     GST_OBJECT_LOCK(self);
     const struct properties *from = &self->properties;
@@ -518,7 +536,8 @@ static struct caps_rules rules_of(GstCoxTonemap *self)
     return rules;
 }
 
-static GstCaps *transform_caps(GstBaseTransform *base, GstPadDirection direction, GstCaps *caps, GstCaps *filter)
+static GstCaps *transform_caps(GstBaseTransform *base, GstPadDirection direction, GstCaps *caps,
+                               GstCaps *filter)
 {
     const struct caps_rules rules = rules_of(SELF(base));
     GstCaps *all = caps_transform(&rules, direction, caps);
@@ -529,7 +548,8 @@ static GstCaps *transform_caps(GstBaseTransform *base, GstPadDirection direction
     return filtered;
 }
 
-static GstCaps *fixate_caps(GstBaseTransform *base, GstPadDirection direction, GstCaps *caps, GstCaps *wanted)
+static GstCaps *fixate_caps(GstBaseTransform *base, GstPadDirection direction, GstCaps *caps,
+                            GstCaps *wanted)
 {
     const struct caps_rules rules = rules_of(SELF(base));
     if (direction == GST_PAD_SINK && !caps_are_hdr(&rules, caps))
@@ -572,11 +592,13 @@ static void apply_look(GstCoxTonemap *self)
     g_mutex_lock(&self->lock);
     const bool keeps = look_now(self, &look) && self->stream;
     if (self->stream && cox_video_stream_set(self->stream, &look.look) != COX_OK)
-        GST_WARNING_OBJECT(self, "the look stays as it was"); /* each property is within its range */
+        GST_WARNING_OBJECT(self,
+                           "the look stays as it was"); /* each property is within its range */
     g_mutex_unlock(&self->lock);
     if (keeps)
-        GST_ELEMENT_WARNING(self, LIBRARY, SETTINGS,
-                            ("The operator stays as it was: operator=local is not for scaled frames"), (NULL));
+        GST_ELEMENT_WARNING(
+            self, LIBRARY, SETTINGS,
+            ("The operator stays as it was: operator=local is not for scaled frames"), (NULL));
 }
 
 /* The stream, and what it needs, for the first frames of HDR. */
@@ -591,8 +613,10 @@ static bool open_stream(GstCoxTonemap *self)
                                       : g_build_filename(g_get_user_cache_dir(), "coxswain", NULL);
     self->policy = g_strdup(from->policy);
     self->in_flight = from->in_flight;
-    const struct cox_session_params session = {
-        .struct_size = sizeof session, .policy = self->policy, .in_flight = from->in_flight, .verify = from->verify};
+    const struct cox_session_params session = {.struct_size = sizeof session,
+                                               .policy = self->policy,
+                                               .in_flight = from->in_flight,
+                                               .verify = from->verify};
     GST_OBJECT_UNLOCK(self);
     if (*cache_dir)
         g_mkdir_with_parents(cache_dir, 0700);
@@ -608,8 +632,8 @@ static bool open_stream(GstCoxTonemap *self)
     self->allocator = gst_cox_allocator_new(self->shared);
     g_mutex_lock(&self->lock); /* the look as it is now: making the runtime takes a while */
     look_now(self, &look);
-    const cox_status status = cox_video_stream_create(shared_runtime_of(self->shared), &session, &look.look,
-                                                      &self->stream);
+    const cox_status status = cox_video_stream_create(shared_runtime_of(self->shared), &session,
+                                                      &look.look, &self->stream);
     g_mutex_unlock(&self->lock);
     if (status == COX_OK)
         return true;
@@ -636,7 +660,8 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
     }
     const bool begins = !self->stream;
     const int rate[] = {GST_VIDEO_INFO_FPS_N(&self->in_info), GST_VIDEO_INFO_FPS_D(&self->in_info)};
-    if (!gst_video_info_from_caps(&self->in_info, in) || !gst_video_info_from_caps(&self->out_info, out) ||
+    if (!gst_video_info_from_caps(&self->in_info, in) ||
+        !gst_video_info_from_caps(&self->out_info, out) ||
         !caps_image(&rules, in, &self->in_info, &self->in_image) ||
         !caps_image(&rules, out, &self->out_info, &self->out_image))
         return FALSE;
@@ -651,7 +676,8 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
     gst_cox_allocator_trim(self->allocator);
     if (!begins && scaled != scales)
         apply_look(self);
-    if (begins || rate[0] != GST_VIDEO_INFO_FPS_N(&self->in_info) || rate[1] != GST_VIDEO_INFO_FPS_D(&self->in_info))
+    if (begins || rate[0] != GST_VIDEO_INFO_FPS_N(&self->in_info) ||
+        rate[1] != GST_VIDEO_INFO_FPS_D(&self->in_info))
         gst_element_post_message(GST_ELEMENT(self), gst_message_new_latency(GST_OBJECT(self)));
     return TRUE;
 }
@@ -659,8 +685,9 @@ static gboolean set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 /* A pool of the library's memory for these caps; NULL if they are none of video. */
-static GstBufferPool *make_pool(GstCoxTonemap *self, GstCaps *caps, const GstAllocationParams *params, guint least,
-                                bool free_layout, guint *size)
+static GstBufferPool *make_pool(GstCoxTonemap *self, GstCaps *caps,
+                                const GstAllocationParams *params, guint least, bool free_layout,
+                                guint *size)
 {
     GstVideoInfo info;
     if (!caps || !gst_video_info_from_caps(&info, caps))
@@ -695,7 +722,8 @@ static gboolean propose_allocation(GstBaseTransform *base, GstQuery *decided, Gs
     gst_query_parse_allocation(query, &caps, &wants_pool);
     GstBufferPool *pool = make_pool(self, caps, NULL, self->in_flight + 1, true, &size);
     if (pool)
-        gst_query_add_allocation_pool(query, wants_pool ? pool : NULL, size, self->in_flight + 1, 0);
+        gst_query_add_allocation_pool(query, wants_pool ? pool : NULL, size, self->in_flight + 1,
+                                      0);
     gst_clear_object(&pool);
     gst_query_add_allocation_param(query, self->allocator, NULL);
     gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, NULL);
@@ -745,7 +773,8 @@ static gboolean transform_meta(GstBaseTransform *base, GstBuffer *out, GstMeta *
     if (meta->info->api == GST_VIDEO_CROP_META_API_TYPE)
         return FALSE;
     for (; tags && *tags; tags++)
-        if (strcmp(*tags, GST_META_TAG_VIDEO_STR) != 0 && strcmp(*tags, GST_META_TAG_VIDEO_ORIENTATION_STR) != 0 &&
+        if (strcmp(*tags, GST_META_TAG_VIDEO_STR) != 0 &&
+            strcmp(*tags, GST_META_TAG_VIDEO_ORIENTATION_STR) != 0 &&
             !(same_size && !strcmp(*tags, GST_META_TAG_VIDEO_SIZE_STR)))
             return FALSE;
     return TRUE;
@@ -755,7 +784,8 @@ static gboolean transform_meta(GstBaseTransform *base, GstBuffer *out, GstMeta *
 
 /* The buffer of the library's that a plane of a mapped frame is in, if it is in one, from the plane's first sample on
  * to the end of its last row's pitch. */
-static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *frame, guint plane, gsize bytes)
+static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *frame, guint plane,
+                             gsize bytes)
 {
     struct cox_buffer_info info;
     const GstMapInfo *map = frame->map[plane].memory ? &frame->map[plane] : &frame->map[0];
@@ -766,12 +796,13 @@ static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *fra
 }
 
 /* Where the planes of a mapped frame, or of the part of it that is to be seen, are. */
-static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, const GstVideoCropMeta *crop,
-                       struct cox_video_image *image)
+static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame,
+                       const GstVideoCropMeta *crop, struct cox_video_image *image)
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     guint x = 0, y = 0;
-    const guint width = (guint)GST_VIDEO_FRAME_WIDTH(frame), height = (guint)GST_VIDEO_FRAME_HEIGHT(frame);
+    const guint width = (guint)GST_VIDEO_FRAME_WIDTH(frame),
+                height = (guint)GST_VIDEO_FRAME_HEIGHT(frame);
     if (crop && crop->x < width && crop->y < height && crop->width && crop->height) {
         x = crop->x >> image->format.chroma_x_log2 << image->format.chroma_x_log2;
         y = crop->y >> image->format.chroma_y_log2 << image->format.chroma_y_log2;
@@ -783,13 +814,15 @@ static void set_planes(const GstCoxTonemap *self, const GstVideoFrame *frame, co
     const uint32_t count = cox_video_planes(&image->format, image->width, image->height, planes);
     for (uint32_t p = 0; p < count; p++) {
         const gssize pitch = GST_VIDEO_FRAME_PLANE_STRIDE(frame, p);
-        const guint sub_x = p ? image->format.chroma_x_log2 : 0, sub_y = p ? image->format.chroma_y_log2 : 0;
+        const guint sub_x = p ? image->format.chroma_x_log2 : 0,
+                    sub_y = p ? image->format.chroma_y_log2 : 0;
         const gsize column = image->format.layout == COX_VIDEO_V210
                                  ? x / 6 * 16
                                  : (gsize)GST_VIDEO_FRAME_COMP_PSTRIDE(frame, p) * (x >> sub_x);
         image->data[p] = (guint8 *)frame->data[p] + pitch * (gssize)(y >> sub_y) + column;
         image->pitch_bytes[p] = pitch;
-        image->memory[p] = memory_of(self, frame, p, (gsize)pitch * ((y >> sub_y) + planes[p].rows) + column);
+        image->memory[p] = memory_of(self, frame, p,
+                                     (gsize)pitch * ((y >> sub_y) + planes[p].rows) + column);
     }
 }
 
@@ -812,12 +845,14 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
     set_planes(self, &item->in, gst_buffer_get_video_crop_meta(item->in.buffer), &in);
     set_planes(self, &item->out, NULL, &out);
     GST_LOG_OBJECT(self, "frame of %ux%u in %s memory, to %s", in.width, in.height,
-                   in.memory[0] ? "the library's" : "other", out.memory[0] ? "the library's" : "other");
+                   in.memory[0] ? "the library's" : "other",
+                   out.memory[0] ? "the library's" : "other");
     const cox_status status =
-        cox_video_stream_send(self->stream, &(struct cox_video_frame){.struct_size = sizeof(struct cox_video_frame),
-                                                                      .in = &in,
-                                                                      .out = &out,
-                                                                      .restart = self->restart});
+        cox_video_stream_send(self->stream, &(struct cox_video_frame){
+                                                .struct_size = sizeof(struct cox_video_frame),
+                                                .in = &in,
+                                                .out = &out,
+                                                .restart = self->restart});
     if (status == COX_OK) {
         self->restart = false;
         append(self, item);
@@ -831,7 +866,8 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
 }
 
 /* Drops what comes too late. */
-static GstFlowReturn submit_input_buffer(GstBaseTransform *base, gboolean is_discont, GstBuffer *input)
+static GstFlowReturn submit_input_buffer(GstBaseTransform *base, gboolean is_discont,
+                                         GstBuffer *input)
 {
     GstCoxTonemap *self = SELF(base);
     const GstFlowReturn flow = BASE->submit_input_buffer(base, is_discont, input);
@@ -841,7 +877,8 @@ static GstFlowReturn submit_input_buffer(GstBaseTransform *base, gboolean is_dis
         self->frames_dropped++;
         g_mutex_unlock(&self->lock);
     }
-    return flow == GST_FLOW_OK && !gst_base_transform_is_passthrough(base) ? await_room(self) : flow;
+    return flow == GST_FLOW_OK && !gst_base_transform_is_passthrough(base) ? await_room(self)
+                                                                           : flow;
 }
 
 /* Gives nothing out here: the task does that, when the frame is done. */
@@ -852,7 +889,8 @@ static GstFlowReturn transform(GstBaseTransform *base, GstBuffer *in, GstBuffer 
         GST_BUFFER_FLAG_SET(out, GST_BUFFER_FLAG_DISCONT);
     self->discont = false;
     struct item *item = g_new0(struct item, 1);
-    if (map(&item->out, &self->out_info, out, GST_MAP_WRITE) && map(&item->in, &self->in_info, in, GST_MAP_READ))
+    if (map(&item->out, &self->out_info, out, GST_MAP_WRITE) &&
+        map(&item->in, &self->in_info, in, GST_MAP_READ))
         return send_frame(self, item);
     free_item(item);
     GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("A frame's memory cannot be used"), (NULL));
@@ -877,13 +915,14 @@ static GstStructure *make_stats(GstCoxTonemap *self)
     g_mutex_lock(&self->lock);
     cox_video_stream_info(self->stream, &info, sizeof info);
     cox_video_stream_session_info(self->stream, false, &session, sizeof session);
-    GstStructure *stats = gst_structure_new("coxtonemap-stats", "frames", G_TYPE_UINT64, self->frames_done,
-                                            "frames-dropped", G_TYPE_UINT64, self->frames_dropped, "bytes-copied-in",
-                                            G_TYPE_UINT64, info.bytes_copied_in, "bytes-copied-out", G_TYPE_UINT64,
-                                            info.bytes_copied_out, "frames-copied-in", G_TYPE_UINT64,
-                                            info.frames_copied_in, "frames-copied-out", G_TYPE_UINT64,
-                                            info.frames_copied_out, "sessions-made", G_TYPE_UINT64, info.sessions_made,
-                                            "devices", G_TYPE_UINT, session.device_count, NULL);
+    GstStructure *stats =
+        gst_structure_new("coxtonemap-stats", "frames", G_TYPE_UINT64, self->frames_done,
+                          "frames-dropped", G_TYPE_UINT64, self->frames_dropped, "bytes-copied-in",
+                          G_TYPE_UINT64, info.bytes_copied_in, "bytes-copied-out", G_TYPE_UINT64,
+                          info.bytes_copied_out, "frames-copied-in", G_TYPE_UINT64,
+                          info.frames_copied_in, "frames-copied-out", G_TYPE_UINT64,
+                          info.frames_copied_out, "sessions-made", G_TYPE_UINT64,
+                          info.sessions_made, "devices", G_TYPE_UINT, session.device_count, NULL);
     g_mutex_unlock(&self->lock);
     return stats;
 }
@@ -927,7 +966,8 @@ static void finalize(GObject *object)
 static void add_template(GstElementClass *class, const char *name, GstPadDirection direction)
 {
     GstCaps *caps = caps_template(direction);
-    gst_element_class_add_pad_template(class, gst_pad_template_new(name, direction, GST_PAD_ALWAYS, caps));
+    gst_element_class_add_pad_template(class,
+                                       gst_pad_template_new(name, direction, GST_PAD_ALWAYS, caps));
     gst_caps_unref(caps);
 }
 
@@ -941,8 +981,9 @@ static void gst_cox_tonemap_class_init(GstCoxTonemapClass *class)
     properties_install(object);
     add_template(element, "sink", GST_PAD_SINK);
     add_template(element, "src", GST_PAD_SRC);
-    gst_element_class_set_static_metadata(element, "HDR to SDR", "Filter/Effect/Converter/Video",
-                                          "Tone-maps HDR video to SDR on all OpenCL devices together", "Coxswain");
+    gst_element_class_set_static_metadata(
+        element, "HDR to SDR", "Filter/Effect/Converter/Video",
+        "Tone-maps HDR video to SDR on all OpenCL devices together", "Coxswain");
     class->passthrough_on_same_caps = FALSE;
     class->transform_caps = transform_caps;
     class->fixate_caps = fixate_caps;

@@ -7,13 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out)
+bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t high,
+                    uint64_t *out)
 {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || value < low || value > high)
-        return lab_fail("%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, low, high, text);
+    if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || value < low ||
+        value > high)
+        return lab_fail("%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option,
+                        low, high, text);
     *out = value;
     return true;
 }

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* A whole number in digits. False, with a line on stderr, if it is none or not from `low` to `high`. */
-bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t high, uint64_t *out);
+bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t high,
+                    uint64_t *out);
 
 /* Of --run: the number of a run in a database. */
 bool lab_read_run(const char *text, int64_t *run);

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-static const char *const names[] = {
-    [COX_OBJECTIVE_THROUGHPUT] = "throughput", [COX_OBJECTIVE_ENERGY] = "energy", [COX_OBJECTIVE_LATENCY] = "latency"};
+static const char *const names[] = {[COX_OBJECTIVE_THROUGHPUT] = "throughput",
+                                    [COX_OBJECTIVE_ENERGY] = "energy",
+                                    [COX_OBJECTIVE_LATENCY] = "latency"};
 
 const char *lab_objective_name(enum cox_objective objective)
 {

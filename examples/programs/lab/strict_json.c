@@ -37,15 +37,16 @@ static bool is_key(const char *key, const char *const *known)
     return false;
 }
 
-bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t *value, const char *const *known,
-                  const char *format, uint32_t index)
+bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t *value,
+                  const char *const *known, const char *format, uint32_t index)
 {
     *at = (struct strict_place){.reader = reader, .object = value};
     if (format) {
         /* The formats are this file's own, with one index at most. */
         const char *mark = strchr(format, '#');
         if (mark)
-            snprintf(at->path, sizeof at->path, "%.*s%" PRIu32 "%s", (int)(mark - format), format, index, mark + 1);
+            snprintf(at->path, sizeof at->path, "%.*s%" PRIu32 "%s", (int)(mark - format), format,
+                     index, mark + 1);
         else
             snprintf(at->path, sizeof at->path, "%s", format);
     }
@@ -68,7 +69,8 @@ bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t 
     return true;
 }
 
-bool strict_number(const struct strict_place *at, const char *key, bool must, double low, double high, double *out)
+bool strict_number(const struct strict_place *at, const char *key, bool must, double low,
+                   double high, double *out)
 {
     json_t *value = json_object_get(at->object, key);
     if (!value)
@@ -82,8 +84,8 @@ bool strict_number(const struct strict_place *at, const char *key, bool must, do
     return !at->reader->failed;
 }
 
-bool strict_integer(const struct strict_place *at, const char *key, bool must, uint64_t low, uint64_t high,
-                    uint64_t *out)
+bool strict_integer(const struct strict_place *at, const char *key, bool must, uint64_t low,
+                    uint64_t high, uint64_t *out)
 {
     json_t *value = json_object_get(at->object, key);
     if (!value)
@@ -92,8 +94,9 @@ bool strict_integer(const struct strict_place *at, const char *key, bool must, u
         return strict_refuse(at, key, "must be a whole number");
     json_int_t found = json_integer_value(value);
     if (found < 0 || (uint64_t)found < low || (uint64_t)found > high)
-        return strict_refuse(at, key, "must be from %" PRIu64 " to %" PRIu64 ", not %" JSON_INTEGER_FORMAT, low, high,
-                             found);
+        return strict_refuse(at, key,
+                             "must be from %" PRIu64 " to %" PRIu64 ", not %" JSON_INTEGER_FORMAT,
+                             low, high, found);
     *out = (uint64_t)found;
     return !at->reader->failed;
 }
@@ -117,7 +120,8 @@ bool strict_is_printable(const char *text)
     return true;
 }
 
-bool strict_string(const struct strict_place *at, const char *key, bool must, size_t bytes, char *out)
+bool strict_string(const struct strict_place *at, const char *key, bool must, size_t bytes,
+                   char *out)
 {
     json_t *value = json_object_get(at->object, key);
     if (!value)
@@ -147,7 +151,8 @@ json_t *strict_array(const struct strict_place *at, const char *key, bool must, 
         return NULL;
     }
     if (json_array_size(value) < 1 || json_array_size(value) > most) {
-        strict_refuse(at, key, "must have from 1 to %zu entries, not %zu", most, json_array_size(value));
+        strict_refuse(at, key, "must have from 1 to %zu entries, not %zu", most,
+                      json_array_size(value));
         return NULL;
     }
     return value;
@@ -166,8 +171,8 @@ json_t *strict_parse(struct strict_reader *reader, const char *text, size_t byte
         char plain[4 * JSON_ERROR_TEXT_LENGTH]; /* it quotes the file, line feeds and all */
         reader->failed = true;
         if (reader->why && reader->why_bytes > 0)
-            snprintf(reader->why, reader->why_bytes, "%s:%d:%d: %s", reader->file, error.line, error.column,
-                     text_plain(error.text, plain, sizeof plain));
+            snprintf(reader->why, reader->why_bytes, "%s:%d:%d: %s", reader->file, error.line,
+                     error.column, text_plain(error.text, plain, sizeof plain));
     }
     return root;
 }
@@ -187,7 +192,8 @@ static FILE *open_regular(const char *path, char *why, size_t why_bytes)
     return file;
 }
 
-char *strict_read_file(const char *path, size_t bytes_max, size_t *bytes, char *why, size_t why_bytes)
+char *strict_read_file(const char *path, size_t bytes_max, size_t *bytes, char *why,
+                       size_t why_bytes)
 {
     FILE *file = open_regular(path, why, why_bytes);
     if (!file)

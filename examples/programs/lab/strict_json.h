@@ -28,27 +28,30 @@ struct strict_place {
 };
 
 /* The first complaint stays. Returns false. */
-__attribute__((format(printf, 3, 4))) bool strict_refuse(const struct strict_place *at, const char *key,
-                                                         const char *format, ...);
+__attribute__((format(printf, 3, 4))) bool strict_refuse(const struct strict_place *at,
+                                                         const char *key, const char *format, ...);
 
 /* The file's text as a value, which the caller releases with json_decref; NULL after a complaint. A key may stand in an
  * object once. */
-json_t *strict_parse(struct strict_reader *reader, const char *text, size_t bytes, size_t bytes_max);
+json_t *strict_parse(struct strict_reader *reader, const char *text, size_t bytes,
+                     size_t bytes_max);
 
 /* Go to an object; its keys must be among `known`, which ends with NULL. `path`: where it is, with `index` for a '#';
  * NULL = it is the file. */
-bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t *value, const char *const *known,
-                  const char *path, uint32_t index);
+bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t *value,
+                  const char *const *known, const char *path, uint32_t index);
 
 /* A number of [low, high]. Without the key `*out` stays, unless it must be there. All of these return false once the
  * reader has failed. */
-bool strict_number(const struct strict_place *at, const char *key, bool must, double low, double high, double *out);
-bool strict_integer(const struct strict_place *at, const char *key, bool must, uint64_t low, uint64_t high,
-                    uint64_t *out);
+bool strict_number(const struct strict_place *at, const char *key, bool must, double low,
+                   double high, double *out);
+bool strict_integer(const struct strict_place *at, const char *key, bool must, uint64_t low,
+                    uint64_t high, uint64_t *out);
 bool strict_boolean(const struct strict_place *at, const char *key, bool *out);
 
 /* At least one character, less than `bytes` bytes, none of them a control character. */
-bool strict_string(const struct strict_place *at, const char *key, bool must, size_t bytes, char *out);
+bool strict_string(const struct strict_place *at, const char *key, bool must, size_t bytes,
+                   char *out);
 bool strict_is_printable(const char *text);
 
 /* An array of 1 to `most` values; NULL without the key, or if it is none (then the reader has failed). */
@@ -56,6 +59,7 @@ json_t *strict_array(const struct strict_place *at, const char *key, bool must, 
 
 /* The first `bytes_max` + 1 bytes of a regular file at most, terminated; the caller frees them. NULL with the reason,
  * which begins with the path: a FIFO would be waited for, a device may never end. */
-char *strict_read_file(const char *path, size_t bytes_max, size_t *bytes, char *why, size_t why_bytes);
+char *strict_read_file(const char *path, size_t bytes_max, size_t *bytes, char *why,
+                       size_t why_bytes);
 
 #endif

@@ -53,12 +53,13 @@ static bool open_bytes(struct finished_file *file, const char *path, struct erro
         return false;
     const bool special = outfile_is_special(file->place);
     if (special && strcmp(file->params.container, "matroska"))
-        return error_set(error, "%s must be a file: its index is written last, and to the beginning",
-                            file->params.container);
+        return error_set(error,
+                         "%s must be a file: its index is written last, and to the beginning",
+                         file->params.container);
     file->fd = fileno(outfile_stream(file->place));
     uint8_t *buffer = lib.av_malloc(BUFFER_BYTES);
-    file->container->pb = buffer ? lib.avio_alloc_context(buffer, BUFFER_BYTES, 1, file, NULL, write_bytes,
-                                                          special ? NULL : seek_bytes)
+    file->container->pb = buffer ? lib.avio_alloc_context(buffer, BUFFER_BYTES, 1, file, NULL,
+                                                          write_bytes, special ? NULL : seek_bytes)
                                  : NULL;
     if (file->container->pb)
         return true;
@@ -71,7 +72,8 @@ static bool open_bytes(struct finished_file *file, const char *path, struct erro
 static bool add_video(struct finished_file *file, struct error *error)
 {
     file->video = lib.avformat_new_stream(file->container, NULL);
-    if (!file->video || lib.avcodec_parameters_from_context(file->video->codecpar, file->encoder) < 0)
+    if (!file->video ||
+        lib.avcodec_parameters_from_context(file->video->codecpar, file->encoder) < 0)
         return error_set(error, "out of memory");
     file->video->time_base = file->encoder->time_base;
     file->video->avg_frame_rate = file->encoder->framerate;
@@ -84,7 +86,8 @@ bool finished_open_place(struct finished_file *file, const char *path, struct er
     AVCodecParameters *parameters = file->video->codecpar;
     file->video->disposition = AV_DISPOSITION_DEFAULT;
     if (parameters->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
-        parameters->codec_tag = MKTAG('h', 'v', 'c', '1'); /* some players do not know the other name, hev1 */
+        parameters->codec_tag = MKTAG('h', 'v', 'c',
+                                      '1'); /* some players do not know the other name, hev1 */
     if (!open_bytes(file, path, error))
         return false;
     if (!file->params.source)
@@ -96,8 +99,8 @@ bool finished_open_place(struct finished_file *file, const char *path, struct er
     return true;
 }
 
-static bool open_all(struct finished_file *file, const char *path, const struct video_format *format,
-                     struct error *error)
+static bool open_all(struct finished_file *file, const char *path,
+                     const struct video_format *format, struct error *error)
 {
     if (!video_planes_of(&file->planes, &format->pixel, format->width, format->height, error))
         return false;
@@ -154,8 +157,9 @@ struct finished_file *finished_new(const struct finished_params *params, struct 
     return NULL;
 }
 
-bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
-                   const struct video_format *format, struct error *error)
+bool finished_open(struct finished_file **out, const char *path,
+                   const struct finished_params *params, const struct video_format *format,
+                   struct error *error)
 {
     *out = finished_new(params, error);
     if (*out && !open_all(*out, path, format, error))
@@ -174,8 +178,9 @@ bool finished_begin(struct finished_file *file, int64_t first, struct error *err
 {
     const struct finished_params *params = &file->params;
     const int64_t begin_us = params->start ? microseconds(file, first) : AV_NOPTS_VALUE;
-    const int64_t end_us = params->frames ? microseconds(file, first + file->step * (int64_t)params->frames)
-                                          : AV_NOPTS_VALUE;
+    const int64_t end_us = params->frames
+                               ? microseconds(file, first + file->step * (int64_t)params->frames)
+                               : AV_NOPTS_VALUE;
     if (file->copies) {
         finished_copies_begin(file->copies, begin_us);
         if (!finished_copies_chapters(file->copies, file->container, begin_us, end_us))
@@ -190,7 +195,8 @@ bool finished_begin(struct finished_file *file, int64_t first, struct error *err
 
 bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct error *error)
 {
-    if (file->copies && !finished_copies_write(file->copies, file->container, microseconds(file, packet->dts), error))
+    if (file->copies && !finished_copies_write(file->copies, file->container,
+                                               microseconds(file, packet->dts), error))
         return false;
     lib.av_packet_rescale_ts(packet, file->tick, file->video->time_base);
     packet->stream_index = file->video->index;
@@ -205,7 +211,8 @@ static bool take_packets(struct finished_file *file, struct error *error)
     while (!(code = lib.avcodec_receive_packet(file->encoder, file->packet)))
         if (!finished_write_packet(file, file->packet, error))
             return false;
-    return code == AVERROR(EAGAIN) || code == AVERROR_EOF || libav_fail("cannot be encoded", code, error);
+    return code == AVERROR(EAGAIN) || code == AVERROR_EOF ||
+           libav_fail("cannot be encoded", code, error);
 }
 
 /* The encoder may still have the last frame's memory. */
@@ -230,7 +237,9 @@ static bool ready_frame(struct finished_file *file)
 
 int64_t finished_origin(const struct finished_file *file)
 {
-    return file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick) : 0;
+    return file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q,
+                                           file->tick)
+                        : 0;
 }
 
 /* A frame's time in the file: after the last frame's, whatever `time` says. The first one of a piece without a time has
@@ -247,7 +256,8 @@ static int64_t time_of(const struct finished_file *file, int64_t time)
 }
 
 bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
+                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
+                    struct error *error)
 {
     if (!ready_frame(file))
         return error_set(error, "out of memory");
@@ -255,7 +265,8 @@ bool finished_write(struct finished_file *file, const void *const planes[COX_VID
     for (uint32_t p = 0; p < file->planes.count; p++)
         for (uint32_t row = 0; row < file->planes.plane[p].rows; row++)
             memcpy(frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
-                   (const uint8_t *)planes[p] + row * pitch_bytes[p], file->planes.plane[p].row_bytes);
+                   (const uint8_t *)planes[p] + row * pitch_bytes[p],
+                   file->planes.plane[p].row_bytes);
     frame->pts = time_of(file, time);
     if (!file->begun && !finished_begin(file, frame->pts, error))
         return false;
@@ -329,17 +340,21 @@ const char *finished_encoder(const struct finished_file *file)
 
 #else
 
-bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
-                   const struct video_format *format, struct error *error)
+bool finished_open(struct finished_file **out, const char *path,
+                   const struct finished_params *params, const struct video_format *format,
+                   struct error *error)
 {
     (void)path, (void)params, (void)format;
     *out = NULL;
-    return error_set(error, "this program was built without libavformat, which writes such files: y4m can be given "
-                               "to an encoder");
+    return error_set(
+        error,
+        "this program was built without libavformat, which writes such files: y4m can be given "
+        "to an encoder");
 }
 
 bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
+                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
+                    struct error *error)
 {
     (void)file, (void)planes, (void)pitch_bytes, (void)time;
     return error_set(error, "this program was built without libavformat");

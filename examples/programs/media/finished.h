@@ -16,12 +16,14 @@ struct finished_file;
 /* All strings stay until the file is finished or abandoned. */
 struct finished_params {
     const char *container; /* libavformat's name: "matroska" or "mp4" */
-    const char *encoder;   /* NAME[:key=value,...]; NULL = libx264, or the container's own where that is missing */
-    const char *crf;       /* NULL = the encoder's default, here and below */
+    const char *
+        encoder; /* NAME[:key=value,...]; NULL = libx264, or the container's own where that is missing */
+    const char *crf; /* NULL = the encoder's default, here and below */
     const char *preset;
-    const char *source;     /* the container that the frames come from; NULL = nothing is copied */
-    const char *piece;      /* which piece of which film it is; NULL = none. Matroska keeps it */
-    uint64_t start, frames; /* the part of the source's frames that is written: begins late, ends early; 0 = all */
+    const char *source; /* the container that the frames come from; NULL = nothing is copied */
+    const char *piece;  /* which piece of which film it is; NULL = none. Matroska keeps it */
+    uint64_t start,
+        frames; /* the part of the source's frames that is written: begins late, ends early; 0 = all */
     /* A stream of the source is left out: what it is, and why. On the thread that opens. */
     void (*left_out)(void *user, const char *what);
     void *user;
@@ -30,12 +32,14 @@ struct finished_params {
 /* The encoder is opened, and what is to be copied looked at; a file is begun. `format` is that of the frames: planes of
  * Y', Cb and Cr in limited range and of BT.709, at `rate` where there is no `tick`. `*out` is NULL unless true is
  * returned. Nothing of a file that exists is touched. */
-bool finished_open(struct finished_file **out, const char *path, const struct finished_params *params,
-                   const struct video_format *format, struct error *error);
+bool finished_open(struct finished_file **out, const char *path,
+                   const struct finished_params *params, const struct video_format *format,
+                   struct error *error);
 
 /* The next frame, copied once; `time` as video_input_time says. Blocks while the encoder takes no more. */
 bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error);
+                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
+                    struct error *error);
 
 /* All that the encoder still holds, the rest of what is copied, and the file gets its name. It is gone in any case (set
  * to NULL). `*bytes` is what was written in all. */
@@ -47,8 +51,9 @@ void finished_abandon(struct finished_file **file);
 /* A file of pieces that were encoded in the same way, in their order, and of what else `params->source` holds. Its
  * encoder's fields, start and piece are not read; `frames` is how many the pieces have in all. Their frames have the
  * times of the source. `*misfit`, where it fails: the pieces cannot be joined, and another try would not help. */
-bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, bool *misfit, struct error *error);
+bool finished_join(const char *path, const struct finished_params *params,
+                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
+                   struct error *error);
 
 /* Written so far. */
 uint64_t finished_bytes(const struct finished_file *file);

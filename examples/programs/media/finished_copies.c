@@ -31,8 +31,9 @@ struct finished_copies {
     bool ended;
     int video;
     uint32_t count;
-    uint32_t expected;     /* packets' sources: streams that go on, and covers that have not come */
-    uint32_t stream_count; /* when the source was opened; some have more later, which are left out */
+    uint32_t expected; /* packets' sources: streams that go on, and covers that have not come */
+    uint32_t
+        stream_count; /* when the source was opened; some have more later, which are left out */
     int64_t begin_us, end_us, origin_us;
     struct copied_stream *streams;
 };
@@ -120,13 +121,15 @@ static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
         return "is other video than that which is mapped";
     if (is_cover(stream) && !stream->attached_pic.size)
         return "has no picture";
-    if (!attachment && (parameters->codec_id == AV_CODEC_ID_NONE ||
-                        !lib.avformat_query_codec(format, parameters->codec_id, FF_COMPLIANCE_NORMAL)))
+    if (!attachment &&
+        (parameters->codec_id == AV_CODEC_ID_NONE ||
+         !lib.avformat_query_codec(format, parameters->codec_id, FF_COMPLIANCE_NORMAL)))
         return cannot_be_held;
     return can_begin(format, stream) ? NULL : cannot_be_held;
 }
 
-static void tell_left_out(const struct finished_params *params, const AVStream *stream, const char *why)
+static void tell_left_out(const struct finished_params *params, const AVStream *stream,
+                          const char *why)
 {
     const AVCodecParameters *parameters = stream->codecpar;
     const AVDictionaryEntry *language = lib.av_dict_get(stream->metadata, "language", NULL, 0);
@@ -135,11 +138,13 @@ static void tell_left_out(const struct finished_params *params, const AVStream *
     const char *more = language ? language->value : name ? name->value : NULL;
     char what[256];
     if (why == cannot_be_held)
-        snprintf(what, sizeof what, "stream %d of the source (%s, %s%s%.80s) %s by %s and is left out", stream->index,
-                 type ? type : "data", lib.avcodec_get_name(parameters->codec_id), more ? ", " : "", more ? more : "",
-                 why, params->container);
+        snprintf(what, sizeof what,
+                 "stream %d of the source (%s, %s%s%.80s) %s by %s and is left out", stream->index,
+                 type ? type : "data", lib.avcodec_get_name(parameters->codec_id), more ? ", " : "",
+                 more ? more : "", why, params->container);
     else
-        snprintf(what, sizeof what, "stream %d of the source %s and is left out", stream->index, why);
+        snprintf(what, sizeof what, "stream %d of the source %s and is left out", stream->index,
+                 why);
     if (params->left_out)
         params->left_out(params->user, what);
 }
@@ -158,17 +163,20 @@ static void tell_rotation(const struct finished_copies *copies, const AVFormatCo
 {
     if (LIBAVFORMAT_VERSION_MAJOR < 61 && is_matroska(out->oformat) && params->left_out &&
         rotation_of(copies->source->streams[copies->video]))
-        params->left_out(params->user, "that the source is turned for display cannot be held by matroska and is left "
-                                       "out");
+        params->left_out(
+            params->user,
+            "that the source is turned for display cannot be held by matroska and is left "
+            "out");
 }
 
-bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, const struct finished_params *params,
-                         struct error *error)
+bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out,
+                         const struct finished_params *params, struct error *error)
 {
     for (unsigned i = 0; i < copies->stream_count; i++) {
         AVStream *in = copies->source->streams[i];
         struct copied_stream *copied = &copies->streams[i];
-        *copied = (struct copied_stream){.out = -1, .last_dts = AV_NOPTS_VALUE, .is_picture = is_cover(in)};
+        *copied = (struct copied_stream){
+            .out = -1, .last_dts = AV_NOPTS_VALUE, .is_picture = is_cover(in)};
         in->discard = AVDISCARD_ALL;
         const char *why = (int)i == copies->video ? NULL : why_not(out->oformat, in);
         if (why)
@@ -193,7 +201,8 @@ bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, c
 /* All but those that describe the source as an MP4 file. */
 static void copy_tags(AVDictionary **to, const AVDictionary *from)
 {
-    static const char *const own[] = {"major_brand", "minor_version", "compatible_brands", "encoder"};
+    static const char *const own[] = {"major_brand", "minor_version", "compatible_brands",
+                                      "encoder"};
     lib.av_dict_copy(to, from, 0);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         lib.av_dict_set(to, own[i], NULL, 0);
@@ -206,8 +215,9 @@ static void copy_rotation(AVStream *to, const AVStream *from)
         return;
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
     AVPacketSideData *made = lib.av_packet_side_data_new(&to->codecpar->coded_side_data,
-                                                         &to->codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX,
-                                                         MATRIX_BYTES, 0);
+                                                         &to->codecpar->nb_coded_side_data,
+                                                         AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES,
+                                                         0);
     void *data = made ? made->data : NULL;
 #else
     void *data = lib.av_stream_new_side_data(to, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
@@ -216,7 +226,8 @@ static void copy_rotation(AVStream *to, const AVStream *from)
         memcpy(data, matrix, MATRIX_BYTES);
 }
 
-void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out, AVStream *video)
+void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out,
+                              AVStream *video)
 {
     /* Other tags are of the old stream: its encoder, how many bytes it has. */
     static const char *const kept[] = {"language", "title", "handler_name"};
@@ -236,7 +247,8 @@ static int64_t microseconds(int64_t ticks, AVRational tick)
     return lib.av_rescale_q(ticks, tick, AV_TIME_BASE_Q);
 }
 
-static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t end_us, int64_t origin_us)
+static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t end_us,
+                               int64_t origin_us)
 {
     AVChapter *out = lib.av_mallocz(sizeof *out);
     if (!out)
@@ -252,8 +264,8 @@ static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t en
     return out;
 }
 
-bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out, int64_t begin_us,
-                              int64_t end_us)
+bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out,
+                              int64_t begin_us, int64_t end_us)
 {
     const AVFormatContext *source = copies->source;
     if (!source->nb_chapters)
@@ -403,12 +415,15 @@ struct finished_copies *finished_copies_open(const char *source, struct error *e
     copies->packet = lib.av_packet_alloc();
     copies->stream_count = copies->source->nb_streams;
     copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
-    copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0);
+    copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder,
+                                            0);
     if (!copies->packet || !copies->streams || copies->video < 0) {
-        error_set(error, copies->video < 0 ? "the source's video is not found again" : "out of memory");
+        error_set(error,
+                  copies->video < 0 ? "the source's video is not found again" : "out of memory");
         goto fail;
     }
-    if (copies->source->iformat->flags & AVFMT_TS_DISCONT && copies->source->start_time != AV_NOPTS_VALUE)
+    if (copies->source->iformat->flags & AVFMT_TS_DISCONT &&
+        copies->source->start_time != AV_NOPTS_VALUE)
         copies->origin_us = copies->source->start_time;
     return copies;
 fail:

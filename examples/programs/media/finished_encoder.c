@@ -41,21 +41,23 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
     if (code >= 0)
         return true;
     char what[NAME_BYTES + sizeof reason.text + 80];
-    snprintf(what, sizeof what, "the encoder %.64s cannot be opened with these frames and options%s%s", name,
+    snprintf(what, sizeof what,
+             "the encoder %.64s cannot be opened with these frames and options%s%s", name,
              *reason.text ? ": " : "", reason.text);
     return libav_fail(what, code, error);
 }
 
 /* --- Options ------------------------------------------------------------------------------------------------------ */
 
-static bool set_option(AVCodecContext *encoder, const char *key, const char *value, struct error *error)
+static bool set_option(AVCodecContext *encoder, const char *key, const char *value,
+                       struct error *error)
 {
     const int flags = AV_OPT_FLAG_ENCODING_PARAM | AV_OPT_FLAG_VIDEO_PARAM;
     if (!lib.av_opt_find(encoder, key, NULL, flags, AV_OPT_SEARCH_CHILDREN))
         return error_set(error, "the encoder %s has no option '%s'", encoder->codec->name, key);
     if (lib.av_opt_set(encoder, key, value, AV_OPT_SEARCH_CHILDREN) < 0)
-        return error_set(error, "the encoder %s does not take '%s' for its option '%s'", encoder->codec->name, value,
-                            key);
+        return error_set(error, "the encoder %s does not take '%s' for its option '%s'",
+                         encoder->codec->name, value, key);
     return true;
 }
 
@@ -66,8 +68,9 @@ static bool set_list(AVCodecContext *encoder, const char *list, struct error *er
         char key[NAME_BYTES], value[VALUE_BYTES];
         size_t length = strcspn(at, ","), name = strcspn(at, "=,");
         if (!name || name >= length || name >= sizeof key || length - name > sizeof value)
-            return error_set(error, "the encoder's options are key=value, separated by commas: what is '%.*s'?",
-                                (int)length, at);
+            return error_set(
+                error, "the encoder's options are key=value, separated by commas: what is '%.*s'?",
+                (int)length, at);
         snprintf(key, sizeof key, "%.*s", (int)name, at);
         snprintf(value, sizeof value, "%.*s", (int)(length - name - 1), at + name + 1);
         if (!set_option(encoder, key, value, error))
@@ -77,7 +80,8 @@ static bool set_list(AVCodecContext *encoder, const char *list, struct error *er
     return true;
 }
 
-static bool set_options(AVCodecContext *encoder, const struct finished_params *params, struct error *error)
+static bool set_options(AVCodecContext *encoder, const struct finished_params *params,
+                        struct error *error)
 {
     const char *list = params->encoder ? strchr(params->encoder, ':') : NULL;
     if (list && !set_list(encoder, list + 1, error))
@@ -89,8 +93,8 @@ static bool set_options(AVCodecContext *encoder, const struct finished_params *p
 
 /* --- The encoder -------------------------------------------------------------------------------------------------- */
 
-static const AVCodec *choose_codec(const AVOutputFormat *container, const struct finished_params *params,
-                                   struct error *error)
+static const AVCodec *choose_codec(const AVOutputFormat *container,
+                                   const struct finished_params *params, struct error *error)
 {
     char name[NAME_BYTES];
     const AVCodec *codec;
@@ -105,14 +109,16 @@ static const AVCodec *choose_codec(const AVOutputFormat *container, const struct
     snprintf(name, sizeof name, "%.*s", (int)strcspn(params->encoder, ":"), params->encoder);
     codec = lib.avcodec_find_encoder_by_name(name);
     if (!codec || codec->type != AVMEDIA_TYPE_VIDEO) {
-        error_set(error, "there is no encoder '%s' for video in this libavcodec (ffmpeg -encoders lists them)",
-                     name);
+        error_set(
+            error,
+            "there is no encoder '%s' for video in this libavcodec (ffmpeg -encoders lists them)",
+            name);
         return NULL;
     }
     if (lib.avformat_query_codec(container, codec->id, FF_COMPLIANCE_NORMAL))
         return codec;
     error_set(error, "%s cannot hold %s, which the encoder %s makes", container->name,
-                 lib.avcodec_get_name(codec->id), name);
+              lib.avcodec_get_name(codec->id), name);
     return NULL;
 }
 
@@ -154,10 +160,12 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
     if (format->pixel.chroma_x_log2)
         encoder->chroma_sample_location = sites[format->pixel.site];
     if (format->aspect.num && format->aspect.den)
-        encoder->sample_aspect_ratio = (AVRational){(int)format->aspect.num, (int)format->aspect.den};
+        encoder->sample_aspect_ratio = (AVRational){(int)format->aspect.num,
+                                                    (int)format->aspect.den};
 }
 
-AVCodecContext *finished_open_encoder(const AVOutputFormat *container, const struct finished_params *params,
+AVCodecContext *finished_open_encoder(const AVOutputFormat *container,
+                                      const struct finished_params *params,
                                       const struct video_format *format, struct error *error)
 {
     const AVCodec *codec = choose_codec(container, params, error);

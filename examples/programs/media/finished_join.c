@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* The error_set of pieces that cannot be joined. */
-__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct finished_file *file, struct error *error,
+__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct finished_file *file,
+                                                              struct error *error,
                                                               const char *format, ...)
 {
     char text[sizeof error->text];
@@ -79,8 +80,8 @@ static int64_t decoding_time(const struct join_times *times, uint64_t i)
 
 /* The next NAL unit of an hvcC (ISO/IEC 14496-15) that is not SEI, in which x265 writes what machine it ran on. False:
  * there is none. `*left` counts the units of the array at hand. */
-static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left, unsigned *type,
-                      const uint8_t **unit, size_t *length)
+static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left,
+                      unsigned *type, const uint8_t **unit, size_t *length)
 {
     for (;;) {
         for (; !*left; *at += 3) {
@@ -109,15 +110,18 @@ static bool same_hvcc(const AVCodecParameters *a, const AVCodecParameters *b)
     size_t at[] = {HEAD_BYTES, HEAD_BYTES}, length[2] = {0};
     unsigned left[2] = {0}, type[2] = {0};
     const uint8_t *unit[2] = {NULL};
-    if (counts[0] < HEAD_BYTES || counts[1] < HEAD_BYTES || a->extradata[0] != 1 || b->extradata[0] != 1 ||
-        memcmp(a->extradata, b->extradata, HEAD_BYTES - 1) != 0)
+    if (counts[0] < HEAD_BYTES || counts[1] < HEAD_BYTES || a->extradata[0] != 1 ||
+        b->extradata[0] != 1 || memcmp(a->extradata, b->extradata, HEAD_BYTES - 1) != 0)
         return false;
     for (;;) {
-        const bool one = next_unit(a->extradata, counts[0], &at[0], &left[0], &type[0], &unit[0], &length[0]);
-        const bool other = next_unit(b->extradata, counts[1], &at[1], &left[1], &type[1], &unit[1], &length[1]);
+        const bool one = next_unit(a->extradata, counts[0], &at[0], &left[0], &type[0], &unit[0],
+                                   &length[0]);
+        const bool other = next_unit(b->extradata, counts[1], &at[1], &left[1], &type[1], &unit[1],
+                                     &length[1]);
         if (!one || !other)
             return one == other;
-        if (type[0] != type[1] || length[0] != length[1] || memcmp(unit[0], unit[1], length[0]) != 0)
+        if (type[0] != type[1] || length[0] != length[1] ||
+            memcmp(unit[0], unit[1], length[0]) != 0)
             return false;
     }
 }
@@ -125,24 +129,29 @@ static bool same_hvcc(const AVCodecParameters *a, const AVCodecParameters *b)
 static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 {
     const bool same = a->extradata_size == b->extradata_size &&
-                      (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
-    return a->codec_id == b->codec_id && a->width == b->width && a->height == b->height && a->format == b->format &&
-           (same || (a->codec_id == AV_CODEC_ID_HEVC && same_hvcc(a, b)));
+                      (!a->extradata_size ||
+                       !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
+    return a->codec_id == b->codec_id && a->width == b->width && a->height == b->height &&
+           a->format == b->format && (same || (a->codec_id == AV_CODEC_ID_HEVC && same_hvcc(a, b)));
 }
 
 /* Open a piece; its only stream is the video. NULL: `error` says why. */
-static AVFormatContext *open_piece(struct finished_file *file, const char *path, struct error *error)
+static AVFormatContext *open_piece(struct finished_file *file, const char *path,
+                                   struct error *error)
 {
     AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
     if (!piece)
         return NULL;
-    const bool video = piece->nb_streams == 1 && piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
+    const bool video = piece->nb_streams == 1 &&
+                       piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
     if (video && (!file->video || same_coding(file->video->codecpar, piece->streams[0]->codecpar)))
         return piece;
-    fail_misfit(file, error,
-                video ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
-                        "settings"
-                      : "it is no piece: a piece is one stream of video");
+    fail_misfit(
+        file, error,
+        video
+            ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
+              "settings"
+            : "it is no piece: a piece is one stream of video");
     lib.avformat_close_input(&piece);
     return NULL;
 }
@@ -168,8 +177,8 @@ static bool add_joined(struct finished_file *file, const char *path, struct erro
 }
 
 /* Read a piece: note its packets' times, or, where all are known, write them. */
-static bool read_piece(struct finished_file *file, const char *path, struct join_times *times, uint64_t *written,
-                       struct error *error)
+static bool read_piece(struct finished_file *file, const char *path, struct join_times *times,
+                       uint64_t *written, struct error *error)
 {
     struct error why = {""};
     AVFormatContext *piece = open_piece(file, path, &why);
@@ -200,8 +209,8 @@ static bool read_piece(struct finished_file *file, const char *path, struct join
     return *why.text ? error_set(error, "%s: %s", path, why.text) : good;
 }
 
-static bool join_all(struct finished_file *file, const char *path, const char *const pieces[], uint32_t count,
-                     struct join_times *times, struct error *error)
+static bool join_all(struct finished_file *file, const char *path, const char *const pieces[],
+                     uint32_t count, struct join_times *times, struct error *error)
 {
     uint64_t written = 0;
     struct error why = {""};
@@ -216,7 +225,8 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
         return false;
     file->step = times->step;
     if (times->count != file->params.frames)
-        return fail_misfit(file, error, "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say",
+        return fail_misfit(file, error,
+                           "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say",
                            times->count, file->params.frames);
     file->params.start = file->params.frames = 0; /* it is the whole */
     if (!times->count)
@@ -229,8 +239,9 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
     return true;
 }
 
-bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, bool *misfit, struct error *error)
+bool finished_join(const char *path, const struct finished_params *params,
+                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
+                   struct error *error)
 {
     struct join_times times = {0};
     struct finished_file *file = finished_new(params, error);
@@ -245,8 +256,9 @@ bool finished_join(const char *path, const struct finished_params *params, const
 
 #else
 
-bool finished_join(const char *path, const struct finished_params *params, const char *const pieces[], uint32_t count,
-                   uint64_t *bytes, bool *misfit, struct error *error)
+bool finished_join(const char *path, const struct finished_params *params,
+                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
+                   struct error *error)
 {
     (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
     *misfit = false;

@@ -25,7 +25,8 @@ struct finished_file {
     AVPacket *packet;
     struct finished_copies *copies; /* NULL = there is no source */
     struct video_planes planes;
-    int64_t last; /* the last frame's time, in the encoder's ticks; AV_NOPTS_VALUE = there was none */
+    int64_t
+        last; /* the last frame's time, in the encoder's ticks; AV_NOPTS_VALUE = there was none */
     int64_t step; /* ticks from one frame to the next, where the stream does not say */
     uint64_t frames;
     bool begun;  /* the header has been written */
@@ -52,7 +53,8 @@ int64_t finished_origin(const struct finished_file *file);
 /* --- The encoder (finished_encoder.c) ----------------------------------------------------------------------------- */
 
 /* An encoder for the container, open. The frames' times count ticks of its time base. NULL: `error` says why. */
-AVCodecContext *finished_open_encoder(const AVOutputFormat *container, const struct finished_params *params,
+AVCodecContext *finished_open_encoder(const AVOutputFormat *container,
+                                      const struct finished_params *params,
                                       const struct video_format *format, struct error *error);
 
 /* --- What is copied (finished_copies.c) --------------------------------------------------------------------------- */
@@ -64,16 +66,17 @@ struct finished_copies *finished_copies_open(const char *source, struct error *e
 void finished_copies_close(struct finished_copies **copies);
 
 /* Before the header of `out` is written: a stream for each that it can hold. The others are told of. */
-bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out, const struct finished_params *params,
-                         struct error *error);
+bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out,
+                         const struct finished_params *params, struct error *error);
 
 /* What the source says of its video that holds for the new one: language, title, flags, how it is to be turned. And the
  * metadata of the whole. */
-void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out, AVStream *video);
+void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out,
+                              AVStream *video);
 
 /* The chapters between two times, or those of the source if neither is AV_NOPTS_VALUE. */
-bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out, int64_t begin_us,
-                              int64_t end_us);
+bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out,
+                              int64_t begin_us, int64_t end_us);
 
 /* Packets of these times only, in microseconds; AV_NOPTS_VALUE = no limit. */
 void finished_copies_begin(struct finished_copies *copies, int64_t begin_us);

@@ -36,7 +36,8 @@ static bool hash_file(int fd, struct file_identity *out)
 {
     const size_t end = out->bytes < END_BYTES ? (size_t)out->bytes : END_BYTES;
     out->hash = HASH_START;
-    bool read = hash_piece(fd, 0, end, &out->hash) && hash_piece(fd, out->bytes - end, end, &out->hash);
+    bool read = hash_piece(fd, 0, end, &out->hash) &&
+                hash_piece(fd, out->bytes - end, end, &out->hash);
     for (uint64_t i = 0; read && out->bytes > SAMPLES * SAMPLE_BYTES && i < SAMPLES; i++)
         read = hash_piece(fd, (out->bytes - SAMPLE_BYTES) / SAMPLES * i, SAMPLE_BYTES, &out->hash);
     return read;

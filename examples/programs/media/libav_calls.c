@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char libav_containers[] = "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpegts,mpeg,mxf,nut,avi,flv,ivf,obu,ogg,asf,"
-                                "hevc,h264,av1,vvc";
+const char libav_containers[] =
+    "matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,mpegts,mpeg,mxf,nut,avi,flv,ivf,obu,ogg,asf,"
+    "hevc,h264,av1,vvc";
 struct libav_calls lib;
 char libav_loading_error[160];
 
@@ -31,10 +32,12 @@ bool libav_load(void)
     if (tried)
         return loaded;
     tried = true;
-    void *handle = dlopen("libavformat.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR), RTLD_LAZY | RTLD_LOCAL);
+    void *handle = dlopen("libavformat.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR),
+                          RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
         const char *why = dlerror();
-        snprintf(libav_loading_error, sizeof libav_loading_error, "%s", why ? why : "libavformat is missing");
+        snprintf(libav_loading_error, sizeof libav_loading_error, "%s",
+                 why ? why : "libavformat is missing");
         return false;
     }
     /* Its own dependencies, which the other two libraries are, are looked through as well. */
@@ -58,7 +61,8 @@ bool libav_fail(const char *what, int code, struct error *error)
     return error_set(error, "%s: %s", what, why);
 }
 
-AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt, struct error *error)
+AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt,
+                                      struct error *error)
 {
     size_t bytes = strlen(path) + sizeof "file:";
     char *url = malloc(bytes);
@@ -92,8 +96,9 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
 const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes)
 {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    const AVPacketSideData *found = lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
-                                                                stream->codecpar->nb_coded_side_data, type);
+    const AVPacketSideData *found =
+        lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
+                                    stream->codecpar->nb_coded_side_data, type);
     return found && found->size >= bytes ? found->data : NULL;
 #else
     size_t size = 0;

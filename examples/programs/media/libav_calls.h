@@ -119,7 +119,8 @@ bool libav_fail(const char *what, int code, struct error *error);
 
 /* Open the file `path`, which is untrusted: no other protocol than a file's, and no format that names further files.
  * What it holds is looked at. NULL, and nothing is left open, where that fails. */
-AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt, struct error *error);
+AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt,
+                                      struct error *error);
 
 /* Side data of a stream, at least `bytes` long; NULL if there is none. It belongs to the stream. */
 const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes);

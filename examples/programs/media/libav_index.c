@@ -42,18 +42,21 @@ static bool append(struct packets *packets, struct packet packet)
 }
 
 /* All packets, from the first one on that a decoder may begin with. */
-static enum libav_indexed read_packets(struct packets *packets, AVFormatContext *container, int stream,
-                                       struct error *error)
+static enum libav_indexed read_packets(struct packets *packets, AVFormatContext *container,
+                                       int stream, struct error *error)
 {
     AVPacket *packet = lib.av_packet_alloc();
     enum libav_indexed result = packet ? LIBAV_INDEXED : LIBAV_INDEX_FAILED;
     int code = 0;
     while (result == LIBAV_INDEXED && (code = lib.av_read_frame(container, packet)) >= 0) {
-        const bool key = packet->flags & AV_PKT_FLAG_KEY, shown = !(packet->flags & AV_PKT_FLAG_DISCARD);
+        const bool key = packet->flags & AV_PKT_FLAG_KEY,
+                   shown = !(packet->flags & AV_PKT_FLAG_DISCARD);
         if (packet->stream_index == stream && (key || packets->count)) {
             if (packet->pts == AV_NOPTS_VALUE)
                 result = LIBAV_NO_INDEX;
-            const int64_t seek = packet->dts != AV_NOPTS_VALUE && packet->dts < packet->pts ? packet->dts : packet->pts;
+            const int64_t seek = packet->dts != AV_NOPTS_VALUE && packet->dts < packet->pts
+                                     ? packet->dts
+                                     : packet->pts;
             if (!append(packets, (struct packet){packet->pts, seek, key, shown}))
                 result = LIBAV_INDEX_FAILED;
         }
@@ -115,14 +118,15 @@ static void note_access(struct libav_index *index, const struct packets *packets
         const struct packet *packet = &packets->all[i];
         if (packet->key && packet->time > latest)
             index->access[index->access_count++] = (struct libav_access){
-                packet->time, packet->seek, libav_times_find(index->times, index->frame_count, packet->time)};
+                packet->time, packet->seek,
+                libav_times_find(index->times, index->frame_count, packet->time)};
         if (packet->time > latest)
             latest = packet->time;
     }
 }
 
-enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *container, int stream,
-                                    struct error *error)
+enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *container,
+                                    int stream, struct error *error)
 {
     struct packets packets = {0};
     memset(index, 0, sizeof *index);
@@ -180,14 +184,15 @@ static struct head head_of(const struct libav_index *index)
 static bool is_of_now(const struct head *head)
 {
     const struct head now = head_of(&(struct libav_index){.times = NULL});
-    return !memcmp(head->magic, now.magic, sizeof now.magic) && head->format_version == now.format_version &&
-           head->codec_version == now.codec_version;
+    return !memcmp(head->magic, now.magic, sizeof now.magic) &&
+           head->format_version == now.format_version && head->codec_version == now.codec_version;
 }
 
-static bool name_index(char *path, size_t bytes, const char *folder, const struct file_identity *file, int stream)
+static bool name_index(char *path, size_t bytes, const char *folder,
+                       const struct file_identity *file, int stream)
 {
-    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64 "-%" PRIx64 "-%d", folder, file->hash, file->bytes,
-                                stream);
+    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64 "-%" PRIx64 "-%d", folder,
+                                file->hash, file->bytes, stream);
     return length > 0 && (size_t)length < bytes;
 }
 
@@ -216,7 +221,8 @@ static void drop_oldest(const char *folder)
         unlink(oldest);
 }
 
-void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
+void libav_index_keep(const struct libav_index *index, const char *folder,
+                      const struct file_identity *file, int stream)
 {
     const struct head head = head_of(index);
     char path[4500];
@@ -245,7 +251,8 @@ static bool is_sound(const struct libav_index *index)
         if (index->times[i] <= index->times[i - 1])
             return false;
     for (uint64_t i = 0; i < index->access_count; i++)
-        if (index->access[i].frame > index->frame_count || (i && index->access[i].frame < index->access[i - 1].frame))
+        if (index->access[i].frame > index->frame_count ||
+            (i && index->access[i].frame < index->access[i - 1].frame))
             return false;
     return index->frame_count > 0;
 }
@@ -255,9 +262,10 @@ static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
     struct head head;
     uint64_t check = 0;
     if (fread(&head, 1, sizeof head, from) != sizeof head || !is_of_now(&head) ||
-        head.frame_count > bytes / sizeof *index->times || head.access_count > bytes / sizeof *index->access ||
-        sizeof head + head.frame_count * sizeof *index->times + head.access_count * sizeof *index->access +
-                sizeof check !=
+        head.frame_count > bytes / sizeof *index->times ||
+        head.access_count > bytes / sizeof *index->access ||
+        sizeof head + head.frame_count * sizeof *index->times +
+                head.access_count * sizeof *index->access + sizeof check !=
             bytes)
         return false;
     index->frame_count = head.frame_count;
@@ -271,10 +279,12 @@ static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
         return false;
     uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
     hash = hash_bytes(hash, index->times, head.frame_count * sizeof *index->times);
-    return hash_bytes(hash, index->access, head.access_count * sizeof *index->access) == check && is_sound(index);
+    return hash_bytes(hash, index->access, head.access_count * sizeof *index->access) == check &&
+           is_sound(index);
 }
 
-bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream)
+bool libav_index_load(struct libav_index *index, const char *folder,
+                      const struct file_identity *file, int stream)
 {
     char path[4500];
     struct stat about;
@@ -282,7 +292,8 @@ bool libav_index_load(struct libav_index *index, const char *folder, const struc
     FILE *from = name_index(path, sizeof path, folder, file, stream) ? fopen(path, "rb") : NULL;
     if (!from)
         return false;
-    const bool read = !fstat(fileno(from), &about) && read_index(index, from, (uint64_t)about.st_size);
+    const bool read = !fstat(fileno(from), &about) &&
+                      read_index(index, from, (uint64_t)about.st_size);
     fclose(from);
     if (!read)
         libav_index_free(index);

@@ -27,14 +27,15 @@ struct libav_index {
 
 enum libav_indexed {
     LIBAV_INDEXED = 1,
-    LIBAV_NO_INDEX = 0, /* the stream does not give each frame a time of its own, or nothing to begin with */
+    LIBAV_NO_INDEX =
+        0, /* the stream does not give each frame a time of its own, or nothing to begin with */
     LIBAV_INDEX_FAILED = -1,
 };
 
 /* Read the whole of a container that was opened for this, of which this stream is wanted. `*error` is set where it
  * fails: cancelled, too, and cut off is what the caller's `interrupt` and the decoder tell. */
-enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *container, int stream,
-                                    struct error *error);
+enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *container,
+                                    int stream, struct error *error);
 
 /* The last place from which the frame can be decoded, by its number in `access`. */
 uint64_t libav_index_find(const struct libav_index *index, uint64_t frame);
@@ -44,9 +45,10 @@ void libav_index_free(struct libav_index *index);
 /* Keep the index of a file in a folder, and find it there again; `stream` is the one that it is of. An index that
  * another version of FFmpeg's libraries has made is not found. The oldest go where there are many. What fails is as if
  * it had never been kept. */
-void libav_index_keep(const struct libav_index *index, const char *folder, const struct file_identity *file,
-                      int stream);
-bool libav_index_load(struct libav_index *index, const char *folder, const struct file_identity *file, int stream);
+void libav_index_keep(const struct libav_index *index, const char *folder,
+                      const struct file_identity *file, int stream);
+bool libav_index_load(struct libav_index *index, const char *folder,
+                      const struct file_identity *file, int stream);
 
 /* Sort frames' times. False: two are equal. */
 bool libav_times_sort(int64_t *times, uint64_t count);

@@ -15,8 +15,9 @@ struct mapped_file {
     size_t released;
     size_t page_bytes;
     struct sigaction others; /* what SIGBUS did before */
-    _Atomic uint64_t torn;   /* 1 + the least place of a missing page in the mapping; 0 = none is missing */
-    _Atomic uint32_t users;  /* that hold the memory */
+    _Atomic uint64_t
+        torn; /* 1 + the least place of a missing page in the mapping; 0 = none is missing */
+    _Atomic uint32_t users; /* that hold the memory */
 };
 
 static struct mapped_file *_Atomic mapped;
@@ -28,10 +29,11 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
     (void)context;
     if (map && at >= begin && at - begin < map->length) {
         const size_t place = (at - begin) / map->page_bytes * map->page_bytes;
-        if (mmap(map->begin + place, map->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-                 -1, 0) != MAP_FAILED) {
+        if (mmap(map->begin + place, map->page_bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
             uint64_t least = atomic_load(&map->torn);
-            while ((!least || 1 + place < least) && !atomic_compare_exchange_weak(&map->torn, &least, 1 + place))
+            while ((!least || 1 + place < least) &&
+                   !atomic_compare_exchange_weak(&map->torn, &least, 1 + place))
                 ;
             return;
         }
@@ -57,7 +59,8 @@ struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes)
     if (map->begin == MAP_FAILED)
         goto fail_unmapped;
     (void)madvise(map->begin, map->length, MADV_SEQUENTIAL);
-    const struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_RESTART};
+    const struct sigaction action = {.sa_sigaction = on_bus_error,
+                                     .sa_flags = SA_SIGINFO | SA_RESTART};
     if (!sigaction(SIGBUS, &action, &map->others))
         return map;
     munmap(map->begin, map->length);

@@ -55,8 +55,9 @@ static bool fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES], size_t *count)
 {
     *count = 0;
     while (*count < LEAST) {
-        ssize_t got = from < 0 ? read(fd, bytes + *count, PEEK_BYTES - *count)
-                               : pread(fd, bytes + *count, PEEK_BYTES - *count, from + (off_t)*count);
+        ssize_t got = from < 0
+                          ? read(fd, bytes + *count, PEEK_BYTES - *count)
+                          : pread(fd, bytes + *count, PEEK_BYTES - *count, from + (off_t)*count);
         if (got < 0 && errno == EAGAIN) {
             struct pollfd wait = {.fd = fd, .events = POLLIN};
             (void)poll(&wait, 1, -1);

@@ -16,24 +16,28 @@
 /* A file larger than any picture that is accepted can be (four float channels, and as much again for others). */
 static const uint64_t file_bytes_max = PICTURE_PIXELS_MAX * 32;
 
-static const struct picture_kind *const kinds[] = {&picture_kind_exr, &picture_kind_hdr, &picture_kind_pfm};
+static const struct picture_kind *const kinds[] = {&picture_kind_exr, &picture_kind_hdr,
+                                                   &picture_kind_pfm};
 
 bool picture_check_size(int64_t width, int64_t height, struct error *error)
 {
     if (width <= 0 || height <= 0)
-        return error_set(error, "the picture has no pixels (%lld x %lld)", (long long)width, (long long)height);
+        return error_set(error, "the picture has no pixels (%lld x %lld)", (long long)width,
+                         (long long)height);
     if (width > PICTURE_SIDE_MAX || height > PICTURE_SIDE_MAX ||
         (uint64_t)width * (uint64_t)height > PICTURE_PIXELS_MAX)
-        return error_set(error, "the picture is too large: %lld x %lld pixels; at most %d on a side and %llu in all",
-                            (long long)width, (long long)height, PICTURE_SIDE_MAX,
-                            (unsigned long long)PICTURE_PIXELS_MAX);
+        return error_set(
+            error,
+            "the picture is too large: %lld x %lld pixels; at most %d on a side and %llu in all",
+            (long long)width, (long long)height, PICTURE_SIDE_MAX,
+            (unsigned long long)PICTURE_PIXELS_MAX);
     return true;
 }
 
 /* Reads everything that a descriptor gives, whether or not it knows its size beforehand, after the `there` bytes of it
  * that have been looked at. */
-static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size_t there, uint8_t **data, size_t *bytes,
-                 struct error *error)
+static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size_t there,
+                 uint8_t **data, size_t *bytes, struct error *error)
 {
     size_t capacity = expected ? (size_t)expected + 1 : 1 << 16;
     size_t used = 0;
@@ -111,7 +115,7 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
     if (!kind) {
         const char *foreign = foreign_kind(data, bytes);
         error_set(error, "%s%snot a picture that this program reads (OpenEXR, Radiance .hdr, PFM)",
-                     foreign ? foreign : "", foreign ? ": " : "");
+                  foreign ? foreign : "", foreign ? ": " : "");
         goto fail;
     }
     input = calloc(1, sizeof *input);
@@ -136,8 +140,8 @@ fail:
     return false;
 }
 
-bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes, enum picture_alpha alpha,
-                               struct error *error)
+bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes,
+                               enum picture_alpha alpha, struct error *error)
 {
     *out = NULL;
     return open_loaded(out, data, bytes, NULL, alpha, error);
@@ -164,8 +168,8 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
     else if (about.st_size > 0 && (uint64_t)about.st_size > file_bytes_max)
         error_set(error, "the file is larger than any picture that this program takes");
     else
-        loaded = load(fd, S_ISREG(about.st_mode) && about.st_size > 0 ? (uint64_t)about.st_size : 0, seen, there, &data,
-                      &bytes, error);
+        loaded = load(fd, S_ISREG(about.st_mode) && about.st_size > 0 ? (uint64_t)about.st_size : 0,
+                      seen, there, &data, &bytes, error);
     if (!standard)
         close(fd);
     return loaded && open_loaded(out, data, bytes, data, alpha, error);

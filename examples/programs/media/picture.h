@@ -21,7 +21,8 @@ enum { PICTURE_SIDE_MAX = 65536 };
 #define PICTURE_PIXELS_MAX (UINT64_C(1) << 29)
 
 enum picture_alpha {
-    PICTURE_ALPHA_BLACK = 0,    /* as the file's colours stand: what is transparent lies over black; alpha becomes 1 */
+    PICTURE_ALPHA_BLACK =
+        0, /* as the file's colours stand: what is transparent lies over black; alpha becomes 1 */
     PICTURE_ALPHA_STRAIGHT = 1, /* keep alpha, colours divided by it, as PNG wants them */
 };
 
@@ -42,8 +43,8 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
                         struct error *error);
 
 /* As above, from memory that must stay until the input is closed. */
-bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes, enum picture_alpha alpha,
-                               struct error *error);
+bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes,
+                               enum picture_alpha alpha, struct error *error);
 
 /* The format, which is the same for every frame. Lives as long as the input. */
 const struct picture_format *picture_input_format(const struct picture_input *input);
@@ -63,8 +64,8 @@ struct picture_output;
 /* Start an output. The kind is told by the name, which must end in .png, unless it is "-" (standard output) or
  * something that is not a file (a pipe, a device). A file appears under its name only when the output is finished.
  * `*out` is NULL unless true is returned. */
-bool picture_output_open(struct picture_output **out, const char *path, uint32_t width, uint32_t height,
-                         enum cox_pixel_out pixel, struct error *error);
+bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
+                         uint32_t height, enum cox_pixel_out pixel, struct error *error);
 
 /* Take the next frame. An alpha channel that is opaque everywhere is left out. */
 bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,

@@ -22,11 +22,13 @@ static bool exr_matches(const uint8_t *data, size_t bytes)
 static bool exr_open(struct picture_input *input, struct error *error)
 {
     (void)input;
-    return error_set(error, "an OpenEXR picture, but this program was built without OpenEXR (Debian: "
-                               "libopenexr-dev), so it reads Radiance .hdr and PFM only");
+    return error_set(error,
+                     "an OpenEXR picture, but this program was built without OpenEXR (Debian: "
+                     "libopenexr-dev), so it reads Radiance .hdr and PFM only");
 }
 
-static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes, struct error *error)
+static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
+                     struct error *error)
 {
     (void)input, (void)pixels, (void)pitch_bytes;
     return error_set(error, "this program was built without OpenEXR");
@@ -75,8 +77,8 @@ enum { SHOWN_FREE = 1 << 25, SHOWN_FOR_EACH = 64 };
 
 /* --- What the library asks for ---------------------------------------------------------------------------------- */
 
-static int64_t on_read(exr_const_context_t context, void *user, void *buffer, uint64_t bytes, uint64_t offset,
-                       exr_stream_error_func_ptr_t fail)
+static int64_t on_read(exr_const_context_t context, void *user, void *buffer, uint64_t bytes,
+                       uint64_t offset, exr_stream_error_func_ptr_t fail)
 {
     (void)context, (void)fail;
     const struct picture_input *input = user;
@@ -117,9 +119,11 @@ static void on_error(exr_const_context_t context, exr_result_t code, const char 
             *c = ' ';
 }
 
-static bool fail_because(const struct exr *exr, exr_result_t code, const char *what, struct error *error)
+static bool fail_because(const struct exr *exr, exr_result_t code, const char *what,
+                         struct error *error)
 {
-    const char *detail = exr->detail.text[0] ? exr->detail.text : exr_get_default_error_message(code);
+    const char *detail = exr->detail.text[0] ? exr->detail.text
+                                             : exr_get_default_error_message(code);
     return error_set(error, "%s: %.200s", what, detail);
 }
 
@@ -128,15 +132,17 @@ static bool fail_because(const struct exr *exr, exr_result_t code, const char *w
 static bool channels_of(const struct exr *exr, int part, const exr_attr_chlist_t **list)
 {
     const exr_attribute_t *attribute = NULL;
-    if (exr_get_attribute_by_name(exr->context, part, "channels", &attribute) != EXR_ERR_SUCCESS || !attribute ||
-        attribute->type != EXR_ATTR_CHLIST || !attribute->chlist || attribute->chlist->num_channels <= 0)
+    if (exr_get_attribute_by_name(exr->context, part, "channels", &attribute) != EXR_ERR_SUCCESS ||
+        !attribute || attribute->type != EXR_ATTR_CHLIST || !attribute->chlist ||
+        attribute->chlist->num_channels <= 0)
         return false;
     *list = attribute->chlist;
     return true;
 }
 
 /* The channel `layer`.`letter`, or `letter` alone for an empty layer; -1 if there is none. */
-static int find_channel(const exr_attr_chlist_t *list, const char *layer, size_t layer_length, char letter)
+static int find_channel(const exr_attr_chlist_t *list, const char *layer, size_t layer_length,
+                        char letter)
 {
     for (int i = 0; i < list->num_channels; i++) {
         const exr_attr_string_t *name = &list->entries[i].name;
@@ -148,7 +154,8 @@ static int find_channel(const exr_attr_chlist_t *list, const char *layer, size_t
 }
 
 /* R, G, B (a missing one is black), or Y alone, in the unnamed layer or else in the first layer that has them. */
-static bool find_colours(struct exr *exr, const exr_attr_chlist_t *list, const char **layer, size_t *layer_length)
+static bool find_colours(struct exr *exr, const exr_attr_chlist_t *list, const char **layer,
+                         size_t *layer_length)
 {
     for (int i = -1; i < list->num_channels; i++) {
         const char *name = i < 0 ? "" : list->entries[i].name.str;
@@ -177,13 +184,14 @@ static void list_channels(const exr_attr_chlist_t *list, char *text, size_t byte
     size_t used = 0;
     text[0] = 0;
     for (int i = 0; i < list->num_channels && used + 24 < bytes; i++) {
-        int wrote = snprintf(text + used, bytes - used, "%s%.20s", i ? ", " : "", list->entries[i].name.str);
+        int wrote = snprintf(text + used, bytes - used, "%s%.20s", i ? ", " : "",
+                             list->entries[i].name.str);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }
 
-static bool choose_channels(struct picture_input *input, const exr_attr_chlist_t *list, const char *compression,
-                            int parts, struct error *error)
+static bool choose_channels(struct picture_input *input, const exr_attr_chlist_t *list,
+                            const char *compression, int parts, struct error *error)
 {
     struct exr *exr = input->state;
     const char *layer = "";
@@ -197,26 +205,30 @@ static bool choose_channels(struct picture_input *input, const exr_attr_chlist_t
         exr->channel[3] = -1;
     bool chroma = false;
     for (int i = 0; exr->grey && i < list->num_channels; i++)
-        chroma = chroma || !strcmp(list->entries[i].name.str, "RY") || !strcmp(list->entries[i].name.str, "BY");
+        chroma = chroma || !strcmp(list->entries[i].name.str, "RY") ||
+                 !strcmp(list->entries[i].name.str, "BY");
     bool all_half = true;
     for (int c = 0; c < 4; c++) {
         if (exr->channel[c] < 0)
             continue;
         const exr_attr_chlist_entry_t *entry = &list->entries[exr->channel[c]];
         if (entry->x_sampling != 1 || entry->y_sampling != 1)
-            return error_set(error, "the OpenEXR picture's channel %.40s is subsampled, which is not supported",
-                                entry->name.str);
+            return error_set(
+                error, "the OpenEXR picture's channel %.40s is subsampled, which is not supported",
+                entry->name.str);
         all_half = all_half && entry->pixel_type == EXR_PIXEL_HALF;
     }
     if (chroma)
-        return error_set(error, "the OpenEXR picture is stored as luminance and chroma, which is not supported");
+        return error_set(
+            error, "the OpenEXR picture is stored as luminance and chroma, which is not supported");
 
     input->format.pixel = all_half ? COX_PIXEL_RGBA_HALF : COX_PIXEL_RGBA_FLOAT;
     input->format.alpha = exr->channel[3] >= 0;
     snprintf(input->format.text, sizeof input->format.text, "OpenEXR, %s%s%s, %s%s%s%.*s%s",
-             all_half ? "half" : "float", exr->grey ? ", luminance only" : "", exr->tiled ? ", tiles" : "", compression,
-             parts > 1 ? ", first of several parts" : "", layer_length ? ", layer " : "",
-             (int)(layer_length < 24 ? layer_length : 24), layer, exr->convert ? ", own primaries" : "");
+             all_half ? "half" : "float", exr->grey ? ", luminance only" : "",
+             exr->tiled ? ", tiles" : "", compression, parts > 1 ? ", first of several parts" : "",
+             layer_length ? ", layer " : "", (int)(layer_length < 24 ? layer_length : 24), layer,
+             exr->convert ? ", own primaries" : "");
     return true;
 }
 
@@ -248,18 +260,22 @@ static bool choose_windows(struct picture_input *input, struct error *error)
         exr_get_display_window(exr->context, exr->part, &display) != EXR_ERR_SUCCESS)
         return error_set(error, "a damaged OpenEXR header: no windows");
     const exr_attr_box2i_t *data = &exr->data, *shown = &display;
-    if (!picture_check_size((int64_t)data->max.x - data->min.x + 1, (int64_t)data->max.y - data->min.y + 1, error))
+    if (!picture_check_size((int64_t)data->max.x - data->min.x + 1,
+                            (int64_t)data->max.y - data->min.y + 1, error))
         return false;
     if (display.min.x > data->max.x || display.max.x < data->min.x || display.min.y > data->max.y ||
         display.max.y < data->min.y)
         shown = data;
-    int64_t width = (int64_t)shown->max.x - shown->min.x + 1, height = (int64_t)shown->max.y - shown->min.y + 1;
+    int64_t width = (int64_t)shown->max.x - shown->min.x + 1,
+            height = (int64_t)shown->max.y - shown->min.y + 1;
     if (!picture_check_size(width, height, error))
         return false;
-    int64_t stored = ((int64_t)data->max.x - data->min.x + 1) * ((int64_t)data->max.y - data->min.y + 1);
+    int64_t stored = ((int64_t)data->max.x - data->min.x + 1) *
+                     ((int64_t)data->max.y - data->min.y + 1);
     if (width * height > SHOWN_FREE && width * height / SHOWN_FOR_EACH > stored)
-        return error_set(error, "the OpenEXR picture shows %lld x %lld pixels of which it stores next to none",
-                            (long long)width, (long long)height);
+        return error_set(
+            error, "the OpenEXR picture shows %lld x %lld pixels of which it stores next to none",
+            (long long)width, (long long)height);
     exr->left = shown->min.x;
     exr->top = shown->min.y;
     input->format.width = (uint32_t)width;
@@ -280,7 +296,8 @@ static bool check_length(const struct picture_input *input, exr_compression_t co
     for (int c = 0; c < channels->num_channels; c++) {
         const exr_attr_chlist_entry_t *channel = &channels->entries[c];
         if (channel->x_sampling > 0 && channel->y_sampling > 0)
-            samples += (uint64_t)(width / channel->x_sampling) * (uint64_t)(height / channel->y_sampling) *
+            samples += (uint64_t)(width / channel->x_sampling) *
+                       (uint64_t)(height / channel->y_sampling) *
                        (channel->pixel_type == EXR_PIXEL_HALF ? 2 : 4);
     }
     if (exr_get_chunk_count(exr->context, exr->part, &chunks) != EXR_ERR_SUCCESS || chunks <= 0)
@@ -288,15 +305,16 @@ static bool check_length(const struct picture_input *input, exr_compression_t co
     /* Each chunk has its place in a table. */
     if ((uint64_t)chunks * 8 + samples / compressions[compression].expands > input->bytes)
         return error_set(error, "truncated: %llu bytes cannot hold %lld x %lld pixels (%s)",
-                            (unsigned long long)input->bytes, (long long)width, (long long)height,
-                            compressions[compression].name);
+                         (unsigned long long)input->bytes, (long long)width, (long long)height,
+                         compressions[compression].name);
     return true;
 }
 
 static bool read_primaries(struct exr *exr, struct error *error)
 {
     const exr_attribute_t *attribute = NULL;
-    if (exr_get_attribute_by_name(exr->context, exr->part, "chromaticities", &attribute) != EXR_ERR_SUCCESS ||
+    if (exr_get_attribute_by_name(exr->context, exr->part, "chromaticities", &attribute) !=
+            EXR_ERR_SUCCESS ||
         !attribute || attribute->type != EXR_ATTR_CHROMATICITIES)
         return true;
     exr_attr_chromaticities_t c;
@@ -361,10 +379,11 @@ static bool exr_open(struct picture_input *input, struct error *error)
         int major, minor, patch;
         const char *extra;
         exr_get_library_version(&major, &minor, &patch, &extra);
-        error_set(error,
-                     "an OpenEXR picture with %s compression, which OpenEXRCore %d.%d.%d cannot read: save it with "
-                     "ZIP or PIZ",
-                     compressions[compression].name, major, minor, patch);
+        error_set(
+            error,
+            "an OpenEXR picture with %s compression, which OpenEXRCore %d.%d.%d cannot read: save it with "
+            "ZIP or PIZ",
+            compressions[compression].name, major, minor, patch);
         goto fail;
     }
     if (!choose_windows(input, error) || !read_primaries(exr, error))
@@ -378,7 +397,7 @@ static bool exr_open(struct picture_input *input, struct error *error)
     if (exr_get_chunk_unpacked_size(exr->context, exr->part, &chunk_bytes) != EXR_ERR_SUCCESS ||
         chunk_bytes > chunk_bytes_max) {
         error_set(error, "an OpenEXR picture with chunks of %llu bytes is not supported",
-                     (unsigned long long)chunk_bytes);
+                  (unsigned long long)chunk_bytes);
         goto fail;
     }
     if (!choose_channels(input, channels, compressions[compression].name, parts, error))
@@ -405,10 +424,12 @@ static float sample_to_float(const uint8_t *sample, uint16_t type)
 }
 
 /* One row of one channel into every fourth component of `to`. */
-static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, uint8_t *to, enum cox_pixel_in pixel)
+static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, uint8_t *to,
+                       enum cox_pixel_in pixel)
 {
     size_t step = type == EXR_PIXEL_HALF ? 2 : 4;
-    if (pixel == COX_PIXEL_RGBA_HALF) { /* then the channel is half too: the bits pass as they are */
+    if (pixel ==
+        COX_PIXEL_RGBA_HALF) { /* then the channel is half too: the bits pass as they are */
         uint16_t *out = (uint16_t *)(void *)to;
         for (int64_t x = 0; x < count; x++, from += step)
             out[4 * x] = (uint16_t)(from[0] | from[1] << 8);
@@ -421,8 +442,8 @@ static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, uint8_
 
 /* Copies what is shown of a decoded chunk whose first pixel is start_x, start_y. The chunk holds, for each of its
  * lines, each channel's samples. */
-static bool unpack_chunk(const struct picture_input *input, const exr_decode_pipeline_t *decode, int64_t start_x,
-                         int64_t start_y, uint8_t *pixels, size_t pitch_bytes)
+static bool unpack_chunk(const struct picture_input *input, const exr_decode_pipeline_t *decode,
+                         int64_t start_x, int64_t start_y, uint8_t *pixels, size_t pitch_bytes)
 {
     const struct exr *exr = input->state;
     const exr_chunk_info_t *chunk = &decode->chunk;
@@ -500,7 +521,9 @@ static void finish_pixels(const struct picture_input *input, uint8_t *pixels, si
                 for (int c = 0; c < 3; c++)
                     in[c] /= in[3];
             for (int c = 0; c < 3; c++)
-                out[c] = exr->convert ? m[3 * c] * in[0] + m[3 * c + 1] * in[1] + m[3 * c + 2] * in[2] : in[c];
+                out[c] = exr->convert
+                             ? m[3 * c] * in[0] + m[3 * c + 1] * in[1] + m[3 * c + 2] * in[2]
+                             : in[c];
             for (int c = 0; c < 3; c++) {
                 if (half)
                     halves[c] = half_from_float(out[c]);
@@ -512,13 +535,14 @@ static void finish_pixels(const struct picture_input *input, uint8_t *pixels, si
 }
 
 /* Decode one chunk. The first call also chooses how the library reads and decompresses. */
-static bool decode_chunk(struct picture_input *input, const exr_chunk_info_t *chunk, int64_t start_x, int64_t start_y,
-                         exr_decode_pipeline_t *decode, bool *started, uint8_t *pixels, size_t pitch_bytes,
-                         struct error *error)
+static bool decode_chunk(struct picture_input *input, const exr_chunk_info_t *chunk,
+                         int64_t start_x, int64_t start_y, exr_decode_pipeline_t *decode,
+                         bool *started, uint8_t *pixels, size_t pitch_bytes, struct error *error)
 {
     struct exr *exr = input->state;
     exr_result_t result;
-    if (chunk->unpacked_size > chunk_bytes_max || !chunk->packed_size || chunk->packed_size > input->bytes)
+    if (chunk->unpacked_size > chunk_bytes_max || !chunk->packed_size ||
+        chunk->packed_size > input->bytes)
         return error_set(error, "damaged: an impossible chunk at line %lld", (long long)start_y);
     if (!*started) {
         result = exr_decoding_initialize(exr->context, exr->part, chunk, decode);
@@ -533,12 +557,15 @@ static bool decode_chunk(struct picture_input *input, const exr_chunk_info_t *ch
         result = exr_decoding_run(exr->context, exr->part, decode);
     if (result != EXR_ERR_SUCCESS)
         return fail_because(exr, result, "truncated or damaged", error);
-    if (!decode->unpacked_buffer || !unpack_chunk(input, decode, start_x, start_y, pixels, pitch_bytes))
-        return error_set(error, "damaged: a chunk at line %lld is shorter than its pixels", (long long)start_y);
+    if (!decode->unpacked_buffer ||
+        !unpack_chunk(input, decode, start_x, start_y, pixels, pitch_bytes))
+        return error_set(error, "damaged: a chunk at line %lld is shorter than its pixels",
+                         (long long)start_y);
     return true;
 }
 
-static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes, struct error *error)
+static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
+                     struct error *error)
 {
     struct exr *exr = input->state;
     exr_decode_pipeline_t decode = EXR_DECODE_PIPELINE_INITIALIZER;
@@ -549,28 +576,34 @@ static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
 
     if (exr->tiled) {
         int32_t tile_width = 0, tile_height = 0, width = 0, height = 0;
-        if (exr_get_tile_sizes(exr->context, exr->part, 0, 0, &tile_width, &tile_height) != EXR_ERR_SUCCESS ||
-            exr_get_level_sizes(exr->context, exr->part, 0, 0, &width, &height) != EXR_ERR_SUCCESS || tile_width <= 0 ||
-            tile_height <= 0)
+        if (exr_get_tile_sizes(exr->context, exr->part, 0, 0, &tile_width, &tile_height) !=
+                EXR_ERR_SUCCESS ||
+            exr_get_level_sizes(exr->context, exr->part, 0, 0, &width, &height) !=
+                EXR_ERR_SUCCESS ||
+            tile_width <= 0 || tile_height <= 0)
             return error_set(error, "a damaged OpenEXR header: no tile sizes");
         for (int64_t y = 0; good && y * tile_height < height; y++) {
             for (int64_t x = 0; good && x * tile_width < width; x++) {
-                result = exr_read_tile_chunk_info(exr->context, exr->part, (int)x, (int)y, 0, 0, &chunk);
+                result = exr_read_tile_chunk_info(exr->context, exr->part, (int)x, (int)y, 0, 0,
+                                                  &chunk);
                 good = result == EXR_ERR_SUCCESS &&
-                       decode_chunk(input, &chunk, exr->data.min.x + x * tile_width, exr->data.min.y + y * tile_height,
-                                    &decode, &started, pixels, pitch_bytes, error);
+                       decode_chunk(input, &chunk, exr->data.min.x + x * tile_width,
+                                    exr->data.min.y + y * tile_height, &decode, &started, pixels,
+                                    pitch_bytes, error);
             }
         }
     } else {
         int32_t lines = 0;
         result = exr_get_scanlines_per_chunk(exr->context, exr->part, &lines);
         good = result == EXR_ERR_SUCCESS;
-        if (good && lines <= 0) /* so it is of a scan line picture that has the attributes of tiles */
+        if (good &&
+            lines <= 0) /* so it is of a scan line picture that has the attributes of tiles */
             return error_set(error, "a damaged OpenEXR header: no lines in a chunk");
         for (int64_t y = exr->data.min.y; good && y <= exr->data.max.y; y += lines) {
             result = exr_read_scanline_chunk_info(exr->context, exr->part, (int)y, &chunk);
             good = result == EXR_ERR_SUCCESS &&
-                   decode_chunk(input, &chunk, exr->data.min.x, y, &decode, &started, pixels, pitch_bytes, error);
+                   decode_chunk(input, &chunk, exr->data.min.x, y, &decode, &started, pixels,
+                                pitch_bytes, error);
         }
     }
     if (result != EXR_ERR_SUCCESS)

@@ -22,7 +22,8 @@ struct hdr {
 
 static bool hdr_matches(const uint8_t *data, size_t bytes)
 {
-    return (bytes >= 11 && !memcmp(data, "#?RADIANCE\n", 11)) || (bytes >= 7 && !memcmp(data, "#?RGBE\n", 7)) ||
+    return (bytes >= 11 && !memcmp(data, "#?RADIANCE\n", 11)) ||
+           (bytes >= 7 && !memcmp(data, "#?RGBE\n", 7)) ||
            (bytes >= 12 && !memcmp(data, "#?RADIANCE\r\n", 12));
 }
 
@@ -68,8 +69,9 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
         return error_set(error, "a damaged Radiance header: no resolution");
     bool signs = (first[0] == '-' || first[0] == '+') && (second[0] == '-' || second[0] == '+');
     if (signs && first[1] == 'X' && second[1] == 'Y')
-        return error_set(error, "a Radiance picture stored in columns (%s %s), which is not supported", first,
-                            second);
+        return error_set(error,
+                         "a Radiance picture stored in columns (%s %s), which is not supported",
+                         first, second);
     if (!signs || first[1] != 'Y' || second[1] != 'X')
         return error_set(error, "a damaged Radiance header: no resolution");
     hdr->bottom_up = first[0] == '+';
@@ -96,7 +98,9 @@ static bool hdr_open(struct picture_input *input, struct error *error)
         }
         if (!strncmp(line, "FORMAT=", 7)) {
             if (!strncmp(line + 7, "32-bit_rle_xyze", 15)) {
-                error_set(error, "a Radiance picture in XYZ, which is not supported (ra_xyze -r converts it)");
+                error_set(
+                    error,
+                    "a Radiance picture in XYZ, which is not supported (ra_xyze -r converts it)");
                 goto fail;
             }
             if (strncmp(line + 7, "32-bit_rle_rgbe", 15)) {
@@ -119,12 +123,13 @@ static bool hdr_open(struct picture_input *input, struct error *error)
         error_set(error, "a damaged Radiance header");
         goto fail;
     }
-    if (!parse_resolution(line, hdr, &width, &height, error) || !picture_check_size(width, height, error))
+    if (!parse_resolution(line, hdr, &width, &height, error) ||
+        !picture_check_size(width, height, error))
         goto fail;
     /* However well its runs compress, a scanline takes four bytes: a short file cannot ask for much memory. */
     if ((input->bytes - at) / 4 < (uint64_t)height) {
-        error_set(error, "truncated: %llu bytes cannot hold %lld rows", (unsigned long long)(input->bytes - at),
-                     (long long)height);
+        error_set(error, "truncated: %llu bytes cannot hold %lld rows",
+                  (unsigned long long)(input->bytes - at), (long long)height);
         goto fail;
     }
     hdr->scanline = malloc((size_t)width * 4);
@@ -137,7 +142,8 @@ static bool hdr_open(struct picture_input *input, struct error *error)
     input->format.width = (uint32_t)width;
     input->format.height = (uint32_t)height;
     input->format.pixel = COX_PIXEL_RGBA_FLOAT;
-    snprintf(input->format.text, sizeof input->format.text, "Radiance RGBE%s", hdr->convert ? ", own primaries" : "");
+    snprintf(input->format.text, sizeof input->format.text, "Radiance RGBE%s",
+             hdr->convert ? ", own primaries" : "");
     return true;
 fail:
     free(hdr);
@@ -199,7 +205,8 @@ static size_t unpack_old(const uint8_t *from, size_t bytes, uint8_t *scanline, u
     return at;
 }
 
-static bool hdr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes, struct error *error)
+static bool hdr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
+                     struct error *error)
 {
     struct hdr *hdr = input->state;
     uint32_t width = input->format.width, height = input->format.height;
@@ -212,21 +219,24 @@ static bool hdr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
     for (uint32_t y = 0; y < height; y++) {
         const uint8_t *from = input->data + at;
         size_t left = input->bytes - at;
-        bool is_new = left >= 4 && width >= 8 && width <= 0x7fff && from[0] == 2 && from[1] == 2 && from[2] < 128;
+        bool is_new = left >= 4 && width >= 8 && width <= 0x7fff && from[0] == 2 && from[1] == 2 &&
+                      from[2] < 128;
         if (is_new && ((uint32_t)from[2] << 8 | from[3]) != width)
-            return error_set(error, "damaged: row %u says that it is %u pixels wide instead of %u", y,
-                                (unsigned)from[2] << 8 | from[3], width);
+            return error_set(error, "damaged: row %u says that it is %u pixels wide instead of %u",
+                             y, (unsigned)from[2] << 8 | from[3], width);
         size_t used = is_new ? unpack_new(from, left, hdr->scanline, width)
                              : unpack_old(from, left, hdr->scanline, width);
         if (!used)
             return error_set(error, "truncated or damaged in row %u of %u", y, height);
         at += used;
 
-        float *row = (float *)(void *)(pixels + (size_t)(hdr->bottom_up ? height - 1 - y : y) * pitch_bytes);
+        float *row = (float *)(void *)(pixels +
+                                       (size_t)(hdr->bottom_up ? height - 1 - y : y) * pitch_bytes);
         for (uint32_t x = 0; x < width; x++) {
             const uint8_t *rgbe = hdr->scanline + 4 * (size_t)x;
             float *to = row + 4 * (size_t)(hdr->mirrored ? width - 1 - x : x);
-            float r = rgbe[0] * scale[rgbe[3]], g = rgbe[1] * scale[rgbe[3]], b = rgbe[2] * scale[rgbe[3]];
+            float r = rgbe[0] * scale[rgbe[3]], g = rgbe[1] * scale[rgbe[3]],
+                  b = rgbe[2] * scale[rgbe[3]];
             if (hdr->convert) {
                 const float *m = hdr->matrix;
                 to[0] = m[0] * r + m[1] * g + m[2] * b;

@@ -11,7 +11,8 @@ struct picture_kind {
     /* Read the header: fill `format` (but `frames`) and `state`. On failure nothing is left allocated. */
     bool (*open)(struct picture_input *input, struct error *error);
     /* Decode the whole picture. */
-    bool (*read)(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes, struct error *error);
+    bool (*read)(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
+                 struct error *error);
     void (*close)(struct picture_input *input);
 };
 

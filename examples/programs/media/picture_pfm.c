@@ -72,7 +72,7 @@ static bool pfm_open(struct picture_input *input, struct error *error)
     uint64_t needed = (uint64_t)width * (uint64_t)height * channels * 4;
     if (input->bytes - at < needed)
         return error_set(error, "truncated: %llu of %llu bytes of pixels are there",
-                            (unsigned long long)(input->bytes - at), (unsigned long long)needed);
+                         (unsigned long long)(input->bytes - at), (unsigned long long)needed);
     struct pfm *pfm = calloc(1, sizeof *pfm);
     if (!pfm)
         return error_set(error, "out of memory");
@@ -83,21 +83,24 @@ static bool pfm_open(struct picture_input *input, struct error *error)
     input->format.width = (uint32_t)width;
     input->format.height = (uint32_t)height;
     input->format.pixel = COX_PIXEL_RGBA_FLOAT;
-    snprintf(input->format.text, sizeof input->format.text, "PFM, %s, %s-endian", channels == 3 ? "colour" : "grey",
-             scale < 0 ? "little" : "big");
+    snprintf(input->format.text, sizeof input->format.text, "PFM, %s, %s-endian",
+             channels == 3 ? "colour" : "grey", scale < 0 ? "little" : "big");
     return true;
 }
 
 static float load_float(const uint8_t *p, bool little_endian)
 {
-    uint32_t bits = little_endian ? (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24
-                                  : (uint32_t)p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[0] << 24;
+    uint32_t bits = little_endian ? (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                                        (uint32_t)p[3] << 24
+                                  : (uint32_t)p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 |
+                                        (uint32_t)p[0] << 24;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static bool pfm_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes, struct error *error)
+static bool pfm_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
+                     struct error *error)
 {
     (void)error;
     const struct pfm *pfm = input->state;
@@ -107,7 +110,8 @@ static bool pfm_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
         float *row = (float *)(void *)(pixels + (size_t)(height - 1 - y) * pitch_bytes);
         for (uint32_t x = 0; x < width; x++, from += 4 * (size_t)pfm->channels) {
             for (uint32_t c = 0; c < 3; c++)
-                row[x * 4 + c] = load_float(from + (pfm->channels == 3 ? 4 * c : 0), pfm->little_endian);
+                row[x * 4 + c] = load_float(from + (pfm->channels == 3 ? 4 * c : 0),
+                                            pfm->little_endian);
             row[x * 4 + 3] = 1.0f;
         }
     }

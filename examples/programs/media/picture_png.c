@@ -21,8 +21,8 @@ struct picture_output {
 #include <png.h>
 #include <setjmp.h>
 
-bool picture_output_open(struct picture_output **out, const char *path, uint32_t width, uint32_t height,
-                         enum cox_pixel_out pixel, struct error *error)
+bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
+                         uint32_t height, enum cox_pixel_out pixel, struct error *error)
 {
     *out = NULL;
     struct picture_output *output = calloc(1, sizeof *output);
@@ -67,7 +67,8 @@ static bool is_opaque(const struct picture_output *output, const void *pixels, s
 }
 
 /* One row in PNG's order: most significant byte first, alpha only if it is kept. */
-static void pack_row(const struct picture_output *output, const uint8_t *from, bool opaque, uint8_t *to)
+static void pack_row(const struct picture_output *output, const uint8_t *from, bool opaque,
+                     uint8_t *to)
 {
     uint32_t channels = opaque ? 3 : 4;
     for (uint32_t x = 0; x < output->width; x++) {
@@ -120,13 +121,14 @@ static void on_png_flush(png_structp png)
 }
 
 /* Everything between setjmp and longjmp happens in here, on values that do not change after setjmp. */
-static bool encode(png_structp png, png_infop info, const struct picture_output *output, const uint8_t *pixels,
-                   size_t pitch_bytes, bool opaque, uint8_t *packed)
+static bool encode(png_structp png, png_infop info, const struct picture_output *output,
+                   const uint8_t *pixels, size_t pitch_bytes, bool opaque, uint8_t *packed)
 {
     if (setjmp(png_jmpbuf(png)))
         return false;
     png_set_write_fn(png, outfile_stream(output->file), on_png_write, on_png_flush);
-    png_set_IHDR(png, info, output->width, output->height, output->pixel == COX_PIXEL_RGBA8 ? 8 : 16,
+    png_set_IHDR(png, info, output->width, output->height,
+                 output->pixel == COX_PIXEL_RGBA8 ? 8 : 16,
                  opaque ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB_gAMA_and_cHRM(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
@@ -148,7 +150,8 @@ bool picture_output_write(struct picture_output *output, const void *pixels, siz
     struct png_failure failure = {error, 0};
     bool opaque = is_opaque(output, pixels, pitch_bytes);
     uint8_t *packed = malloc((size_t)output->width * 8);
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_png_error, on_png_warning);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_png_error,
+                                              on_png_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     bool good = false;
     if (packed && info)
@@ -163,8 +166,8 @@ bool picture_output_write(struct picture_output *output, const void *pixels, siz
 
 #else
 
-bool picture_output_open(struct picture_output **out, const char *path, uint32_t width, uint32_t height,
-                         enum cox_pixel_out pixel, struct error *error)
+bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
+                         uint32_t height, enum cox_pixel_out pixel, struct error *error)
 {
     (void)path, (void)width, (void)height, (void)pixel;
     *out = NULL;

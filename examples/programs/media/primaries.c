@@ -23,9 +23,10 @@ static bool invert(const double m[9], double out[9])
     if (!isfinite(determinant) || fabs(determinant) < 1e-9)
         return false;
     double r = 1.0 / determinant;
-    const double inverse[9] = {c0 * r, (m[2] * m[7] - m[1] * m[8]) * r, (m[1] * m[5] - m[2] * m[4]) * r,
-                               c1 * r, (m[0] * m[8] - m[2] * m[6]) * r, (m[2] * m[3] - m[0] * m[5]) * r,
-                               c2 * r, (m[1] * m[6] - m[0] * m[7]) * r, (m[0] * m[4] - m[1] * m[3]) * r};
+    const double inverse[9] = {
+        c0 * r, (m[2] * m[7] - m[1] * m[8]) * r, (m[1] * m[5] - m[2] * m[4]) * r,
+        c1 * r, (m[0] * m[8] - m[2] * m[6]) * r, (m[2] * m[3] - m[0] * m[5]) * r,
+        c2 * r, (m[1] * m[6] - m[0] * m[7]) * r, (m[0] * m[4] - m[1] * m[3]) * r};
     memcpy(out, inverse, sizeof inverse);
     return true;
 }
@@ -52,7 +53,8 @@ static bool rgb_to_xyz(const struct primaries *p, double out[9])
         return false;
     white_xyz(p, white);
     for (int i = 0; i < 3; i++) {
-        double scale = inverse[i * 3] * white[0] + inverse[i * 3 + 1] * white[1] + inverse[i * 3 + 2] * white[2];
+        double scale = inverse[i * 3] * white[0] + inverse[i * 3 + 1] * white[1] +
+                       inverse[i * 3 + 2] * white[2];
         for (int row = 0; row < 3; row++)
             out[row * 3 + i] = columns[row * 3 + i] * scale;
     }
@@ -61,7 +63,8 @@ static bool rgb_to_xyz(const struct primaries *p, double out[9])
 
 static bool adaptation(const struct primaries *from, const struct primaries *to, double out[9])
 {
-    static const double bradford[9] = {0.8951, 0.2664, -0.1614, -0.7502, 1.7135, 0.0367, 0.0389, -0.0685, 1.0296};
+    static const double bradford[9] = {0.8951, 0.2664, -0.1614, -0.7502, 1.7135,
+                                       0.0367, 0.0389, -0.0685, 1.0296};
     double inverse[9], source[3], target[3], scaled[9];
     if (!invert(bradford, inverse))
         return false;

@@ -28,21 +28,26 @@ enum { VIDEO_PIECE_BYTES = 128 };
 struct video_format {
     uint32_t width, height;
     struct cox_video_format pixel;
-    struct video_rational rate;   /* frames per second */
-    struct video_rational tick;   /* seconds, which frames' times count; 0:0 = the stream gives no times */
+    struct video_rational rate; /* frames per second */
+    struct video_rational
+        tick; /* seconds, which frames' times count; 0:0 = the stream gives no times */
     struct video_rational aspect; /* of a sample */
-    char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown; t, b, m: refused by the reader */
+    char
+        interlacing; /* y4m's letter: 'p' progressive, '?' unknown; t, b, m: refused by the reader */
     /* What the stream itself says, if it says so. */
     bool has_range, has_transfer, has_primaries;
-    bool other_transfer; /* it names a transfer curve that is none of ours: it is no HDR video. `text` has the name */
+    bool
+        other_transfer; /* it names a transfer curve that is none of ours: it is no HDR video. `text` has the name */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
-    double mastering_peak_nits;    /* of the mastering display, as the stream says: it may be nonsense; 0 = unknown */
-    double max_cll_nits;           /* brightest pixel of the film, likewise; 0 = unknown */
-    bool light;                    /* half floats of linear light */
-    uint64_t frames;               /* 0 = unknown (a pipe) */
-    char piece[VIDEO_PIECE_BYTES]; /* which piece of which film it is, as its writer said; "" = none */
-    char text[96];                 /* for people: "y4m, 4:2:0, 10 bits" */
+    double
+        mastering_peak_nits; /* of the mastering display, as the stream says: it may be nonsense; 0 = unknown */
+    double max_cll_nits; /* brightest pixel of the film, likewise; 0 = unknown */
+    bool light;          /* half floats of linear light */
+    uint64_t frames;     /* 0 = unknown (a pipe) */
+    char piece
+        [VIDEO_PIECE_BYTES]; /* which piece of which film it is, as its writer said; "" = none */
+    char text[96];           /* for people: "y4m, 4:2:0, 10 bits" */
 };
 
 /* How to read a stream that does not describe itself. */
@@ -80,8 +85,8 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
                       struct error *error);
 
 /* As above, a y4m or raw stream from memory that must stay until the input is closed; for tests. */
-bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes, const struct video_raw *raw,
-                             struct error *error);
+bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes,
+                             const struct video_raw *raw, struct error *error);
 
 const struct video_format *video_input_format(const struct video_input *input);
 
@@ -94,8 +99,10 @@ enum video_read {
 
 /* The next frame into `planes` (as many as cox_video_planes says). Blocks for the data. An error's text names the frame
  * and the byte offset. */
-enum video_read video_input_read(struct video_input *input, void *const planes[COX_VIDEO_PLANES_MAX],
-                                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct error *error);
+enum video_read video_input_read(struct video_input *input,
+                                 void *const planes[COX_VIDEO_PLANES_MAX],
+                                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX],
+                                 struct error *error);
 
 /* Pass over `frames` frames; ends early at the end of the stream. Files are sought in, pipes read. */
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct error *error);
@@ -114,16 +121,17 @@ bool video_input_count(struct video_input *input, uint64_t *frames, struct error
 
 /* From here on frames come by video_input_borrow, in buffers of the runtime with rows `pitch_bytes` apart, which is
  * set. Before the first frame. False, and they are to be read as ever: the input or the devices are not made for it. */
-bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[COX_VIDEO_PLANES_MAX]);
+bool video_input_lend(struct video_input *input, cox_runtime *runtime,
+                      size_t pitch_bytes[COX_VIDEO_PLANES_MAX]);
 
 /* The next frame. Its buffers are to be read only, and go back by video_input_return. Otherwise as video_input_read. */
-enum video_read video_input_borrow(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX],
-                                   struct error *error);
+enum video_read video_input_borrow(struct video_input *input,
+                                   cox_buffer *planes[COX_VIDEO_PLANES_MAX], struct error *error);
 
 /* Whether a frame is still what the input had: false where a file was cut or its disk failed meanwhile, which `error`
  * says. To be asked when the frame has been used; from any thread. */
-bool video_input_kept(const struct video_input *input, cox_buffer *const planes[COX_VIDEO_PLANES_MAX],
-                      struct error *error);
+bool video_input_kept(const struct video_input *input,
+                      cox_buffer *const planes[COX_VIDEO_PLANES_MAX], struct error *error);
 
 /* A frame is not used any more, nor is any that came before it. Sets `planes` to NULL. From the thread that borrows. */
 void video_input_return(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX]);
@@ -153,7 +161,8 @@ enum { VIDEO_NAME_BYTES = 32 };
 struct video_maker {
     enum video_maker_kind kind;
     char name[VIDEO_NAME_BYTES]; /* of the decoder ("hevc") or the program ("ffmpeg") */
-    uint64_t cpu_ns; /* processor time since the first call: of the decoder's own threads (the reading one not counted),
+    uint64_t
+        cpu_ns; /* processor time since the first call: of the decoder's own threads (the reading one not counted),
                         of the program up to the last call before its end */
 };
 
@@ -181,19 +190,21 @@ struct video_layout {
     size_t header_bytes;
     uint64_t frame_bytes; /* with what marks a frame */
 };
-bool video_output_layout(struct video_layout *layout, enum video_output_kind kind, const struct video_format *format,
-                         struct error *error);
+bool video_output_layout(struct video_layout *layout, enum video_output_kind kind,
+                         const struct video_format *format, struct error *error);
 
 /* Where the output's owner writes the frames itself, such as into a file that several processes share. The offset is
  * counted from the first frame that the output is given; each call is one frame. Called by video_output_write. */
 struct video_place {
-    bool (*write)(void *user, uint64_t offset, const void *bytes, size_t count, struct error *error);
+    bool (*write)(void *user, uint64_t offset, const void *bytes, size_t count,
+                  struct error *error);
     void *user;
 };
 
 /* As video_output_open, of y4m or raw frames. The header is not written: that is the owner's. The struct is copied. */
-bool video_output_open_place(struct video_output **out, const struct video_place *place, enum video_output_kind kind,
-                             const struct video_format *format, struct error *error);
+bool video_output_open_place(struct video_output **out, const struct video_place *place,
+                             enum video_output_kind kind, const struct video_format *format,
+                             struct error *error);
 
 bool video_output_write(struct video_output *output, const void *const planes[COX_VIDEO_PLANES_MAX],
                         const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct error *error);

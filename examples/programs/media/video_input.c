@@ -79,10 +79,12 @@ static bool fail_unknown(const uint8_t *bytes, size_t count, struct error *error
     bool matroska = begins(bytes, count, "\x1a\x45\xdf\xa3");
     if (matroska || (count >= 12 && !memcmp(bytes + 4, "ftyp", 4)))
         return error_set(error, "it is a %s file, and this program was built without libavformat",
-                            matroska ? "Matroska" : "MP4");
+                         matroska ? "Matroska" : "MP4");
 #endif
-    return error_set(error, "it is neither y4m nor a container that is known here (raw frames need their size and "
-                               "format said)");
+    return error_set(
+        error,
+        "it is neither y4m nor a container that is known here (raw frames need their size and "
+        "format said)");
 }
 
 /* By content: sets `reader`. */
@@ -156,8 +158,8 @@ fail:
     return false;
 }
 
-bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes, const struct video_raw *raw,
-                             struct error *error)
+bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes,
+                             const struct video_raw *raw, struct error *error)
 {
     *out = NULL;
     struct video_input *input = allocate(error);
@@ -183,14 +185,14 @@ const struct video_format *video_input_format(const struct video_input *input)
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-enum video_read video_fail_truncated(const struct video_input *input, uint64_t begin, uint64_t missing,
-                                     struct error *error)
+enum video_read video_fail_truncated(const struct video_input *input, uint64_t begin,
+                                     uint64_t missing, struct error *error)
 {
     error_set(error,
-                 "frame %" PRIu64 " (the first is 0), which begins at byte %" PRIu64
-                 ", is not whole: the stream ends at "
-                 "byte %" PRIu64 ", %" PRIu64 " bytes are missing",
-                 input->next_frame, begin, input->source.offset, missing);
+              "frame %" PRIu64 " (the first is 0), which begins at byte %" PRIu64
+              ", is not whole: the stream ends at "
+              "byte %" PRIu64 ", %" PRIu64 " bytes are missing",
+              input->next_frame, begin, input->source.offset, missing);
     return VIDEO_READ_ERROR;
 }
 
@@ -235,7 +237,8 @@ static bool may_read(const struct video_input *input, enum video_read *result, s
 }
 
 /* What came of a frame. */
-static enum video_read counted(struct video_input *input, enum video_read result, struct error *error)
+static enum video_read counted(struct video_input *input, enum video_read result,
+                               struct error *error)
 {
     if (result == VIDEO_READ_FRAME && ++input->next_frame > VIDEO_FRAMES_MAX) {
         error_set(error, "more than %d frames", VIDEO_FRAMES_MAX);
@@ -249,8 +252,8 @@ static enum video_read counted(struct video_input *input, enum video_read result
 }
 
 /* The next frame to `memory`, or nowhere. */
-static enum video_read next(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                            struct error *error)
+static enum video_read next(struct video_input *input, void *const memory[],
+                            const size_t pitch_bytes[], struct error *error)
 {
     enum video_read result;
     return may_read(input, &result, error)
@@ -258,8 +261,10 @@ static enum video_read next(struct video_input *input, void *const memory[], con
                : result;
 }
 
-enum video_read video_input_read(struct video_input *input, void *const planes[COX_VIDEO_PLANES_MAX],
-                                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], struct error *error)
+enum video_read video_input_read(struct video_input *input,
+                                 void *const planes[COX_VIDEO_PLANES_MAX],
+                                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX],
+                                 struct error *error)
 {
     if (!video_rows_fit(&input->planes, pitch_bytes, error))
         return VIDEO_READ_ERROR;
@@ -272,8 +277,8 @@ enum { SEEK_LEAST = 8 };
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct error *error)
 {
     enum video_read result = VIDEO_READ_FRAME;
-    if (frames >= SEEK_LEAST && !input->next_frame && input->reader->seek && may_read(input, &result, error) &&
-        input->reader->seek(input, frames, &result, error)) {
+    if (frames >= SEEK_LEAST && !input->next_frame && input->reader->seek &&
+        may_read(input, &result, error) && input->reader->seek(input, frames, &result, error)) {
         input->next_frame = result == VIDEO_READ_FRAME ? frames - 1 : 0;
         return counted(input, result, error);
     }
@@ -295,12 +300,14 @@ bool video_input_count(struct video_input *input, uint64_t *frames, struct error
         return error_set(error, "the file is cut off: its last frame is not whole");
     if (input->reader->count)
         return input->reader->count(input, frames, error);
-    return *frames || error_set(error, "how many frames it has is not known: it is no file, or an empty one");
+    return *frames ||
+           error_set(error, "how many frames it has is not known: it is no file, or an empty one");
 }
 
 /* --- Lending ------------------------------------------------------------------------------------------------------ */
 
-bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[COX_VIDEO_PLANES_MAX])
+bool video_input_lend(struct video_input *input, cox_runtime *runtime,
+                      size_t pitch_bytes[COX_VIDEO_PLANES_MAX])
 {
     if (!input->reader->lender->lend(input, runtime, pitch_bytes))
         return false;
@@ -308,16 +315,17 @@ bool video_input_lend(struct video_input *input, cox_runtime *runtime, size_t pi
     return true;
 }
 
-enum video_read video_input_borrow(struct video_input *input, cox_buffer *planes[COX_VIDEO_PLANES_MAX],
-                                   struct error *error)
+enum video_read video_input_borrow(struct video_input *input,
+                                   cox_buffer *planes[COX_VIDEO_PLANES_MAX], struct error *error)
 {
     enum video_read result;
-    return may_read(input, &result, error) ? counted(input, input->reader->lender->borrow(input, planes, error), error)
-                                           : result;
+    return may_read(input, &result, error)
+               ? counted(input, input->reader->lender->borrow(input, planes, error), error)
+               : result;
 }
 
-bool video_input_kept(const struct video_input *input, cox_buffer *const planes[COX_VIDEO_PLANES_MAX],
-                      struct error *error)
+bool video_input_kept(const struct video_input *input,
+                      cox_buffer *const planes[COX_VIDEO_PLANES_MAX], struct error *error)
 {
     return input->reader->lender->kept(input, planes, error);
 }

@@ -33,18 +33,20 @@ enum { VIDEO_PIECES = 1024 };
 
 /* Fill `pieces` with what comes next, one piece per row, or per plane where its rows follow each other without a gap.
  * Returns how many; 0 at the frame's end. */
-size_t video_rows_next(struct video_rows *rows, const struct video_planes *planes, void *const memory[],
-                       const size_t pitch_bytes[], struct iovec pieces[VIDEO_PIECES]);
+size_t video_rows_next(struct video_rows *rows, const struct video_planes *planes,
+                       void *const memory[], const size_t pitch_bytes[],
+                       struct iovec pieces[VIDEO_PIECES]);
 
 /* Take `bytes` off the front of `*count` pieces; returns the first one that is left. */
 struct iovec *video_rows_advance(struct iovec *pieces, size_t *count, size_t bytes);
 
 /* Whether each pitch holds a row. */
-bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[], struct error *error);
+bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[],
+                    struct error *error);
 
 /* The planes of a format. False: no such format, or the size is not sane. */
-bool video_planes_of(struct video_planes *planes, const struct cox_video_format *pixel, uint64_t width, uint64_t height,
-                     struct error *error);
+bool video_planes_of(struct video_planes *planes, const struct cox_video_format *pixel,
+                     uint64_t width, uint64_t height, struct error *error);
 
 /* --- Bytes, from a file, a pipe or memory ------------------------------------------------------------------------- */
 
@@ -69,8 +71,8 @@ void video_source_open_memory(struct video_source *source, const void *data, siz
 void video_source_close(struct video_source *source);
 
 /* Fill the pieces, which are changed. VIDEO_READ_END: the source ended before; `*got` says how many bytes came. */
-enum video_read video_source_read(struct video_source *source, struct iovec *pieces, size_t count, uint64_t *got,
-                                  struct error *error);
+enum video_read video_source_read(struct video_source *source, struct iovec *pieces, size_t count,
+                                  uint64_t *got, struct error *error);
 
 /* Pass over bytes. As above. */
 enum video_read video_source_skip(struct video_source *source, uint64_t bytes, uint64_t *got,
@@ -106,7 +108,8 @@ uint64_t video_threads_cpu_ns(const struct video_threads *threads);
 /* A process that has the input's pipe open for writing. */
 struct video_writer {
     clockid_t clock;
-    uint64_t first_ns, last_ns; /* on its clock: when it was found, and when it was last looked at */
+    uint64_t first_ns,
+        last_ns; /* on its clock: when it was found, and when it was last looked at */
     bool gone;
     char name[VIDEO_NAME_BYTES];
 };
@@ -130,7 +133,8 @@ struct video_lender {
 
 /* Whether rows that lie so far apart can be shared out: bands begin where every device's sub-buffers may, at one of
  * enough places. */
-bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes, const size_t pitch_bytes[]);
+bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes,
+                       const size_t pitch_bytes[]);
 
 /* y4m and raw files, mapped (video_lend.c). */
 extern const struct video_lender video_lender_file;
@@ -139,13 +143,14 @@ struct video_reader {
     /* Read the header; fill `format`, `planes`, `state`. On failure nothing is left allocated. */
     bool (*open)(struct video_input *input, struct error *error);
     /* The next frame, or where `memory` is NULL, pass over it. */
-    enum video_read (*read)(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                            struct error *error);
+    enum video_read (*read)(struct video_input *input, void *const memory[],
+                            const size_t pitch_bytes[], struct error *error);
     /* video_input_count; NULL = the format says it. */
     bool (*count)(struct video_input *input, uint64_t *frames, struct error *error);
     /* Pass over so many frames at the stream's beginning without reading them all. VIDEO_READ_END where there are not
      * so many; false, and nothing is passed over: the stream cannot be sought in. NULL = reading is as quick. */
-    bool (*seek)(struct video_input *input, uint64_t frames, enum video_read *result, struct error *error);
+    bool (*seek)(struct video_input *input, uint64_t frames, enum video_read *result,
+                 struct error *error);
     void (*close)(struct video_input *input); /* NULL = nothing to do */
     const struct video_lender *lender;
     /* What makes the frames; NULL = nothing, or what writes to the source. */
@@ -179,8 +184,8 @@ enum video_read video_read_samples(struct video_input *input, uint64_t begin, vo
                                    const size_t pitch_bytes[], struct error *error);
 
 /* The frame that begins at byte `begin` lacks `missing` bytes. Returns VIDEO_READ_ERROR. */
-enum video_read video_fail_truncated(const struct video_input *input, uint64_t begin, uint64_t missing,
-                                     struct error *error);
+enum video_read video_fail_truncated(const struct video_input *input, uint64_t begin,
+                                     uint64_t missing, struct error *error);
 
 /* Fill `text`: "4:2:0, 10 bits" and the like, after `prefix`. */
 void video_describe(struct video_format *format, const char *prefix);

@@ -17,7 +17,8 @@ static size_t gcd(size_t a, size_t b)
     return a;
 }
 
-bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes, const size_t pitch_bytes[])
+bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes,
+                       const size_t pitch_bytes[])
 {
     const uint32_t count = cox_runtime_device_count(runtime);
     struct cox_device_info info;
@@ -41,8 +42,8 @@ static bool are_processors(const cox_runtime *runtime)
 {
     struct cox_device_info info;
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++)
-        if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK || info.type != COX_DEVICE_CPU ||
-            info.host_memory != COX_HOST_MEMORY_WRAPPED)
+        if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK ||
+            info.type != COX_DEVICE_CPU || info.host_memory != COX_HOST_MEMORY_WRAPPED)
             return false;
     return true;
 }
@@ -69,15 +70,16 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
         return result;
     uint8_t *at = mapped_file_at(input->source.map, input->samples, about->frame_bytes);
     if (!at) {
-        error_set(error, "frame %" PRIu64 " (the first is 0) was added while the file was read", input->next_frame);
+        error_set(error, "frame %" PRIu64 " (the first is 0) was added while the file was read",
+                  input->next_frame);
         return VIDEO_READ_ERROR;
     }
     video_team_touch(input->source.team, at, about->frame_bytes);
     for (uint32_t p = 0; p < about->count; p++) {
         const size_t bytes = about->plane[p].row_bytes * about->plane[p].rows;
         mapped_file_hold(input->source.map);
-        const cox_status status = cox_buffer_wrap(input->lends_to, at, bytes, mapped_file_let_go, input->source.map,
-                                                  &planes[p]);
+        const cox_status status = cox_buffer_wrap(input->lends_to, at, bytes, mapped_file_let_go,
+                                                  input->source.map, &planes[p]);
         if (status != COX_OK) {
             mapped_file_let_go(input->source.map);
             drop_planes(planes);
@@ -93,7 +95,8 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
 /* Where in the stream the frame ends. */
 static uint64_t end_of(const struct video_input *input, cox_buffer *const planes[])
 {
-    return mapped_file_offset(input->source.map, cox_buffer_data(planes[0])) + input->planes.frame_bytes;
+    return mapped_file_offset(input->source.map, cox_buffer_data(planes[0])) +
+           input->planes.frame_bytes;
 }
 
 static bool kept(const struct video_input *input, cox_buffer *const planes[], struct error *error)
@@ -103,8 +106,10 @@ static bool kept(const struct video_input *input, cox_buffer *const planes[], st
     if (there < end)
         return error_set(error, "the file was cut to %" PRIu64 " bytes while it was read", there);
     if (mapped_file_torn(input->source.map, &torn) && torn < end)
-        return error_set(error, "cannot be read, at byte %" PRIu64 ": its disk failed, or it was cut meanwhile",
-                            torn);
+        return error_set(error,
+                         "cannot be read, at byte %" PRIu64
+                         ": its disk failed, or it was cut meanwhile",
+                         torn);
     return true;
 }
 

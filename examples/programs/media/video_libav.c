@@ -37,21 +37,25 @@ struct libav {
     int stream;
     enum AVPixelFormat samples; /* of the first frame */
     int64_t position;           /* in the file, of the last packet; -1 = unknown */
-    int64_t time;               /* of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown */
+    int64_t
+        time; /* of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown */
     int64_t shortest_ticks, longest_ticks; /* from one frame to the next; 0 = not known yet */
     struct libav_index index;              /* once it was needed */
     bool sought;
     uint64_t access; /* the place that was begun from last */
     char *path;
-    char cut[64];     /* what to say of a file that is shorter than the container says; "" = it is not */
-    uint32_t damaged; /* times that something could not be decoded before the first frame, or after a fault */
-    bool begun;       /* a frame has been decoded */
-    bool waiting;     /* `frame` has been decoded and not been read */
+    char
+        cut[64]; /* what to say of a file that is shorter than the container says; "" = it is not */
+    uint32_t
+        damaged; /* times that something could not be decoded before the first frame, or after a fault */
+    bool begun;   /* a frame has been decoded */
+    bool waiting; /* `frame` has been decoded and not been read */
     /* What ended the stream too early. Said when the frames that the decoder still holds are out. */
     const char *fault; /* NULL = nothing */
     int fault_code;
     struct video_threads threads; /* the decoder's own */
-    uint64_t threads_first_ns;    /* their processor time at the first call of libav_maker, if `asked` */
+    uint64_t
+        threads_first_ns; /* their processor time at the first call of libav_maker, if `asked` */
     bool asked;
     struct cox_av_pool *_Atomic pool; /* what the decoder decodes into; NULL = memory of libav's */
     AVFrame *lent[LENT_MAX];
@@ -72,8 +76,9 @@ static enum video_read fail_frame(const struct video_input *input, const char *w
     char why[96] = "";
     if (code)
         lib.av_strerror(code, why, sizeof why);
-    error_set(error, "frame %" PRIu64 " (the first is 0), at or after byte %" PRId64 ": %s%s%s", input->next_frame,
-                 libav->position < 0 ? 0 : libav->position, what, code ? ": " : "", why);
+    error_set(error, "frame %" PRIu64 " (the first is 0), at or after byte %" PRId64 ": %s%s%s",
+              input->next_frame, libav->position < 0 ? 0 : libav->position, what, code ? ": " : "",
+              why);
     return VIDEO_READ_ERROR;
 }
 
@@ -135,7 +140,8 @@ static int is_cancelled(void *user)
 }
 
 /* From here on the decoder gives what it has, and gets no more. */
-static enum video_read drain(struct video_input *input, const char *fault, int code, struct error *error)
+static enum video_read drain(struct video_input *input, const char *fault, int code,
+                             struct error *error)
 {
     struct libav *libav = input->state;
     if (fault && !libav->fault) {
@@ -150,7 +156,8 @@ static enum video_read drain(struct video_input *input, const char *fault, int c
         libav->fault = "cannot be decoded";
         libav->fault_code = code;
     }
-    return ++libav->damaged > DAMAGED_AT_FIRST_MAX ? fail_frame(input, libav->fault, code, error) : VIDEO_READ_FRAME;
+    return ++libav->damaged > DAMAGED_AT_FIRST_MAX ? fail_frame(input, libav->fault, code, error)
+                                                   : VIDEO_READ_FRAME;
 }
 
 /* Whether damage here is one that ends the stream. */
@@ -195,7 +202,8 @@ static enum video_read decode(struct video_input *input, struct error *error)
     while ((code = lib.avcodec_receive_frame(libav->decoder, libav->frame))) {
         enum video_read result = VIDEO_READ_FRAME;
         if (code == AVERROR_EOF)
-            return libav->fault ? fail_frame(input, libav->fault, libav->fault_code, error) : VIDEO_READ_END;
+            return libav->fault ? fail_frame(input, libav->fault, libav->fault_code, error)
+                                : VIDEO_READ_END;
         if (code == AVERROR(EAGAIN))
             result = feed(input, error);
         else if (libav->fault && ++libav->damaged > DAMAGED_AT_FIRST_MAX)
@@ -212,22 +220,25 @@ static enum video_read decode(struct video_input *input, struct error *error)
 }
 
 /* Whether a frame is of the first one's size and samples; else `what` says what changes. */
-static bool same_picture(const struct video_input *input, const AVFrame *frame, char *what, size_t bytes)
+static bool same_picture(const struct video_input *input, const AVFrame *frame, char *what,
+                         size_t bytes)
 {
     const struct libav *libav = input->state;
     const struct video_format *format = &input->format;
     struct cox_video_format pixel;
     if (frame->width != (int)format->width || frame->height != (int)format->height) {
-        snprintf(what, bytes, "the picture's size changes from %u x %u to %d x %d", format->width, format->height,
-                 frame->width, frame->height);
+        snprintf(what, bytes, "the picture's size changes from %u x %u to %d x %d", format->width,
+                 format->height, frame->width, frame->height);
         return false;
     }
     if (cox_av_format(frame->format, &pixel) >= 0 && pixel.depth == format->pixel.depth &&
-        pixel.layout == format->pixel.layout && pixel.chroma_x_log2 == format->pixel.chroma_x_log2 &&
+        pixel.layout == format->pixel.layout &&
+        pixel.chroma_x_log2 == format->pixel.chroma_x_log2 &&
         pixel.chroma_y_log2 == format->pixel.chroma_y_log2)
         return true;
     snprintf(what, bytes, "the picture's samples change from %s to %s",
-             name_or(lib.av_get_pix_fmt_name(libav->samples)), name_or(lib.av_get_pix_fmt_name(frame->format)));
+             name_or(lib.av_get_pix_fmt_name(libav->samples)),
+             name_or(lib.av_get_pix_fmt_name(frame->format)));
     return false;
 }
 
@@ -255,17 +266,20 @@ static void note_time(struct video_input *input, int64_t time)
 enum { KEPT_LEAST_BYTES = 1 << 26 };
 
 /* Where indexes of files like this one are kept; NULL: they are not. */
-static const char *index_folder(const char *path, struct file_identity *file, char *folder, size_t bytes)
+static const char *index_folder(const char *path, struct file_identity *file, char *folder,
+                                size_t bytes)
 {
     struct stat about;
     struct error error;
-    return !stat(path, &about) && about.st_size >= KEPT_LEAST_BYTES && file_identify(path, file, &error)
+    return !stat(path, &about) && about.st_size >= KEPT_LEAST_BYTES &&
+                   file_identify(path, file, &error)
                ? cache_folder(folder, bytes)
                : NULL;
 }
 
 /* Read the file once for where its frames are, or find what was read of it before. */
-static enum libav_indexed index_file(struct video_input *input, struct libav_index *index, struct error *error)
+static enum libav_indexed index_file(struct video_input *input, struct libav_index *index,
+                                     struct error *error)
 {
     struct libav *libav = input->state;
     struct file_identity file;
@@ -273,7 +287,8 @@ static enum libav_indexed index_file(struct video_input *input, struct libav_ind
     const char *folder = index_folder(libav->path, &file, place, sizeof place);
     if (folder && libav_index_load(index, folder, &file, libav->stream))
         return LIBAV_INDEXED;
-    AVFormatContext *container = libav_open_container(libav->path, (AVIOInterruptCB){is_cancelled, input}, error);
+    AVFormatContext *container =
+        libav_open_container(libav->path, (AVIOInterruptCB){is_cancelled, input}, error);
     if (!container)
         return LIBAV_INDEX_FAILED;
     enum libav_indexed result = LIBAV_NO_INDEX;
@@ -300,7 +315,8 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
     if (lib.av_seek_frame(libav->container, libav->stream, access->seek, AVSEEK_FLAG_BACKWARD) < 0)
         return false;
     while (lib.av_read_frame(libav->container, libav->packet) >= 0) {
-        const bool there = libav->packet->stream_index == libav->stream && libav->packet->pts == access->time &&
+        const bool there = libav->packet->stream_index == libav->stream &&
+                           libav->packet->pts == access->time &&
                            libav->packet->flags & AV_PKT_FLAG_KEY;
         const int code = there ? lib.avcodec_send_packet(libav->decoder, libav->packet) : 0;
         lib.av_packet_unref(libav->packet);
@@ -350,17 +366,21 @@ static enum video_read decode_from(struct video_input *input, uint64_t frame, st
 }
 
 /* After seeking: the frame that was decoded, or the end, is what comes next. */
-static enum video_read check_order(struct video_input *input, enum video_read result, struct error *error)
+static enum video_read check_order(struct video_input *input, enum video_read result,
+                                   struct error *error)
 {
     const struct libav *libav = input->state;
     const uint64_t next = input->next_frame;
-    if (next >= libav->index.frame_count || result == VIDEO_READ_CANCELLED || result == VIDEO_READ_ERROR ||
-        (result == VIDEO_READ_FRAME && libav->frame->best_effort_timestamp == libav->index.times[next]))
+    if (next >= libav->index.frame_count || result == VIDEO_READ_CANCELLED ||
+        result == VIDEO_READ_ERROR ||
+        (result == VIDEO_READ_FRAME &&
+         libav->frame->best_effort_timestamp == libav->index.times[next]))
         return result;
     return decode_from(input, next, error);
 }
 
-static bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result, struct error *error)
+static bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result,
+                       struct error *error)
 {
     struct libav *libav = input->state;
     struct libav_index *index = &libav->index;
@@ -385,13 +405,16 @@ static bool libav_seek(struct video_input *input, uint64_t frames, enum video_re
 static bool libav_count(struct video_input *input, uint64_t *frames, struct error *error)
 {
     struct libav *libav = input->state;
-    const enum libav_indexed result = libav->index.frame_count ? LIBAV_INDEXED
-                                                               : index_file(input, &libav->index, error);
+    const enum libav_indexed result = libav->index.frame_count
+                                          ? LIBAV_INDEXED
+                                          : index_file(input, &libav->index, error);
     *frames = libav->index.frame_count;
     return result == LIBAV_INDEXED ||
            (result == LIBAV_NO_INDEX &&
-            error_set(error, "how many frames it has is not known: they have no times of their own; put it into a "
-                                "container first (ffmpeg -i IN -c copy OUT.mkv)"));
+            error_set(
+                error,
+                "how many frames it has is not known: they have no times of their own; put it into a "
+                "container first (ffmpeg -i IN -c copy OUT.mkv)"));
 }
 
 /* The next frame to `frame`, if it is what the first one was; `passed_over`: nobody wants it. */
@@ -418,12 +441,12 @@ static void copy_rows(const struct video_planes *planes, const AVFrame *from, vo
 {
     for (uint32_t p = 0; p < planes->count; p++)
         for (uint32_t row = 0; row < planes->plane[p].rows; row++)
-            memcpy((uint8_t *)memory[p] + row * pitch_bytes[p], from->data[p] + (ptrdiff_t)row * from->linesize[p],
-                   planes->plane[p].row_bytes);
+            memcpy((uint8_t *)memory[p] + row * pitch_bytes[p],
+                   from->data[p] + (ptrdiff_t)row * from->linesize[p], planes->plane[p].row_bytes);
 }
 
-static enum video_read libav_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                                  struct error *error)
+static enum video_read libav_read(struct video_input *input, void *const memory[],
+                                  const size_t pitch_bytes[], struct error *error)
 {
     struct libav *libav = input->state;
     const enum video_read result = next_frame(input, !memory, error);
@@ -476,7 +499,8 @@ static AVFrame **find_lent(struct libav *libav, const void *data)
 }
 
 /* The buffers in which a frame begins; false where it is not of the pool, or is a window of what was decoded. */
-static bool find_planes(struct cox_av_pool *pool, const AVFrame *frame, uint32_t count, cox_buffer *planes[])
+static bool find_planes(struct cox_av_pool *pool, const AVFrame *frame, uint32_t count,
+                        cox_buffer *planes[])
 {
     bool found = cox_av_pool_find(pool, frame, planes);
     for (uint32_t p = 0; p < count && found; p++)
@@ -500,7 +524,8 @@ static AVFrame *lend_frame(struct video_input *input, cox_buffer *planes[])
     lent->width = libav->frame->width;
     lent->height = libav->frame->height;
     lent->format = libav->frame->format;
-    if (cox_av_pool_get(pool, lent, lent->width, lent->height) < 0 || !cox_av_pool_find(pool, lent, planes)) {
+    if (cox_av_pool_get(pool, lent, lent->width, lent->height) < 0 ||
+        !cox_av_pool_find(pool, lent, planes)) {
         lib.av_frame_free(&lent);
         return NULL;
     }
@@ -515,7 +540,8 @@ static AVFrame *lend_frame(struct video_input *input, cox_buffer *planes[])
     return lent;
 }
 
-static enum video_read libav_borrow(struct video_input *input, cox_buffer *planes[], struct error *error)
+static enum video_read libav_borrow(struct video_input *input, cox_buffer *planes[],
+                                    struct error *error)
 {
     AVFrame **place = find_lent(input->state, NULL);
     const enum video_read result = next_frame(input, false, error);
@@ -529,7 +555,8 @@ static enum video_read libav_borrow(struct video_input *input, cox_buffer *plane
 }
 
 /* What is decoded is no file. */
-static bool libav_kept(const struct video_input *input, cox_buffer *const planes[], struct error *error)
+static bool libav_kept(const struct video_input *input, cox_buffer *const planes[],
+                       struct error *error)
 {
     (void)input, (void)planes, (void)error;
     return true;
@@ -590,15 +617,21 @@ static void take_metadata(struct video_format *format, const AVStream *stream, c
     take_light(format,
                libav_stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
                                  offsetof(AVMasteringDisplayMetadata, has_luminance)),
-               libav_stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
-    take_light(format, frame_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)),
-               frame_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)));
+               libav_stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL,
+                                 sizeof(AVContentLightMetadata)));
+    take_light(format,
+               frame_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA,
+                          sizeof(AVMasteringDisplayMetadata)),
+               frame_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL,
+                          sizeof(AVContentLightMetadata)));
 }
 
-static void take_range_and_site(struct video_format *format, const AVCodecParameters *container, const AVFrame *frame)
+static void take_range_and_site(struct video_format *format, const AVCodecParameters *container,
+                                const AVFrame *frame)
 {
     enum AVColorRange range = frame->color_range ? frame->color_range : container->color_range;
-    enum AVChromaLocation site = frame->chroma_location ? frame->chroma_location : container->chroma_location;
+    enum AVChromaLocation site = frame->chroma_location ? frame->chroma_location
+                                                        : container->chroma_location;
     format->has_range = range == AVCOL_RANGE_MPEG || range == AVCOL_RANGE_JPEG;
     if (format->has_range)
         format->pixel.range = range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL : COX_RANGE_LIMITED;
@@ -606,8 +639,9 @@ static void take_range_and_site(struct video_format *format, const AVCodecParame
 }
 
 /* Transfer, primaries and matrix. What this program would show in wrong colours is refused. */
-static bool take_colours(struct video_format *format, const AVCodecParameters *container, const AVFrame *frame,
-                         enum AVColorTransferCharacteristic *transfer, struct error *error)
+static bool take_colours(struct video_format *format, const AVCodecParameters *container,
+                         const AVFrame *frame, enum AVColorTransferCharacteristic *transfer,
+                         struct error *error)
 {
     enum AVColorPrimaries primaries = frame->color_primaries;
     enum AVColorSpace matrix = frame->colorspace;
@@ -620,16 +654,20 @@ static bool take_colours(struct video_format *format, const AVCodecParameters *c
         matrix = container->color_space;
     format->has_transfer = *transfer == AVCOL_TRC_SMPTE2084 || *transfer == AVCOL_TRC_ARIB_STD_B67;
     format->transfer = *transfer == AVCOL_TRC_ARIB_STD_B67 ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
-    bool wide = primaries == AVCOL_PRI_BT2020 || (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT2020_NCL);
-    bool narrow = primaries == AVCOL_PRI_BT709 || (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT709);
+    bool wide = primaries == AVCOL_PRI_BT2020 ||
+                (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT2020_NCL);
+    bool narrow = primaries == AVCOL_PRI_BT709 ||
+                  (primaries == AVCOL_PRI_UNSPECIFIED && matrix == AVCOL_SPC_BT709);
     format->has_primaries = wide || narrow;
     format->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
     const enum cox_video_layout layout = format->pixel.layout;
-    const bool rgb = layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA || layout == COX_VIDEO_GBR;
-    if (!(rgb && matrix == AVCOL_SPC_RGB) && matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL &&
-        matrix != AVCOL_SPC_BT709)
-        return error_set(error, "its colours are coded as %s: only bt2020nc and bt709 are supported",
-                            name_or(lib.av_color_space_name(matrix)));
+    const bool rgb = layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA ||
+                     layout == COX_VIDEO_GBR;
+    if (!(rgb && matrix == AVCOL_SPC_RGB) && matrix != AVCOL_SPC_UNSPECIFIED &&
+        matrix != AVCOL_SPC_BT2020_NCL && matrix != AVCOL_SPC_BT709)
+        return error_set(error,
+                         "its colours are coded as %s: only bt2020nc and bt709 are supported",
+                         name_or(lib.av_color_space_name(matrix)));
     return true;
 }
 
@@ -638,11 +676,14 @@ static bool is_dolby_only(const AVStream *stream)
 {
     const AVDOVIDecoderConfigurationRecord *dolby =
         libav_stream_data(stream, AV_PKT_DATA_DOVI_CONF,
-                          offsetof(AVDOVIDecoderConfigurationRecord, dv_bl_signal_compatibility_id) + 1);
+                          offsetof(AVDOVIDecoderConfigurationRecord,
+                                   dv_bl_signal_compatibility_id) +
+                              1);
     return dolby && dolby->dv_profile == 5;
 }
 
-static uint64_t count_frames(const AVFormatContext *container, const AVStream *stream, AVRational rate)
+static uint64_t count_frames(const AVFormatContext *container, const AVStream *stream,
+                             AVRational rate)
 {
     if (stream->nb_frames > 0)
         return (uint64_t)stream->nb_frames;
@@ -676,12 +717,15 @@ static bool describe(struct video_input *input, struct error *error)
             "samples of the format %s are not supported: convert them first (ffmpeg -i IN -pix_fmt yuv420p10le OUT)",
             name_or(lib.av_get_pix_fmt_name(frame->format)));
     if (is_interlaced(frame))
-        return error_set(error, "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif OUT)");
+        return error_set(error,
+                         "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif OUT)");
     if (is_dolby_only(stream))
-        return error_set(error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
+        return error_set(
+            error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
     if (frame->width <= 0 || frame->height <= 0)
         return error_set(error, "the frames have no pixels");
-    if (!video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width, (uint64_t)frame->height, error) ||
+    if (!video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width,
+                         (uint64_t)frame->height, error) ||
         !take_colours(format, stream->codecpar, frame, &transfer, error))
         return false;
     libav->samples = frame->format;
@@ -691,10 +735,12 @@ static bool describe(struct video_input *input, struct error *error)
     AVRational rate = lib.av_guess_frame_rate(libav->container, stream, NULL);
     format->rate = rational(rate);
     format->tick = rational(stream->time_base);
-    format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, libav->frame));
+    format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream,
+                                                               libav->frame));
     format->frames = count_frames(libav->container, stream, rate);
     take_range_and_site(format, stream->codecpar, frame);
-    const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE", NULL, 0);
+    const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE",
+                                                     NULL, 0);
     if (piece)
         snprintf(format->piece, sizeof format->piece, "%s", piece->value);
     take_metadata(format, stream, frame);
@@ -702,8 +748,9 @@ static bool describe(struct video_input *input, struct error *error)
     int name = (int)strcspn(libav->container->iformat->name, ",");
     bool said = format->has_transfer || transfer == AVCOL_TRC_UNSPECIFIED;
     format->other_transfer = !said;
-    snprintf(prefix, sizeof prefix, "%.16s in %.*s%s%.16s", lib.avcodec_get_name(libav->decoder->codec_id),
-             name < 16 ? name : 16, libav->container->iformat->name, said ? "" : ", transfer ",
+    snprintf(prefix, sizeof prefix, "%.16s in %.*s%s%.16s",
+             lib.avcodec_get_name(libav->decoder->codec_id), name < 16 ? name : 16,
+             libav->container->iformat->name, said ? "" : ", transfer ",
              said ? "" : name_or(lib.av_color_transfer_name(transfer)));
     video_describe(format, prefix);
     return true;
@@ -758,7 +805,8 @@ static bool open_decoder(struct libav *libav, struct error *error)
     libav->decoder = lib.avcodec_alloc_context3(codec);
     if (!libav->decoder)
         return error_set(error, "out of memory");
-    int code = lib.avcodec_parameters_to_context(libav->decoder, libav->container->streams[stream]->codecpar);
+    int code = lib.avcodec_parameters_to_context(libav->decoder,
+                                                 libav->container->streams[stream]->codecpar);
     libav->decoder->thread_count = 0; /* as many as there are cores */
     libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
     libav->decoder->opaque = libav;
@@ -800,8 +848,9 @@ static bool is_regular(const char *path)
 static bool libav_open(struct video_input *input, struct error *error)
 {
     if (!is_regular(input->path))
-        return error_set(error, "a container is read from a file only, not from standard input or a pipe: "
-                                   "let ffmpeg make y4m of it (-strict -1 -f yuv4mpegpipe -)");
+        return error_set(error,
+                         "a container is read from a file only, not from standard input or a pipe: "
+                         "let ffmpeg make y4m of it (-strict -1 -f yuv4mpegpipe -)");
     if (!libav_load())
         return error_set(error, "containers cannot be read: %s", libav_loading_error);
     struct libav *libav = calloc(1, sizeof *libav);
@@ -812,7 +861,8 @@ static bool libav_open(struct video_input *input, struct error *error)
     libav->time = AV_NOPTS_VALUE;
     uint64_t missing = missing_bytes(input->path);
     if (missing)
-        snprintf(libav->cut, sizeof libav->cut, "the file is cut off, %" PRIu64 " bytes are missing", missing);
+        snprintf(libav->cut, sizeof libav->cut,
+                 "the file is cut off, %" PRIu64 " bytes are missing", missing);
     libav->path = strdup(input->path);
     input->cut = missing > 0;
     libav->packet = lib.av_packet_alloc();
@@ -821,7 +871,8 @@ static bool libav_open(struct video_input *input, struct error *error)
         error_set(error, "out of memory");
         goto fail;
     }
-    libav->container = libav_open_container(input->path, (AVIOInterruptCB){is_cancelled, input}, error);
+    libav->container = libav_open_container(input->path, (AVIOInterruptCB){is_cancelled, input},
+                                            error);
     if (!libav->container || !open_decoder(libav, error))
         goto fail;
     switch (decode(input, error)) {

@@ -37,7 +37,8 @@ void video_threads_list(struct video_threads *threads)
 {
     DIR *tasks = opendir("/proc/self/task");
     threads->count = 0;
-    for (struct dirent *entry; tasks && threads->count < VIDEO_THREADS_MAX && (entry = readdir(tasks));)
+    for (struct dirent *entry;
+         tasks && threads->count < VIDEO_THREADS_MAX && (entry = readdir(tasks));)
         if (number_of(entry))
             threads->ids[threads->count++] = number_of(entry);
     if (tasks)
@@ -65,7 +66,8 @@ uint64_t video_threads_cpu_ns(const struct video_threads *threads)
 {
     uint64_t ns = 0;
     for (uint32_t i = 0; i < threads->count; i++) {
-        uint64_t own_ns = 0; /* on the thread's clock, as pthread_getcpuclockid makes it of its number */
+        uint64_t own_ns =
+            0; /* on the thread's clock, as pthread_getcpuclockid makes it of its number */
         read_clock((clockid_t)(~(uint32_t)threads->ids[i] << 3 | 6), &own_ns);
         ns += own_ns;
     }
@@ -89,7 +91,8 @@ static bool writes_to(int proc, const char *process, const struct stat *pipe)
     }
     for (struct dirent *entry; !found && (entry = readdir(files));) {
         struct stat file, link;
-        found = !fstatat(fd, entry->d_name, &file, 0) && file.st_dev == pipe->st_dev && file.st_ino == pipe->st_ino &&
+        found = !fstatat(fd, entry->d_name, &file, 0) && file.st_dev == pipe->st_dev &&
+                file.st_ino == pipe->st_ino &&
                 !fstatat(fd, entry->d_name, &link, AT_SYMLINK_NOFOLLOW) && link.st_mode & S_IWUSR;
     }
     closedir(files);
@@ -119,11 +122,14 @@ static void find_writers(struct video_writers *writers, int pipe_fd)
     if (fstat(pipe_fd, &pipe) || !S_ISFIFO(pipe.st_mode))
         return;
     DIR *processes = opendir("/proc");
-    for (struct dirent *entry; processes && writers->count < VIDEO_WRITERS_MAX && (entry = readdir(processes));) {
+    for (struct dirent *entry;
+         processes && writers->count < VIDEO_WRITERS_MAX && (entry = readdir(processes));) {
         const pid_t id = number_of(entry);
         struct video_writer *writer = &writers->writers[writers->count];
-        if (!id || id == getpid() || getsid(id) != getsid(0) || !writes_to(dirfd(processes), entry->d_name, &pipe) ||
-            clock_getcpuclockid(id, &writer->clock) || !read_clock(writer->clock, &writer->first_ns))
+        if (!id || id == getpid() || getsid(id) != getsid(0) ||
+            !writes_to(dirfd(processes), entry->d_name, &pipe) ||
+            clock_getcpuclockid(id, &writer->clock) ||
+            !read_clock(writer->clock, &writer->first_ns))
             continue;
         read_name(dirfd(processes), entry->d_name, writer->name);
         writer->last_ns = writer->first_ns;

@@ -52,20 +52,24 @@ static bool y4m_colours(const struct cox_video_format *pixel, char name[16])
 static bool fail_to_write(struct video_output *output, int failure, struct error *error)
 {
     output->failure = failure;
-    return error_set(error, "cannot be written, at byte %" PRIu64 ", frame %" PRIu64 " (the first is 0): %s",
-                        output->written, output->frames, strerror(failure));
+    return error_set(error,
+                     "cannot be written, at byte %" PRIu64 ", frame %" PRIu64
+                     " (the first is 0): %s",
+                     output->written, output->frames, strerror(failure));
 }
 
 static void gather_pieces(struct video_output *output, const struct iovec *pieces, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        memcpy(output->frame + (output->written - output->whole), pieces[i].iov_base, pieces[i].iov_len);
+        memcpy(output->frame + (output->written - output->whole), pieces[i].iov_base,
+               pieces[i].iov_len);
         output->written += pieces[i].iov_len;
     }
 }
 
 /* Everything in the pieces, which are changed. */
-static bool write_pieces(struct video_output *output, struct iovec *pieces, size_t count, struct error *error)
+static bool write_pieces(struct video_output *output, struct iovec *pieces, size_t count,
+                         struct error *error)
 {
     if (output->frame) {
         gather_pieces(output, pieces, count);
@@ -88,8 +92,8 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
     return true;
 }
 
-bool video_output_layout(struct video_layout *layout, enum video_output_kind kind, const struct video_format *format,
-                         struct error *error)
+bool video_output_layout(struct video_layout *layout, enum video_output_kind kind,
+                         const struct video_format *format, struct error *error)
 {
     struct video_planes planes;
     char colours[16];
@@ -103,10 +107,12 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
     if (!y4m_colours(&format->pixel, colours))
         return error_set(error, "y4m cannot hold these samples: it wants planes of Y', Cb and Cr");
     const int length = snprintf(layout->header, sizeof layout->header,
-                                "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s%s%s\n", format->width,
-                                format->height, format->rate.num, format->rate.den,
-                                format->interlacing == '?' ? '?' : 'p', format->aspect.num, format->aspect.den, colours,
-                                format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED", piece, format->piece);
+                                "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s%s%s\n",
+                                format->width, format->height, format->rate.num, format->rate.den,
+                                format->interlacing == '?' ? '?' : 'p', format->aspect.num,
+                                format->aspect.den, colours,
+                                format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED", piece,
+                                format->piece);
     layout->header_bytes = (size_t)length;
     layout->frame_bytes += MARKER_BYTES;
     return true;
@@ -157,7 +163,8 @@ static struct video_output *make(enum video_output_kind kind, const struct video
     if (!output)
         error_set(error, "out of memory");
     else if (!video_output_layout(layout, kind, format, error) ||
-             !video_planes_of(&output->planes, &format->pixel, format->width, format->height, error)) {
+             !video_planes_of(&output->planes, &format->pixel, format->width, format->height,
+                              error)) {
         free(output);
         output = NULL;
     } else {
@@ -192,8 +199,9 @@ fail:
     return false;
 }
 
-bool video_output_open_place(struct video_output **out, const struct video_place *place, enum video_output_kind kind,
-                             const struct video_format *format, struct error *error)
+bool video_output_open_place(struct video_output **out, const struct video_place *place,
+                             enum video_output_kind kind, const struct video_format *format,
+                             struct error *error)
 {
     struct video_layout layout;
     *out = NULL;

@@ -22,10 +22,10 @@ static uint32_t depth_of(const char *digits)
     return 0;
 }
 
-#define SEMI_PLANAR(bits, y_log2)                                                                                     \
-    {                                                                                                                 \
-        .layout = COX_VIDEO_SEMI_PLANAR, .depth = (bits), .high_bits = (bits) > 8 && (bits) < 16, .chroma_x_log2 = 1, \
-        .chroma_y_log2 = (y_log2)                                                                                     \
+#define SEMI_PLANAR(bits, y_log2)                                                                 \
+    {                                                                                             \
+        .layout = COX_VIDEO_SEMI_PLANAR, .depth = (bits), .high_bits = (bits) > 8 && (bits) < 16, \
+        .chroma_x_log2 = 1, .chroma_y_log2 = (y_log2)                                             \
     }
 #define PIXELS(order, bits)                                                   \
     {                                                                         \
@@ -104,10 +104,11 @@ static bool raw_open(struct video_input *input, struct error *error)
     return true;
 }
 
-static enum video_read raw_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                                struct error *error)
+static enum video_read raw_read(struct video_input *input, void *const memory[],
+                                const size_t pitch_bytes[], struct error *error)
 {
     return video_read_samples(input, input->source.offset, memory, pitch_bytes, error);
 }
 
-const struct video_reader video_reader_raw = {.open = raw_open, .read = raw_read, .lender = &video_lender_file};
+const struct video_reader video_reader_raw = {
+    .open = raw_open, .read = raw_read, .lender = &video_lender_file};

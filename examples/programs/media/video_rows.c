@@ -5,19 +5,22 @@
 
 size_t video_row_bytes(const struct cox_video_format *pixel, const struct cox_video_plane *plane)
 {
-    return pixel->layout == COX_VIDEO_V210 ? (plane->row_bytes + 127) / 128 * 128 : plane->row_bytes;
+    return pixel->layout == COX_VIDEO_V210 ? (plane->row_bytes + 127) / 128 * 128
+                                           : plane->row_bytes;
 }
 
-bool video_planes_of(struct video_planes *planes, const struct cox_video_format *pixel, uint64_t width, uint64_t height,
-                     struct error *error)
+bool video_planes_of(struct video_planes *planes, const struct cox_video_format *pixel,
+                     uint64_t width, uint64_t height, struct error *error)
 {
     if (!width || !height)
-        return error_set(error, "the frames have no pixels (%llu x %llu)", (unsigned long long)width,
-                            (unsigned long long)height);
+        return error_set(error, "the frames have no pixels (%llu x %llu)",
+                         (unsigned long long)width, (unsigned long long)height);
     if (width > VIDEO_SIDE_MAX || height > VIDEO_SIDE_MAX || width * height > VIDEO_PIXELS_MAX)
-        return error_set(error, "the frames are too large: %llu x %llu pixels; at most %d on a side and %llu in all",
-                            (unsigned long long)width, (unsigned long long)height, VIDEO_SIDE_MAX,
-                            (unsigned long long)VIDEO_PIXELS_MAX);
+        return error_set(
+            error,
+            "the frames are too large: %llu x %llu pixels; at most %d on a side and %llu in all",
+            (unsigned long long)width, (unsigned long long)height, VIDEO_SIDE_MAX,
+            (unsigned long long)VIDEO_PIXELS_MAX);
     planes->count = cox_video_planes(pixel, (uint32_t)width, (uint32_t)height, planes->plane);
     if (!planes->count)
         return error_set(error, "a sample format that this program does not work with");
@@ -29,7 +32,8 @@ bool video_planes_of(struct video_planes *planes, const struct cox_video_format 
     return true;
 }
 
-bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[], struct error *error)
+bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[],
+                    struct error *error)
 {
     for (uint32_t p = 0; p < planes->count; p++)
         if (pitch_bytes[p] < planes->plane[p].row_bytes)
@@ -37,8 +41,9 @@ bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[
     return true;
 }
 
-size_t video_rows_next(struct video_rows *rows, const struct video_planes *planes, void *const memory[],
-                       const size_t pitch_bytes[], struct iovec pieces[VIDEO_PIECES])
+size_t video_rows_next(struct video_rows *rows, const struct video_planes *planes,
+                       void *const memory[], const size_t pitch_bytes[],
+                       struct iovec pieces[VIDEO_PIECES])
 {
     size_t count = 0;
     while (count < VIDEO_PIECES && rows->plane < planes->count) {

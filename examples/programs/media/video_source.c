@@ -20,7 +20,7 @@ enum { PIPE_BYTES = 1 << 20 };
 static bool fail_to_read(const struct video_source *source, int failure, struct error *error)
 {
     return error_set(error, "cannot be read, at byte %llu: %s", (unsigned long long)source->offset,
-                        strerror(failure));
+                     strerror(failure));
 }
 
 bool video_source_open(struct video_source *source, const char *path, struct error *error)
@@ -86,12 +86,14 @@ static size_t left_in_memory(const struct video_source *source)
 /* Until there is something to read, or the input is cancelled. */
 static void wait_for_data(const struct video_source *source)
 {
-    struct pollfd on[2] = {{.fd = source->fd, .events = POLLIN}, {.fd = source->cancel_fd, .events = POLLIN}};
+    struct pollfd on[2] = {{.fd = source->fd, .events = POLLIN},
+                           {.fd = source->cancel_fd, .events = POLLIN}};
     (void)poll(on, 2, -1); /* where it fails, the read that follows waits or fails */
 }
 
 /* One step: some bytes, 0 at the end, -1 and errno. */
-static ssize_t read_some(const struct video_source *source, const struct iovec *pieces, size_t count)
+static ssize_t read_some(const struct video_source *source, const struct iovec *pieces,
+                         size_t count)
 {
     size_t there = left_in_memory(source);
     if (there) {
@@ -103,7 +105,8 @@ static ssize_t read_some(const struct video_source *source, const struct iovec *
         return 0;
     int most = count < VIDEO_PIECES ? (int)count : VIDEO_PIECES;
     if (source->seekable)
-        return video_team_read(source->team, source->fd, pieces, most, (off_t)(source->base + source->offset));
+        return video_team_read(source->team, source->fd, pieces, most,
+                               (off_t)(source->base + source->offset));
     wait_for_data(source);
     if (atomic_load(&source->cancelled)) {
         errno = EINTR;
@@ -112,8 +115,8 @@ static ssize_t read_some(const struct video_source *source, const struct iovec *
     return readv(source->fd, pieces, most);
 }
 
-enum video_read video_source_read(struct video_source *source, struct iovec *pieces, size_t count, uint64_t *got,
-                                  struct error *error)
+enum video_read video_source_read(struct video_source *source, struct iovec *pieces, size_t count,
+                                  uint64_t *got, struct error *error)
 {
     *got = 0;
     while (count) {
@@ -178,6 +181,6 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
 void video_source_ahead(const struct video_source *source, uint64_t bytes)
 {
     if (source->seekable)
-        (void)posix_fadvise(source->fd, (off_t)(source->base + source->offset + bytes), (off_t)bytes,
-                            POSIX_FADV_WILLNEED);
+        (void)posix_fadvise(source->fd, (off_t)(source->base + source->offset + bytes),
+                            (off_t)bytes, POSIX_FADV_WILLNEED);
 }

@@ -18,7 +18,8 @@ struct share {
     struct iovec pieces[VIDEO_PIECES + 2]; /* the first and the last one may be parts */
     size_t count;
     off_t offset;
-    const void *touched; /* these `wanted` bytes of a mapping are to be touched, not read; NULL = read */
+    const void
+        *touched; /* these `wanted` bytes of a mapping are to be touched, not read; NULL = read */
     size_t wanted, got;
     int failure; /* errno; 0 = none */
 };
@@ -153,8 +154,10 @@ static void cut_share(struct share *share, struct cursor *from, size_t wanted)
     share->got = 0;
     share->failure = 0;
     while (wanted) {
-        const size_t there = from->piece->iov_len - from->used, bytes = there < wanted ? there : wanted;
-        share->pieces[share->count++] = (struct iovec){(char *)from->piece->iov_base + from->used, bytes};
+        const size_t there = from->piece->iov_len - from->used,
+                     bytes = there < wanted ? there : wanted;
+        share->pieces[share->count++] = (struct iovec){(char *)from->piece->iov_base + from->used,
+                                                       bytes};
         wanted -= bytes;
         from->used += bytes;
         if (bytes == there) {
@@ -206,7 +209,8 @@ static void do_shares(struct video_team *team, int fd, uint32_t shares)
     pthread_mutex_unlock(&team->lock);
 }
 
-ssize_t video_team_read(struct video_team *team, int fd, const struct iovec *pieces, int count, off_t offset)
+ssize_t video_team_read(struct video_team *team, int fd, const struct iovec *pieces, int count,
+                        off_t offset)
 {
     size_t total = 0;
     for (int i = 0; i < count; i++)

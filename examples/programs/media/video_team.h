@@ -19,7 +19,8 @@ void video_team_destroy(struct video_team **team);
 
 /* Fill the pieces from `offset` on, as preadv does with as many calls as it takes. Returns the bytes that came, up to
  * the file's end; -1 and errno if it cannot be read and none came. NULL is accepted: then one call of preadv. */
-ssize_t video_team_read(struct video_team *team, int fd, const struct iovec *pieces, int count, off_t offset);
+ssize_t video_team_read(struct video_team *team, int fd, const struct iovec *pieces, int count,
+                        off_t offset);
 
 /* Have so many bytes of a mapping in memory, see mapped_file_touch. NULL is accepted, too. */
 void video_team_touch(struct video_team *team, const void *at, size_t bytes);

@@ -25,7 +25,8 @@ struct tag {
 
 static bool fail_tag(const struct tag *tag, const char *why, struct error *error)
 {
-    return error_set(error, "the y4m header, at byte %" PRIu64 ": \"%.60s\": %s", tag->offset, tag->text, why);
+    return error_set(error, "the y4m header, at byte %" PRIu64 ": \"%.60s\": %s", tag->offset,
+                     tag->text, why);
 }
 
 /* Digits, up to `most`; leaves `*at` behind them. */
@@ -56,7 +57,8 @@ static bool take_ratio(const struct tag *tag, struct video_rational *ratio, stru
 {
     const char *at = tag->text + 1;
     uint64_t num = 0, den = 0;
-    bool good = read_number(&at, UINT32_MAX, &num) && *at++ == ':' && read_number(&at, UINT32_MAX, &den) && !*at;
+    bool good = read_number(&at, UINT32_MAX, &num) && *at++ == ':' &&
+                read_number(&at, UINT32_MAX, &den) && !*at;
     if (!good || !num != !den) /* 0:0 = unknown */
         return fail_tag(tag, "not a ratio of two numbers such as 24000:1001", error);
     *ratio = (struct video_rational){(uint32_t)num, (uint32_t)den};
@@ -69,8 +71,10 @@ static bool take_interlacing(const struct tag *tag, char *letter, struct error *
     if (!c || !strchr("p?tbm", c) || tag->text[2])
         return fail_tag(tag, "an unknown interlacing", error);
     if (c != 'p' && c != '?')
-        return fail_tag(tag, "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 OUT.y4m)",
-                        error);
+        return fail_tag(
+            tag,
+            "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 OUT.y4m)",
+            error);
     *letter = c;
     return true;
 }
@@ -155,8 +159,8 @@ static bool take_tag(const struct tag *tag, struct video_format *format, struct 
 }
 
 /* Reads a line into `line`, byte by byte, since what follows it belongs elsewhere. END: the stream ended within it. */
-static enum video_read read_line(struct video_source *source, char *line, size_t capacity, size_t *length,
-                                 struct error *error)
+static enum video_read read_line(struct video_source *source, char *line, size_t capacity,
+                                 size_t *length, struct error *error)
 {
     while (*length < capacity) {
         uint64_t got;
@@ -171,7 +175,7 @@ static enum video_read read_line(struct video_source *source, char *line, size_t
         ++*length;
     }
     error_set(error, "the line that begins at byte %" PRIu64 " does not end: it is over %zu bytes",
-                 source->offset - *length, capacity);
+              source->offset - *length, capacity);
     return VIDEO_READ_ERROR;
 }
 
@@ -181,7 +185,8 @@ static bool read_header(struct video_input *input, struct error *error)
     size_t length = 0;
     enum video_read result = read_line(&input->source, line, sizeof line, &length, error);
     if (result == VIDEO_READ_END)
-        return error_set(error, "truncated: it ends within the y4m header, at byte %" PRIu64, input->source.offset);
+        return error_set(error, "truncated: it ends within the y4m header, at byte %" PRIu64,
+                         input->source.offset);
     if (result != VIDEO_READ_FRAME)
         return false;
     if (strlen(line) != length)
@@ -218,13 +223,17 @@ static bool y4m_open(struct video_input *input, struct error *error)
     struct video_format *format = &input->format;
     /* What holds where there is no tag. */
     format->interlacing = '?';
-    format->pixel = (struct cox_video_format){
-        .layout = COX_VIDEO_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1, .site = COX_SITE_CENTRE};
+    format->pixel = (struct cox_video_format){.layout = COX_VIDEO_PLANAR,
+                                              .depth = 8,
+                                              .chroma_x_log2 = 1,
+                                              .chroma_y_log2 = 1,
+                                              .site = COX_SITE_CENTRE};
     if (!read_header(input, error))
         return false;
     if (!format->width || !format->height)
-        return error_set(error, "the y4m header, before byte %" PRIu64 ": no %s is given (%s)", input->source.offset,
-                            format->width ? "height" : "width", format->width ? "H" : "W");
+        return error_set(error, "the y4m header, before byte %" PRIu64 ": no %s is given (%s)",
+                         input->source.offset, format->width ? "height" : "width",
+                         format->width ? "H" : "W");
     if (!video_planes_of(&input->planes, &format->pixel, format->width, format->height, error))
         return false;
     format->frames = count_frames(input);
@@ -234,10 +243,13 @@ static bool y4m_open(struct video_input *input, struct error *error)
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
-static enum video_read fail_marker(const struct video_input *input, uint64_t begin, struct error *error)
+static enum video_read fail_marker(const struct video_input *input, uint64_t begin,
+                                   struct error *error)
 {
-    error_set(error, "frame %" PRIu64 " (the first is 0), byte %" PRIu64 ": no frame begins here (FRAME is missing)",
-                 input->next_frame, begin);
+    error_set(error,
+              "frame %" PRIu64 " (the first is 0), byte %" PRIu64
+              ": no frame begins here (FRAME is missing)",
+              input->next_frame, begin);
     return VIDEO_READ_ERROR;
 }
 
@@ -266,13 +278,15 @@ static enum video_read fail_header(struct video_input *input, uint64_t begin, st
         return fail_marker(input, begin, error);
     if (width && height && (width != input->format.width || height != input->format.height))
         error_set(error,
-                     "frame %" PRIu64 " (the first is 0), byte %" PRIu64
-                     ": the picture's size changes from %u x %u to %" PRIu64 " x %" PRIu64,
-                     input->next_frame, begin, input->format.width, input->format.height, width, height);
+                  "frame %" PRIu64 " (the first is 0), byte %" PRIu64
+                  ": the picture's size changes from %u x %u to %" PRIu64 " x %" PRIu64,
+                  input->next_frame, begin, input->format.width, input->format.height, width,
+                  height);
     else
         error_set(error,
-                     "frame %" PRIu64 " (the first is 0), byte %" PRIu64 ": another y4m header, of a second stream",
-                     input->next_frame, begin);
+                  "frame %" PRIu64 " (the first is 0), byte %" PRIu64
+                  ": another y4m header, of a second stream",
+                  input->next_frame, begin);
     return VIDEO_READ_ERROR;
 }
 
@@ -292,7 +306,8 @@ static enum video_read read_marker(struct video_input *input, uint64_t begin, st
     if (memcmp(line, marker, got < MARKER_BYTES ? (size_t)got : MARKER_BYTES))
         return fail_marker(input, begin, error);
     if (result == VIDEO_READ_END)
-        return video_fail_truncated(input, begin, MARKER_BYTES + 1 - got + input->planes.frame_bytes, error);
+        return video_fail_truncated(input, begin,
+                                    MARKER_BYTES + 1 - got + input->planes.frame_bytes, error);
     if (line[MARKER_BYTES] == '\n')
         return VIDEO_READ_FRAME;
     if (line[MARKER_BYTES] != ' ')
@@ -304,8 +319,8 @@ static enum video_read read_marker(struct video_input *input, uint64_t begin, st
     return result;
 }
 
-static enum video_read y4m_read(struct video_input *input, void *const memory[], const size_t pitch_bytes[],
-                                struct error *error)
+static enum video_read y4m_read(struct video_input *input, void *const memory[],
+                                const size_t pitch_bytes[], struct error *error)
 {
     uint64_t begin = input->source.offset;
     enum video_read result = read_marker(input, begin, error);
@@ -314,4 +329,5 @@ static enum video_read y4m_read(struct video_input *input, void *const memory[],
     return video_read_samples(input, begin, memory, pitch_bytes, error);
 }
 
-const struct video_reader video_reader_y4m = {.open = y4m_open, .read = y4m_read, .lender = &video_lender_file};
+const struct video_reader video_reader_y4m = {
+    .open = y4m_open, .read = y4m_read, .lender = &video_lender_file};

@@ -57,10 +57,12 @@ static bool make_slots(struct analysis *analysis)
     cox_runtime *runtime = analysis->devices.runtime;
     cox_status status = COX_OK;
     analysis->in.slot_count = SLOTS;
-    film_side_describe_input(&analysis->in, runtime, analysis->from.input, &analysis->from.plan.shape);
+    film_side_describe_input(&analysis->in, runtime, analysis->from.input,
+                             &analysis->from.plan.shape);
     for (uint32_t s = 0; s < SLOTS && status == COX_OK; s++) {
         analysis->slots[s].analysis = analysis;
-        status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES, &analysis->slots[s].histogram);
+        status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES,
+                                   &analysis->slots[s].histogram);
     }
     return status == COX_OK || complain_status("no memory for frames", status);
 }
@@ -75,7 +77,8 @@ static bool make_session(struct analysis *analysis)
     const uint32_t count = cox_video_planes(&shape.out, plan->out_width, plan->out_height, planes);
     memcpy(shape.in_pitch_bytes, analysis->in.pitch_bytes, sizeof shape.in_pitch_bytes);
     for (uint32_t p = 0; p < count; p++)
-        shape.out_pitch_bytes[p] = cox_runtime_pitch_bytes(analysis->devices.runtime, planes[p].row_bytes);
+        shape.out_pitch_bytes[p] = cox_runtime_pitch_bytes(analysis->devices.runtime,
+                                                           planes[p].row_bytes);
     devices_choose(analysis->options, &params);
     params.in_flight = SLOTS - 1;
     cox_status status = cox_video_analysis(&shape, &storage, &params);
@@ -103,7 +106,8 @@ static bool take(struct analysis *analysis, uint64_t n)
     slot->busy = false;
     if (slot->status != COX_OK)
         return complain_status("a frame failed", slot->status);
-    if (analysis->in.lent && !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
+    if (analysis->in.lent &&
+        !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
         return complain_about(analysis->options->input, &error);
     return part_add(&analysis->part, cox_buffer_data(slot->histogram));
 }
@@ -116,7 +120,8 @@ static bool submit(struct analysis *analysis, uint64_t n)
     buffers[analysis->in.plane_count] = slot->histogram;
     slot->done = false;
     const cox_status status = cox_session_submit(analysis->session,
-                                                 COX_FRAME(.buffers = buffers, .buffer_count = analysis->bindings,
+                                                 COX_FRAME(.buffers = buffers,
+                                                           .buffer_count = analysis->bindings,
                                                            .params = &analysis->params),
                                                  on_done, slot);
     slot->busy = status == COX_OK;
@@ -129,13 +134,15 @@ static bool count_frames(struct analysis *analysis, bool *last)
     struct error error = {""};
     struct range *range = &analysis->range;
     struct video_input *input = analysis->from.input;
-    enum video_read result = range->first ? video_input_skip(input, range->first, &error) : VIDEO_READ_FRAME;
+    enum video_read result = range->first ? video_input_skip(input, range->first, &error)
+                                          : VIDEO_READ_FRAME;
     uint64_t submitted = 0;
     bool good = true;
     while (good && result == VIDEO_READ_FRAME && submitted < range->count && !interrupted()) {
         good = take(analysis, submitted);
         if (good)
-            result = film_side_read(&analysis->in, analysis->devices.runtime, input, submitted, &error);
+            result = film_side_read(&analysis->in, analysis->devices.runtime, input, submitted,
+                                    &error);
         if (good && result == VIDEO_READ_FRAME)
             good = submit(analysis, submitted);
         submitted += good && result == VIDEO_READ_FRAME;
@@ -173,10 +180,11 @@ static bool is_done(const struct analysis *analysis, const struct profile *profi
 static bool tell(const struct analysis *analysis)
 {
     const double seconds = (double)(now_ns() - analysis->began_ns) / 1e9;
-    say("written   %s (%" PRIu64 " frame%s from %" PRIu64 " on", analysis->options->output, analysis->counted,
-        analysis->counted == 1 ? "" : "s", analysis->range.first);
+    say("written   %s (%" PRIu64 " frame%s from %" PRIu64 " on", analysis->options->output,
+        analysis->counted, analysis->counted == 1 ? "" : "s", analysis->range.first);
     if (analysis->part.count)
-        say(", %.1f frames/s, %s", (double)analysis->counted / seconds, devices_arithmetic(&analysis->devices));
+        say(", %.1f frames/s, %s", (double)analysis->counted / seconds,
+            devices_arithmetic(&analysis->devices));
     say(")\n");
     return true;
 }
@@ -194,7 +202,8 @@ static bool analyse(struct analysis *analysis)
     if (!files_differ(options) || !source_choose_shape(from))
         return false;
     source_choose_light(from);
-    if (!range_choose(&analysis->range, options, from->input) || !devices_start(&analysis->devices, options) ||
+    if (!range_choose(&analysis->range, options, from->input) ||
+        !devices_start(&analysis->devices, options) ||
         !profile_make(&profile, from, cox_runtime_arithmetic(analysis->devices.runtime)))
         return false;
     if (is_done(analysis, &profile)) {
@@ -204,7 +213,8 @@ static bool analyse(struct analysis *analysis)
     if (!profile.steering.on) { /* the peak is given, so that no frame is counted */
         analysis->counted = analysis->range.count;
         return part_begin(&analysis->part, options->output, &profile, analysis->range.first) &&
-               part_finish(&analysis->part, analysis->range.count, analysis->range.last) && tell(analysis);
+               part_finish(&analysis->part, analysis->range.count, analysis->range.last) &&
+               tell(analysis);
     }
     if (!make_slots(analysis) || !make_session(analysis) ||
         !part_begin(&analysis->part, options->output, &profile, analysis->range.first) ||

@@ -17,13 +17,15 @@ static bool is_folder(const char *path)
 static bool is_read_once(const char *path)
 {
     struct stat about;
-    return !stat(path, &about) && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode) || S_ISSOCK(about.st_mode));
+    return !stat(path, &about) &&
+           (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode) || S_ISSOCK(about.st_mode));
 }
 
 bool batch_is(const struct options *options)
 {
     const size_t length = strlen(options->output);
-    return options->input_count > 1 || (length && options->output[length - 1] == '/') || is_folder(options->output);
+    return options->input_count > 1 || (length && options->output[length - 1] == '/') ||
+           is_folder(options->output);
 }
 
 /* FOLDER/NAME.KIND for FOLDER and PATH/NAME.ANY; NULL: it has no name, or there is no memory. */
@@ -53,8 +55,9 @@ static bool name_outputs(const struct options *options, char **outputs)
         if (!strcmp(options->inputs[i], "-"))
             return complain("standard input has no name for a file in %s", options->output);
         if (is_read_once(options->inputs[i]))
-            return complain("%s: is no file; a pipe or a device can only be the single input, with a file as output",
-                            options->inputs[i]);
+            return complain(
+                "%s: is no file; a pipe or a device can only be the single input, with a file as output",
+                options->inputs[i]);
         if (!options_take(&at, options->inputs[i], &wrong))
             return complain("%s", wrong.text);
         outputs[i] = output_of(&at);
@@ -62,7 +65,8 @@ static bool name_outputs(const struct options *options, char **outputs)
             return complain("%s: gives no name for a file in %s", at.input, options->output);
         for (uint32_t j = 0; j < i && at.to != OUTPUT_NULL; j++)
             if (!strcmp(outputs[i], outputs[j]))
-                return complain("%s and %s would both be %s", options->inputs[j], at.input, outputs[i]);
+                return complain("%s and %s would both be %s", options->inputs[j], at.input,
+                                outputs[i]);
     }
     return true;
 }
@@ -91,8 +95,8 @@ int batch_run(const struct options *options)
 {
     if (!is_folder(options->output)) {
         if (options->input_count > 1)
-            complain("several inputs go to a folder, and %s is none: what is '%s'?", options->output,
-                     options->inputs[1]);
+            complain("several inputs go to a folder, and %s is none: what is '%s'?",
+                     options->output, options->inputs[1]);
         else
             complain("%s: there is no such folder", options->output);
         return EXIT_USAGE;

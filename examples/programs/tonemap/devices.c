@@ -20,11 +20,13 @@ static bool complain_start(const struct options *options, cox_status status)
             "no OpenCL platform is installed, or none can be loaded; PoCL runs on any processor (Debian: apt "
             "install pocl-opencl-icd)");
     case COX_E_NO_DEVICE:
-        return complain("OpenCL is installed, but none of its platforms has a device; PoCL runs on any processor "
-                        "(Debian: apt install pocl-opencl-icd) if it can write to its cache (~/.cache/pocl, "
-                        "$XDG_CACHE_HOME or $POCL_CACHE_DIR)");
+        return complain(
+            "OpenCL is installed, but none of its platforms has a device; PoCL runs on any processor "
+            "(Debian: apt install pocl-opencl-icd) if it can write to its cache (~/.cache/pocl, "
+            "$XDG_CACHE_HOME or $POCL_CACHE_DIR)");
     case COX_E_NOT_FOUND:
-        snprintf(what, sizeof what, "--devices %.200s", options->devices ? options->devices : "all");
+        snprintf(what, sizeof what, "--devices %.200s",
+                 options->devices ? options->devices : "all");
         return complain_reasons(what);
     case COX_E_INVALID:
     case COX_E_UNSUPPORTED:
@@ -37,13 +39,14 @@ static bool complain_start(const struct options *options, cox_status status)
 bool devices_start(struct devices *devices, const struct options *options)
 {
     char cache[4096];
-    const struct cox_runtime_params params = {.devices = options->devices,
-                                              .arithmetic = options->arithmetic,
-                                              .reserve = options->reserve,
-                                              .reserve_cpu = options->reserve_cpu,
-                                              .cache_dir = options->no_cache ? NULL : cache_folder(cache, sizeof cache),
-                                              .log = words_log,
-                                              .log_level = options->verbose ? COX_LOG_INFO : COX_LOG_WARN};
+    const struct cox_runtime_params params = {
+        .devices = options->devices,
+        .arithmetic = options->arithmetic,
+        .reserve = options->reserve,
+        .reserve_cpu = options->reserve_cpu,
+        .cache_dir = options->no_cache ? NULL : cache_folder(cache, sizeof cache),
+        .log = words_log,
+        .log_level = options->verbose ? COX_LOG_INFO : COX_LOG_WARN};
     cox_status status = cox_runtime_create(&devices->runtime, &params);
     if (status != COX_OK)
         return complain_start(options, status);
@@ -51,10 +54,13 @@ bool devices_start(struct devices *devices, const struct options *options)
     if (devices->count > COX_DEVICES_MAX)
         devices->count = COX_DEVICES_MAX;
     for (uint32_t d = 0; d < devices->count; d++)
-        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d], sizeof devices->info[d]) != COX_OK)
+        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d],
+                                    sizeof devices->info[d]) != COX_OK)
             return complain("a device went away");
-    if (options->policy_options.ratio_count && options->policy_options.ratio_count != devices->count)
-        return complain("--split has %u shares for %u device%s", options->policy_options.ratio_count, devices->count,
+    if (options->policy_options.ratio_count &&
+        options->policy_options.ratio_count != devices->count)
+        return complain("--split has %u shares for %u device%s",
+                        options->policy_options.ratio_count, devices->count,
                         devices->count == 1 ? "" : "s");
     return true;
 }
@@ -77,8 +83,9 @@ bool devices_memory(const char *what, uint32_t width, uint32_t height, double by
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page_bytes > 0 && bytes > (double)pages * (double)page_bytes)
-        return complain("%s: %u x %u pixels need %.1f GiB of memory, which this machine does not have", what, width,
-                        height, bytes / 0x1p30);
+        return complain(
+            "%s: %u x %u pixels need %.1f GiB of memory, which this machine does not have", what,
+            width, height, bytes / 0x1p30);
     return true;
 }
 
@@ -89,7 +96,8 @@ const char *devices_arithmetic(const struct devices *devices)
     return cox_arithmetic_name(cox_runtime_arithmetic(devices->runtime));
 }
 
-void devices_print(const struct devices *devices, const struct cox_session_info *session, bool verbose)
+void devices_print(const struct devices *devices, const struct cox_session_info *session,
+                   bool verbose)
 {
     say("devices\n");
     for (uint32_t d = 0; d < devices->count; d++) {
@@ -98,8 +106,9 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
         for (uint32_t i = 0; i < session->device_count; i++)
             if (session->devices[i].device == d && session->devices[i].state == COX_DEVICE_ACTIVE)
                 mark = report_bar_mark(i);
-        say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s%s\n", mark, d, device->name, device->platform,
-            cox_device_type_name(device->type), cox_memory_mode_name(device->mode), device->compute_units,
+        say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s%s\n", mark, d, device->name,
+            device->platform, cox_device_type_name(device->type),
+            cox_memory_mode_name(device->mode), device->compute_units,
             device->compute_units == 1 ? "" : "s", device->subdevice ? ", a sub-device" : "",
             mark == '-' ? ": does not take part" : "");
     }
@@ -117,10 +126,11 @@ void devices_print_frame(const struct report_frame *frame, const struct cox_band
 {
     char bar[BAR_WIDTH + 3];
     report_bar(bands, frame->band_count, BAR_WIDTH, bar);
-    say("frame %5" PRIu64 "  %s %8.2f ms ", frame->index, bar, (double)(frame->end_ns - frame->start_ns) / 1e6);
+    say("frame %5" PRIu64 "  %s %8.2f ms ", frame->index, bar,
+        (double)(frame->end_ns - frame->start_ns) / 1e6);
     for (uint32_t b = 0; b < frame->band_count; b++)
-        say("%s %c %u rows %.2f ms%s", report_begins_pass(bands, b) ? " |" : "", report_bar_mark(bands[b].device),
-            bands[b].rows, (double)bands[b].wall_ns / 1e6,
+        say("%s %c %u rows %.2f ms%s", report_begins_pass(bands, b) ? " |" : "",
+            report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
             bands[b].status == COX_E_TIMEOUT                                 ? " (timeout)"
             : bands[b].status == COX_E_MISMATCH                              ? " (wrong)"
             : bands[b].status != COX_OK                                      ? " (failed)"
@@ -161,7 +171,8 @@ void devices_print_late(const struct options *options, struct report *report)
     if (!options->policy_options.deadline_ns)
         return;
     report_late(report, &frames, &worst_ns);
-    say("late      %llu of %llu frames", (unsigned long long)frames, (unsigned long long)report_frame_count(report));
+    say("late      %llu of %llu frames", (unsigned long long)frames,
+        (unsigned long long)report_frame_count(report));
     if (frames)
         say(", by %.2f ms at most", (double)worst_ns / 1e6);
     say(" (deadline %g ms)\n", (double)options->policy_options.deadline_ns / 1e6);
@@ -181,25 +192,27 @@ void devices_print_trouble(const struct devices *devices, const struct cox_sessi
         const struct cox_session_device *device = &session->devices[d];
         if (!device->lost && device->state == COX_DEVICE_ACTIVE)
             continue;
-        say("faults    %c %u  %.60s", report_bar_mark(d), device->device, devices->info[device->device].name);
+        say("faults    %c %u  %.60s", report_bar_mark(d), device->device,
+            devices->info[device->device].name);
         say_times("lost", device->lost);
         say_times("came back", device->returned);
         say("; %s at the end\n", cox_device_state_name(device->state));
     }
 }
 
-void devices_describe(const struct devices *devices, const struct cox_session_info *session, struct devices_text *text,
-                      struct report_about *about)
+void devices_describe(const struct devices *devices, const struct cox_session_info *session,
+                      struct devices_text *text, struct report_about *about)
 {
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox_device_info *info = &devices->info[session->devices[d].device];
         text->solo_ns[d] = session->devices[d].solo_ns;
-        text->devices[d] = (struct report_device){.name = info->name,
-                                                  .type = cox_device_type_name(info->type),
-                                                  .mode = cox_memory_mode_name(info->mode),
-                                                  .state = cox_device_state_name(session->devices[d].state),
-                                                  .lost = session->devices[d].lost,
-                                                  .returned = session->devices[d].returned};
+        text->devices[d] = (struct report_device){
+            .name = info->name,
+            .type = cox_device_type_name(info->type),
+            .mode = cox_memory_mode_name(info->mode),
+            .state = cox_device_state_name(session->devices[d].state),
+            .lost = session->devices[d].lost,
+            .returned = session->devices[d].returned};
     }
     *about = (struct report_about){.program = "cox-tonemap",
                                    .arithmetic = devices_arithmetic(devices),

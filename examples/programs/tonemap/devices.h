@@ -24,7 +24,8 @@ void devices_stop(struct devices *devices);
 const char *devices_arithmetic(const struct devices *devices);
 
 /* One line for each device, with the mark that the split's bar has for it. */
-void devices_print(const struct devices *devices, const struct cox_session_info *session, bool verbose);
+void devices_print(const struct devices *devices, const struct cox_session_info *session,
+                   bool verbose);
 
 /* A frame's line: its number, the split as a bar, times, each device's rows, and why. */
 void devices_print_frame(const struct report_frame *frame, const struct cox_band_report *bands);
@@ -37,8 +38,8 @@ struct devices_text {
     struct report_device devices[COX_DEVICES_MAX];
     uint64_t solo_ns[COX_DEVICES_MAX];
 };
-void devices_describe(const struct devices *devices, const struct cox_session_info *session, struct devices_text *text,
-                      struct report_about *about);
+void devices_describe(const struct devices *devices, const struct cox_session_info *session,
+                      struct devices_text *text, struct report_about *about);
 
 /* Add what devices another session has lost and got back to what this one has. */
 void devices_add_trouble(struct cox_session_info *session, const struct cox_session_info *other);

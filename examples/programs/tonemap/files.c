@@ -12,7 +12,8 @@ static const char *named(const char *path, const char *stream)
 
 bool files_differ(const struct options *options)
 {
-    const char *const outputs[] = {named(options->output, "/dev/stdout"), named(options->stats, "/dev/stdout"),
+    const char *const outputs[] = {named(options->output, "/dev/stdout"),
+                                   named(options->stats, "/dev/stdout"),
                                    named(options->trace, "/dev/stdout")};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (!outputs[i])
@@ -43,7 +44,8 @@ bool records_open(struct records *records, const struct options *options)
     return true;
 }
 
-void records_write(const struct records *records, struct report *report, const struct report_about *about)
+void records_write(const struct records *records, struct report *report,
+                   const struct report_about *about)
 {
     if (report_lost(report))
         complain("warning: %llu frames are missing in the statistics: out of memory",

@@ -20,7 +20,8 @@ struct records {
 };
 
 bool records_open(struct records *records, const struct options *options);
-void records_write(const struct records *records, struct report *report, const struct report_about *about);
+void records_write(const struct records *records, struct report *report,
+                   const struct report_about *about);
 bool records_finish(struct records *records, const struct options *options);
 void records_abandon(struct records *records);
 

@@ -135,7 +135,8 @@ static bool fail(struct film *film, const char *step, cox_status status, uint64_
 static bool input_was_kept(struct film *film, uint64_t frame)
 {
     struct error error;
-    if (!film->in.lent || video_input_kept(film->plan.input, film_side_planes(&film->in, frame), &error))
+    if (!film->in.lent ||
+        video_input_kept(film->plan.input, film_side_planes(&film->in, frame), &error))
         return true;
     pthread_mutex_lock(&film->lock);
     film->failed = film->read_failed = true;
@@ -246,11 +247,13 @@ static enum cox_video_choice choice(bool yes)
 }
 
 /* How frame `n` is to look, by settings of its own where there are scenes. */
-static struct cox_video_look look_of(const struct film *film, uint64_t n, struct cox_video_settings *settings)
+static struct cox_video_look look_of(const struct film *film, uint64_t n,
+                                     struct cox_video_settings *settings)
 {
     const struct film_plan *plan = &film->plan;
     const struct film_steering *steering = &plan->steering;
-    const struct scenes_light *light = plan->scenes ? scenes_of(plan->scenes, plan->start + n) : NULL;
+    const struct scenes_light *light = plan->scenes ? scenes_of(plan->scenes, plan->start + n)
+                                                    : NULL;
     *settings = plan->settings;
     if (light) {
         settings->peak_nits = light->peak_nits;
@@ -326,7 +329,8 @@ static void sleep_for(struct film *film, enum film_wait wait)
                              {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN}};
     uint64_t count;
     const uint64_t before_ns = now_ns();
-    if (poll(waits, 2, 50) > 0 && waits[0].revents && read(film->main_wake, &count, sizeof count) < 0)
+    if (poll(waits, 2, 50) > 0 && waits[0].revents &&
+        read(film->main_wake, &count, sizeof count) < 0)
         return; /* interrupted by a signal */
     film->waited_ns[wait] += now_ns() - before_ns;
 }
@@ -430,7 +434,8 @@ static cox_status make_stream(struct film *film)
     const struct film_plan *plan = &film->plan;
     const struct cox_video_image in = image_of(film, true, NULL), out = image_of(film, false, NULL);
     const struct cox_video_look look = look_of(film, 0, &settings);
-    cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look, &film->stream);
+    cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look,
+                                                &film->stream);
     return status == COX_OK ? cox_video_stream_prepare(film->stream, &in, &out) : status;
 }
 
@@ -446,7 +451,8 @@ void film_begin(struct film *film, const struct film_plan *plan)
 
 cox_status film_start(struct film *film)
 {
-    film->reader_runs = film->main_wake >= 0 && !pthread_create(&film->reader, NULL, read_frames, film);
+    film->reader_runs = film->main_wake >= 0 &&
+                        !pthread_create(&film->reader, NULL, read_frames, film);
     return film->reader_runs ? make_stream(film) : COX_E_SYSTEM;
 }
 

@@ -42,10 +42,12 @@ struct film_plan {
     uint32_t out_width, out_height;     /* pixels of an output frame */
     struct cox_video_settings settings; /* with steering its gain comes on top of what that finds */
     struct film_steering steering;
-    const struct scenes *scenes; /* each frame's peak and gain, which then is not followed; NULL = as `steering` says */
-    struct cox_session_params session; /* policy, frames in flight, no_warmup, report; the rest is set here */
-    bool keep_scenes;                  /* one for each frame, for statistics */
-    bool discard;                      /* the frames are not written */
+    const struct scenes *
+        scenes; /* each frame's peak and gain, which then is not followed; NULL = as `steering` says */
+    struct cox_session_params
+        session;      /* policy, frames in flight, no_warmup, report; the rest is set here */
+    bool keep_scenes; /* one for each frame, for statistics */
+    bool discard;     /* the frames are not written */
 
     /* Before the first frame is given to the devices, on the caller's thread. Returns false to end the film. */
     bool (*begin)(void *user);
@@ -66,14 +68,16 @@ struct film {
 
     struct report_scene *scenes;
     uint64_t scene_count, scene_capacity;
-    uint64_t cuts;                         /* where steering is on */
-    bool scene_begun;                      /* `cuts` has not the beginning of the first scene */
-    float least_peak_nits, most_peak_nits; /* that frames were mapped with, where steering is on; 0 = none was */
+    uint64_t cuts;    /* where steering is on */
+    bool scene_begun; /* `cuts` has not the beginning of the first scene */
+    float least_peak_nits,
+        most_peak_nits; /* that frames were mapped with, where steering is on; 0 = none was */
 
     pthread_mutex_t lock; /* around what follows, down to the threads */
     pthread_cond_t reader_wake, writer_wake;
     uint64_t read, submitted, mapped, written;
-    int64_t times[FILM_TIMES];    /* of frame n at n modulo FILM_TIMES: so many are read and not written at most */
+    int64_t times
+        [FILM_TIMES]; /* of frame n at n modulo FILM_TIMES: so many are read and not written at most */
     bool read_ended, write_ended; /* no more frames will come; the writer's thread ends */
     bool stop_reading, stop_writing;
     bool failed; /* there is a reason to stop, in the fields down to `write_error` */

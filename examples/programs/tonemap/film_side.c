@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "film_side.h"
 
-void film_side_describe(struct film_side *side, cox_runtime *runtime, const struct cox_video_format *format,
-                        uint32_t width, uint32_t height)
+void film_side_describe(struct film_side *side, cox_runtime *runtime,
+                        const struct cox_video_format *format, uint32_t width, uint32_t height)
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     side->plane_count = cox_video_planes(format, width, height, planes);
     for (uint32_t p = 0; p < side->plane_count; p++) {
         if (!side->lent)
-            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, video_row_bytes(format, &planes[p]));
+            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime,
+                                                           video_row_bytes(format, &planes[p]));
         side->plane_bytes[p] = side->pitch_bytes[p] * planes[p].rows;
     }
 }
 
-void film_side_describe_input(struct film_side *side, cox_runtime *runtime, struct video_input *input,
-                              const struct cox_video_shape *shape)
+void film_side_describe_input(struct film_side *side, cox_runtime *runtime,
+                              struct video_input *input, const struct cox_video_shape *shape)
 {
     side->lent = video_input_lend(input, runtime, side->pitch_bytes);
     film_side_describe(side, runtime, &shape->in, shape->width, shape->height);
@@ -31,7 +32,8 @@ cox_status film_side_make(struct film_side *side, cox_runtime *runtime, uint64_t
     if (slot != side->slots_made)
         return COX_OK;
     for (uint32_t p = 0; p < side->plane_count; p++) {
-        const cox_status status = cox_buffer_create(runtime, side->plane_bytes[p], &side->slots[slot][p]);
+        const cox_status status = cox_buffer_create(runtime, side->plane_bytes[p],
+                                                    &side->slots[slot][p]);
         if (status != COX_OK)
             return status;
     }
@@ -39,8 +41,8 @@ cox_status film_side_make(struct film_side *side, cox_runtime *runtime, uint64_t
     return COX_OK;
 }
 
-enum video_read film_side_read(struct film_side *side, cox_runtime *runtime, struct video_input *input, uint64_t frame,
-                               struct error *error)
+enum video_read film_side_read(struct film_side *side, cox_runtime *runtime,
+                               struct video_input *input, uint64_t frame, struct error *error)
 {
     cox_buffer **planes = film_side_planes(side, frame);
     void *memory[COX_VIDEO_PLANES_MAX] = {NULL};

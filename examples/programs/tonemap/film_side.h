@@ -20,18 +20,18 @@ struct film_side {
 };
 
 /* Set the planes: of the input's frames, lent where it lends them; of other frames. */
-void film_side_describe_input(struct film_side *side, cox_runtime *runtime, struct video_input *input,
-                              const struct cox_video_shape *shape);
-void film_side_describe(struct film_side *side, cox_runtime *runtime, const struct cox_video_format *format,
-                        uint32_t width, uint32_t height);
+void film_side_describe_input(struct film_side *side, cox_runtime *runtime,
+                              struct video_input *input, const struct cox_video_shape *shape);
+void film_side_describe(struct film_side *side, cox_runtime *runtime,
+                        const struct cox_video_format *format, uint32_t width, uint32_t height);
 
 /* The buffers of a frame's slot; made when its first frame comes. */
 cox_buffer **film_side_planes(struct film_side *side, uint64_t frame);
 cox_status film_side_make(struct film_side *side, cox_runtime *runtime, uint64_t frame);
 
 /* Read the input's next frame, which is number `frame`, to its slot. */
-enum video_read film_side_read(struct film_side *side, cox_runtime *runtime, struct video_input *input, uint64_t frame,
-                               struct error *error);
+enum video_read film_side_read(struct film_side *side, cox_runtime *runtime,
+                               struct video_input *input, uint64_t frame, struct error *error);
 
 /* Free all buffers, or return them to the input where they are lent. */
 void film_side_free(struct film_side *side, struct video_input *input);

@@ -14,13 +14,15 @@ static bool is_standard(const char *path)
 /* Said before anything about other options, since what they mean depends on the input. */
 static bool can_be_read(const char *input)
 {
-    return is_standard(input) || !access(input, R_OK) || complain("%s: cannot be opened: %s", input, strerror(errno));
+    return is_standard(input) || !access(input, R_OK) ||
+           complain("%s: cannot be opened: %s", input, strerror(errno));
 }
 
 enum options_job job_by_input(const struct options *options)
 {
     const bool raw = options->raw.given || options->raw_by_name;
-    return raw || video_kind_of(options->input) != VIDEO_KIND_NONE ? OPTIONS_VIDEO : OPTIONS_PICTURE;
+    return raw || video_kind_of(options->input) != VIDEO_KIND_NONE ? OPTIONS_VIDEO
+                                                                   : OPTIONS_PICTURE;
 }
 
 /* What is neither video nor a picture is refused by the job that the output is for. */
@@ -57,7 +59,8 @@ int job_run(struct options *options)
         complain("%s", wrong.text);
         return EXIT_USAGE;
     }
-    const bool data = is_standard(options->output) || is_standard(options->stats) || is_standard(options->trace);
+    const bool data = is_standard(options->output) || is_standard(options->stats) ||
+                      is_standard(options->trace);
     words_begin(options->quiet ? NULL
                 : data         ? stderr
                                : stdout,

@@ -51,23 +51,26 @@ static bool fit_together(const struct piece *pieces, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         if (is_y4m(&pieces[i]) != is_y4m(&pieces[0]))
-            return misfit("%s and %s do not go together: one is y4m, the other is encoded", pieces[0].path,
-                          pieces[i].path);
+            return misfit("%s and %s do not go together: one is y4m, the other is encoded",
+                          pieces[0].path, pieces[i].path);
         const struct scenes_piece *before = &pieces[i - 1].name, *piece = &pieces[i].name;
         if (piece->profile != before->profile)
-            return misfit("%s and %s do not go together: they are of other films, or mapped otherwise",
-                          pieces[i - 1].path, pieces[i].path);
-        if (!range_follows("piece", pieces[i - 1].path, before->first + before->count, pieces[i].path, piece->first))
+            return misfit(
+                "%s and %s do not go together: they are of other films, or mapped otherwise",
+                pieces[i - 1].path, pieces[i].path);
+        if (!range_follows("piece", pieces[i - 1].path, before->first + before->count,
+                           pieces[i].path, piece->first))
             return false;
     }
     const struct scenes_piece *first = &pieces[0].name, *newest = &pieces[count - 1].name;
-    const uint64_t end = newest->first + newest->count, film_end = first->film_first + first->film_count;
+    const uint64_t end = newest->first + newest->count,
+                   film_end = first->film_first + first->film_count;
     if (first->first > first->film_first)
-        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: before %s", first->film_first,
-                      first->first - 1, pieces[0].path);
+        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: before %s",
+                      first->film_first, first->first - 1, pieces[0].path);
     if (end < film_end)
-        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: behind %s", end, film_end - 1,
-                      pieces[count - 1].path);
+        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no piece: behind %s", end,
+                      film_end - 1, pieces[count - 1].path);
     return true;
 }
 
@@ -88,10 +91,13 @@ static bool are_of(const struct piece *pieces, uint32_t count, const struct opti
         return false;
     bool good = true;
     for (uint32_t i = 0; good && i < count; i++) {
-        scenes_piece(&scenes, pieces[i].name.first, pieces[i].name.count, pieces[i].name.encoding, name);
-        good = !strcmp(name, pieces[i].format.piece) ||
-               misfit("%s: is not what %s says: it was mapped before that was changed, or is of another film",
-                      pieces[i].path, options->scenes);
+        scenes_piece(&scenes, pieces[i].name.first, pieces[i].name.count, pieces[i].name.encoding,
+                     name);
+        good =
+            !strcmp(name, pieces[i].format.piece) ||
+            misfit(
+                "%s: is not what %s says: it was mapped before that was changed, or is of another film",
+                pieces[i].path, options->scenes);
     }
     scenes_free(&scenes);
     return good;
@@ -125,7 +131,8 @@ static bool append_piece(const struct piece *piece, FILE *to, const char *path, 
         good = fputs(header, to) >= 0;
     }
     const bool same = good && !strcmp(line, header);
-    while (same && (got = fread(bytes, 1, sizeof bytes, from)) > 0 && fwrite(bytes, 1, got, to) == got)
+    while (same && (got = fread(bytes, 1, sizeof bytes, from)) > 0 &&
+           fwrite(bytes, 1, got, to) == got)
         continue;
     const bool read = same && feof(from) && !ferror(from);
     const int why = errno;
@@ -144,8 +151,8 @@ static bool join_y4m(const struct piece *pieces, uint32_t count, const char *pat
     char header[2048] = "";
     for (uint32_t i = 0; i < count; i++)
         if (pieces[i].format.frames != pieces[i].name.count)
-            return misfit("%s: has %" PRIu64 " frames, and not %" PRIu64 " as it says", pieces[i].path,
-                          pieces[i].format.frames, pieces[i].name.count);
+            return misfit("%s: has %" PRIu64 " frames, and not %" PRIu64 " as it says",
+                          pieces[i].path, pieces[i].format.frames, pieces[i].name.count);
     if (!outfile_open(&file, path, &error))
         return complain_about(path, &error);
     bool good = true;
@@ -160,8 +167,8 @@ static bool join_y4m(const struct piece *pieces, uint32_t count, const char *pat
 
 /* --- Containers --------------------------------------------------------------------------------------------------- */
 
-static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t frames, const struct options *options,
-                         const char *container)
+static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t frames,
+                         const struct options *options, const char *container)
 {
     struct error error;
     uint64_t bytes;
@@ -178,7 +185,8 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
                                            .frames = frames,
                                            .left_out = warn_about,
                                            .user = (void *)options->output};
-    const bool good = finished_join(options->output, &params, paths, count, &bytes, &is_misfit, &error);
+    const bool good = finished_join(options->output, &params, paths, count, &bytes, &is_misfit,
+                                    &error);
     free(paths);
     if (!good && is_misfit)
         return misfit("%s: %s", options->output, error.text);
@@ -208,10 +216,11 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
     if (!y4m && !ends_with(path, ".mkv") && !ends_with(path, ".mp4"))
         return misfit("%s: encoded pieces are joined to .mkv or .mp4", path);
     const bool good = y4m ? join_y4m(pieces, count, path)
-                          : join_encoded(pieces, count, frames, options, ends_with(path, ".mp4") ? "mp4" : "matroska");
+                          : join_encoded(pieces, count, frames, options,
+                                         ends_with(path, ".mp4") ? "mp4" : "matroska");
     if (good)
-        say("written   %s (%u piece%s, frames %" PRIu64 " to %" PRIu64 ")\n", path, count, count == 1 ? "" : "s", first,
-            first + frames - 1);
+        say("written   %s (%u piece%s, frames %" PRIu64 " to %" PRIu64 ")\n", path, count,
+            count == 1 ? "" : "s", first, first + frames - 1);
     return good;
 }
 

@@ -14,115 +14,116 @@
 
 enum { REPEAT_MAX = 1000000 };
 
-const char options_usage[] = "Usage: cox-tonemap INPUT... -o OUTPUT [options]\n"
-                             "       cox-tonemap analyse|steer|map|join ... -o OUTPUT [options]\n"
-                             "\n"
-                             "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices together.\n"
-                             "\n"
-                             "  cox-tonemap movie.mkv -o movie.y4m\n"
-                             "  cox-tonemap movie.mkv -o still.png --frame 1000 --operator bt2390\n"
-                             "  cox-tonemap room.exr -o room.png --peak 4000 --devices gpu,cpu\n"
-                             "\n"
-                             "  INPUT               video: y4m, raw frames, and what libavformat reads where\n"
-                             "                      it is built in; picture: OpenEXR, Radiance .hdr, PFM.\n"
-                             "                      Told by content; - is standard input. Several go\n"
-                             "                      to a folder, one after the other\n"
-                             "  -o, --output FILE   video: .mkv, .mp4, .y4m, .nv12, .p010, or .png for one\n"
-                             "                      frame; null: for nothing; picture: .png. - is standard\n"
-                             "                      output. A folder: a file there of the input's name\n"
-                             "  --to KIND           video: mkv, mp4, y4m, nv12, p010, png or null, whatever\n"
-                             "                      the output's name\n"
-                             "\n"
-                             "A finished file (.mkv, .mp4), with the input's sound and subtitles:\n"
-                             "  --encoder NAME[:KEY=VALUE,...]\n"
-                             "                      libavcodec's encoder and its options (default libx264)\n"
-                             "  --crf N             its quality: less is better and larger\n"
-                             "  --preset NAME       its speed: ultrafast to veryslow\n"
-                             "  --overwrite         replace a finished file that exists\n"
-                             "\n"
-                             "How the result looks:\n"
-                             "  --operator NAME     hable (default), reinhard, mobius, bt2390, aces, linear,\n"
-                             "                      clip, local, exposure (pictures)\n"
-                             "  --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2;\n"
-                             "                      auto (default): from the picture, or from scene to scene\n"
-                             "  --exposure STOPS    brighten (> 0) or darken (< 0); added to what --peak auto\n"
-                             "                      finds\n"
-                             "  --desat STRENGTH    how much colours brighter than white fade to white, 0 to\n"
-                             "                      1 (default 0.75)\n"
-                             "  --detail FACTOR     --operator local: factor on the contrast of the detail,\n"
-                             "                      0.25 to 4; 1 (default): as in the light\n"
-                             "  --depth BITS        PNG: 8 or 16; y4m, mkv, mp4: 8 or 10 (default 8)\n"
-                             "  --alpha             pictures: keep an alpha channel (default: transparent\n"
-                             "                      parts lie over black)\n"
-                             "  --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
-                             "  --dither WHICH      video: none or ordered (default: ordered where the output\n"
-                             "                      has fewer bits than the input)\n"
-                             "  --gamut WHICH       video: compress[:KNEE] or clip: colours that SDR has not\n"
-                             "                      move towards grey and keep their hue (default of\n"
-                             "                      BT.2020), or are cut\n"
-                             "  --scale 1/2|WxH     video: half the width and height; or another size, also\n"
-                             "                      Wx or xH, to keep the picture's shape\n"
-                             "\n"
-                             "What the video is, where it does not say so itself:\n"
-                             "  --transfer CURVE    pq (default of more than 8 bits), hlg or linear\n"
-                             "  --primaries WHICH   bt2020 (default) or bt709\n"
-                             "  --range WHICH       limited (default) or full\n"
-                             "  --size WxH          the input is raw frames of this size\n"
-                             "  --format NAME       their format: yuv420p10, p010, nv12, rgba16f, ...;\n"
-                             "                      default: by the name's ending\n"
-                             "  --rate FPS          frames per second: 25, 23.976 or 24000/1001\n"
-                             "\n"
-                             "Which frames of the video:\n"
-                             "  --start N           begin with frame N, counted from 0\n"
-                             "  --frames N          end after N frames\n"
-                             "  --frame N           only frame N, as a PNG\n"
-                             "  --lookahead 0|1     with --peak auto: 1 looks at each frame before it is\n"
-                             "                      mapped (default 0)\n"
-                             "  --trust-metadata    with --peak auto: no light over the peak that the stream\n"
-                             "                      names (default: what the frames show counts)\n"
-                             "\n"
-                             "A film in pieces, by as many machines as there are (docs: pieces.md):\n"
-                             "  analyse FILM -o PART        look at a part of it\n"
-                             "  steer PART... -o SCENE      find each frame's light from all parts\n"
-                             "  map FILM --scene SCENE -o PIECE.mkv|.y4m\n"
-                             "                              map a piece of it\n"
-                             "  join PIECE... -o OUTPUT     put the pieces together\n"
-                             "  --range FIRST:END   analyse, map: frames from FIRST up to END, not with it\n"
-                             "  --share I/N         analyse, map: the I-th of N equal parts, from 1\n"
-                             "  --scene FILE        each frame's light, and all else that decides how it looks\n"
-                             "  --source FILE       join: sound, subtitles and the rest come from there\n"
-                             "\n"
-                             "The devices and the split:\n"
-                             "  --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for\n"
-                             "                      N sub-devices of C compute units; =shared, =mapped or\n"
-                             "                      =staged; comma-separated (default: every device)\n"
-                             "  --policy NAME       how rows are shared out; --policy help lists the names\n"
-                             "  --split A,B,...     fixed shares of the rows, one for each device, summing\n"
-                             "                      to 1\n"
-                             "  --reserve WHICH     keep a core for feeding devices: auto (default), on, off\n"
-                             "                      or a CPU's number\n"
-                             "  --arithmetic WHICH  fma, muladd, or auto (default): fma where all devices are\n"
-                             "                      quick at it. The same bits everywhere need the same\n"
-                             "  --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
-                             "  --deadline MS       count the frames that take longer from when the devices\n"
-                             "                      are given them to when they are done\n"
-                             "  --no-cache          compile the kernels and measure the devices anew\n"
-                             "  --verify SHARE      have that share of the bands done by two devices and\n"
-                             "                      compared, 0 to 1 (default 0)\n"
-                             "\n"
-                             "Measuring:\n"
-                             "  --repeat N          do the picture N times (default 1)\n"
-                             "  --stats FILE        write what each frame cost, as JSON\n"
-                             "  --trace FILE        write a trace for Perfetto or chrome://tracing\n"
-                             "  --verify            without a share: do the picture on each device alone too\n"
-                             "                      and compare every bit\n"
-                             "  --hash              print a hash of the output's pixels\n"
-                             "  --progress WHICH    video: live (default, on a terminal) or json: a line each\n"
-                             "                      second on standard error\n"
-                             "  -v, --verbose       say more\n"
-                             "  -q, --quiet         say nothing but errors\n"
-                             "  -h, --help          this text\n"
-                             "  --version           versions\n";
+const char options_usage[] =
+    "Usage: cox-tonemap INPUT... -o OUTPUT [options]\n"
+    "       cox-tonemap analyse|steer|map|join ... -o OUTPUT [options]\n"
+    "\n"
+    "Tone-maps HDR video or an HDR picture to SDR, on all OpenCL devices together.\n"
+    "\n"
+    "  cox-tonemap movie.mkv -o movie.y4m\n"
+    "  cox-tonemap movie.mkv -o still.png --frame 1000 --operator bt2390\n"
+    "  cox-tonemap room.exr -o room.png --peak 4000 --devices gpu,cpu\n"
+    "\n"
+    "  INPUT               video: y4m, raw frames, and what libavformat reads where\n"
+    "                      it is built in; picture: OpenEXR, Radiance .hdr, PFM.\n"
+    "                      Told by content; - is standard input. Several go\n"
+    "                      to a folder, one after the other\n"
+    "  -o, --output FILE   video: .mkv, .mp4, .y4m, .nv12, .p010, or .png for one\n"
+    "                      frame; null: for nothing; picture: .png. - is standard\n"
+    "                      output. A folder: a file there of the input's name\n"
+    "  --to KIND           video: mkv, mp4, y4m, nv12, p010, png or null, whatever\n"
+    "                      the output's name\n"
+    "\n"
+    "A finished file (.mkv, .mp4), with the input's sound and subtitles:\n"
+    "  --encoder NAME[:KEY=VALUE,...]\n"
+    "                      libavcodec's encoder and its options (default libx264)\n"
+    "  --crf N             its quality: less is better and larger\n"
+    "  --preset NAME       its speed: ultrafast to veryslow\n"
+    "  --overwrite         replace a finished file that exists\n"
+    "\n"
+    "How the result looks:\n"
+    "  --operator NAME     hable (default), reinhard, mobius, bt2390, aces, linear,\n"
+    "                      clip, local, exposure (pictures)\n"
+    "  --peak NITS|auto    the brightest light that keeps its gradation, in cd/m2;\n"
+    "                      auto (default): from the picture, or from scene to scene\n"
+    "  --exposure STOPS    brighten (> 0) or darken (< 0); added to what --peak auto\n"
+    "                      finds\n"
+    "  --desat STRENGTH    how much colours brighter than white fade to white, 0 to\n"
+    "                      1 (default 0.75)\n"
+    "  --detail FACTOR     --operator local: factor on the contrast of the detail,\n"
+    "                      0.25 to 4; 1 (default): as in the light\n"
+    "  --depth BITS        PNG: 8 or 16; y4m, mkv, mp4: 8 or 10 (default 8)\n"
+    "  --alpha             pictures: keep an alpha channel (default: transparent\n"
+    "                      parts lie over black)\n"
+    "  --sdr-white NITS    video: the light that becomes SDR white (default 203)\n"
+    "  --dither WHICH      video: none or ordered (default: ordered where the output\n"
+    "                      has fewer bits than the input)\n"
+    "  --gamut WHICH       video: compress[:KNEE] or clip: colours that SDR has not\n"
+    "                      move towards grey and keep their hue (default of\n"
+    "                      BT.2020), or are cut\n"
+    "  --scale 1/2|WxH     video: half the width and height; or another size, also\n"
+    "                      Wx or xH, to keep the picture's shape\n"
+    "\n"
+    "What the video is, where it does not say so itself:\n"
+    "  --transfer CURVE    pq (default of more than 8 bits), hlg or linear\n"
+    "  --primaries WHICH   bt2020 (default) or bt709\n"
+    "  --range WHICH       limited (default) or full\n"
+    "  --size WxH          the input is raw frames of this size\n"
+    "  --format NAME       their format: yuv420p10, p010, nv12, rgba16f, ...;\n"
+    "                      default: by the name's ending\n"
+    "  --rate FPS          frames per second: 25, 23.976 or 24000/1001\n"
+    "\n"
+    "Which frames of the video:\n"
+    "  --start N           begin with frame N, counted from 0\n"
+    "  --frames N          end after N frames\n"
+    "  --frame N           only frame N, as a PNG\n"
+    "  --lookahead 0|1     with --peak auto: 1 looks at each frame before it is\n"
+    "                      mapped (default 0)\n"
+    "  --trust-metadata    with --peak auto: no light over the peak that the stream\n"
+    "                      names (default: what the frames show counts)\n"
+    "\n"
+    "A film in pieces, by as many machines as there are (docs: pieces.md):\n"
+    "  analyse FILM -o PART        look at a part of it\n"
+    "  steer PART... -o SCENE      find each frame's light from all parts\n"
+    "  map FILM --scene SCENE -o PIECE.mkv|.y4m\n"
+    "                              map a piece of it\n"
+    "  join PIECE... -o OUTPUT     put the pieces together\n"
+    "  --range FIRST:END   analyse, map: frames from FIRST up to END, not with it\n"
+    "  --share I/N         analyse, map: the I-th of N equal parts, from 1\n"
+    "  --scene FILE        each frame's light, and all else that decides how it looks\n"
+    "  --source FILE       join: sound, subtitles and the rest come from there\n"
+    "\n"
+    "The devices and the split:\n"
+    "  --devices LIST      cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for\n"
+    "                      N sub-devices of C compute units; =shared, =mapped or\n"
+    "                      =staged; comma-separated (default: every device)\n"
+    "  --policy NAME       how rows are shared out; --policy help lists the names\n"
+    "  --split A,B,...     fixed shares of the rows, one for each device, summing\n"
+    "                      to 1\n"
+    "  --reserve WHICH     keep a core for feeding devices: auto (default), on, off\n"
+    "                      or a CPU's number\n"
+    "  --arithmetic WHICH  fma, muladd, or auto (default): fma where all devices are\n"
+    "                      quick at it. The same bits everywhere need the same\n"
+    "  --in-flight N       frames under way at once, 1 to 16 (default 2)\n"
+    "  --deadline MS       count the frames that take longer from when the devices\n"
+    "                      are given them to when they are done\n"
+    "  --no-cache          compile the kernels and measure the devices anew\n"
+    "  --verify SHARE      have that share of the bands done by two devices and\n"
+    "                      compared, 0 to 1 (default 0)\n"
+    "\n"
+    "Measuring:\n"
+    "  --repeat N          do the picture N times (default 1)\n"
+    "  --stats FILE        write what each frame cost, as JSON\n"
+    "  --trace FILE        write a trace for Perfetto or chrome://tracing\n"
+    "  --verify            without a share: do the picture on each device alone too\n"
+    "                      and compare every bit\n"
+    "  --hash              print a hash of the output's pixels\n"
+    "  --progress WHICH    video: live (default, on a terminal) or json: a line each\n"
+    "                      second on standard error\n"
+    "  -v, --verbose       say more\n"
+    "  -q, --quiet         say nothing but errors\n"
+    "  -h, --help          this text\n"
+    "  --version           versions\n";
 
 /* Values of getopt_long; bit `value - OPTION_FIRST` of options.given. */
 enum {
@@ -175,100 +176,108 @@ enum {
 };
 #define GIVEN(option) (UINT64_C(1) << ((option)-OPTION_FIRST))
 
-static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
-                                             {"to", required_argument, NULL, OPTION_TO},
-                                             {"encoder", required_argument, NULL, OPTION_ENCODER},
-                                             {"crf", required_argument, NULL, OPTION_CRF},
-                                             {"preset", required_argument, NULL, OPTION_PRESET},
-                                             {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
-                                             {"progress", required_argument, NULL, OPTION_PROGRESS},
-                                             {"operator", required_argument, NULL, OPTION_OPERATOR},
-                                             {"exposure", required_argument, NULL, OPTION_EXPOSURE},
-                                             {"peak", required_argument, NULL, OPTION_PEAK},
-                                             {"desat", required_argument, NULL, OPTION_DESAT},
-                                             {"detail", required_argument, NULL, OPTION_DETAIL},
-                                             {"depth", required_argument, NULL, OPTION_DEPTH},
-                                             {"alpha", no_argument, NULL, OPTION_ALPHA},
-                                             {"sdr-white", required_argument, NULL, OPTION_SDR_WHITE},
-                                             {"dither", required_argument, NULL, OPTION_DITHER},
-                                             {"gamut", required_argument, NULL, OPTION_GAMUT},
-                                             {"scale", required_argument, NULL, OPTION_SCALE},
-                                             {"transfer", required_argument, NULL, OPTION_TRANSFER},
-                                             {"primaries", required_argument, NULL, OPTION_PRIMARIES},
-                                             {"range", required_argument, NULL, OPTION_RANGE},
-                                             {"size", required_argument, NULL, OPTION_SIZE},
-                                             {"format", required_argument, NULL, OPTION_FORMAT},
-                                             {"rate", required_argument, NULL, OPTION_RATE},
-                                             {"start", required_argument, NULL, OPTION_START},
-                                             {"frames", required_argument, NULL, OPTION_FRAMES},
-                                             {"frame", required_argument, NULL, OPTION_FRAME},
-                                             {"lookahead", required_argument, NULL, OPTION_LOOKAHEAD},
-                                             {"trust-metadata", no_argument, NULL, OPTION_TRUST_METADATA},
-                                             {"devices", required_argument, NULL, OPTION_DEVICES},
-                                             {"policy", required_argument, NULL, OPTION_POLICY},
-                                             {"split", required_argument, NULL, OPTION_SPLIT},
-                                             {"reserve", required_argument, NULL, OPTION_RESERVE},
-                                             {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
-                                             {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
-                                             {"deadline", required_argument, NULL, OPTION_DEADLINE},
-                                             {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
-                                             {"repeat", required_argument, NULL, OPTION_REPEAT},
-                                             {"stats", required_argument, NULL, OPTION_STATS},
-                                             {"trace", required_argument, NULL, OPTION_TRACE},
-                                             {"verify", optional_argument, NULL, OPTION_VERIFY},
-                                             {"hash", no_argument, NULL, OPTION_HASH},
-                                             {"verbose", no_argument, NULL, 'v'},
-                                             {"quiet", no_argument, NULL, 'q'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {"version", no_argument, NULL, OPTION_VERSION},
-                                             {"share", required_argument, NULL, OPTION_SHARE},
-                                             {"scene", required_argument, NULL, OPTION_SCENES},
-                                             {"source", required_argument, NULL, OPTION_SOURCE},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"to", required_argument, NULL, OPTION_TO},
+    {"encoder", required_argument, NULL, OPTION_ENCODER},
+    {"crf", required_argument, NULL, OPTION_CRF},
+    {"preset", required_argument, NULL, OPTION_PRESET},
+    {"overwrite", no_argument, NULL, OPTION_OVERWRITE},
+    {"progress", required_argument, NULL, OPTION_PROGRESS},
+    {"operator", required_argument, NULL, OPTION_OPERATOR},
+    {"exposure", required_argument, NULL, OPTION_EXPOSURE},
+    {"peak", required_argument, NULL, OPTION_PEAK},
+    {"desat", required_argument, NULL, OPTION_DESAT},
+    {"detail", required_argument, NULL, OPTION_DETAIL},
+    {"depth", required_argument, NULL, OPTION_DEPTH},
+    {"alpha", no_argument, NULL, OPTION_ALPHA},
+    {"sdr-white", required_argument, NULL, OPTION_SDR_WHITE},
+    {"dither", required_argument, NULL, OPTION_DITHER},
+    {"gamut", required_argument, NULL, OPTION_GAMUT},
+    {"scale", required_argument, NULL, OPTION_SCALE},
+    {"transfer", required_argument, NULL, OPTION_TRANSFER},
+    {"primaries", required_argument, NULL, OPTION_PRIMARIES},
+    {"range", required_argument, NULL, OPTION_RANGE},
+    {"size", required_argument, NULL, OPTION_SIZE},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"rate", required_argument, NULL, OPTION_RATE},
+    {"start", required_argument, NULL, OPTION_START},
+    {"frames", required_argument, NULL, OPTION_FRAMES},
+    {"frame", required_argument, NULL, OPTION_FRAME},
+    {"lookahead", required_argument, NULL, OPTION_LOOKAHEAD},
+    {"trust-metadata", no_argument, NULL, OPTION_TRUST_METADATA},
+    {"devices", required_argument, NULL, OPTION_DEVICES},
+    {"policy", required_argument, NULL, OPTION_POLICY},
+    {"split", required_argument, NULL, OPTION_SPLIT},
+    {"reserve", required_argument, NULL, OPTION_RESERVE},
+    {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
+    {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+    {"deadline", required_argument, NULL, OPTION_DEADLINE},
+    {"no-cache", no_argument, NULL, OPTION_NO_CACHE},
+    {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"stats", required_argument, NULL, OPTION_STATS},
+    {"trace", required_argument, NULL, OPTION_TRACE},
+    {"verify", optional_argument, NULL, OPTION_VERIFY},
+    {"hash", no_argument, NULL, OPTION_HASH},
+    {"verbose", no_argument, NULL, 'v'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {"share", required_argument, NULL, OPTION_SHARE},
+    {"scene", required_argument, NULL, OPTION_SCENES},
+    {"source", required_argument, NULL, OPTION_SOURCE},
+    {NULL, 0, NULL, 0}};
 
 /* What means something for one kind of input only. */
 static const uint64_t picture_only = GIVEN(OPTION_ALPHA) | GIVEN(OPTION_REPEAT);
-static const uint64_t video_only = GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) |
-                                   GIVEN(OPTION_GAMUT) | GIVEN(OPTION_SCALE) | GIVEN(OPTION_TRANSFER) |
-                                   GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) | GIVEN(OPTION_SIZE) |
-                                   GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) | GIVEN(OPTION_START) |
-                                   GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) | GIVEN(OPTION_LOOKAHEAD) |
-                                   GIVEN(OPTION_TRUST_METADATA) | GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
-                                   GIVEN(OPTION_PRESET) | GIVEN(OPTION_OVERWRITE) | GIVEN(OPTION_PROGRESS);
+static const uint64_t video_only =
+    GIVEN(OPTION_TO) | GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) | GIVEN(OPTION_GAMUT) |
+    GIVEN(OPTION_SCALE) | GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) | GIVEN(OPTION_RANGE) |
+    GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) | GIVEN(OPTION_START) |
+    GIVEN(OPTION_FRAMES) | GIVEN(OPTION_FRAME) | GIVEN(OPTION_LOOKAHEAD) |
+    GIVEN(OPTION_TRUST_METADATA) | GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
+    GIVEN(OPTION_PRESET) | GIVEN(OPTION_OVERWRITE) | GIVEN(OPTION_PROGRESS);
 
 /* What decides on a film's mapped frames, or which of them there are: a file of scenes says it all. */
-static const uint64_t look_options = GIVEN(OPTION_OPERATOR) | GIVEN(OPTION_EXPOSURE) | GIVEN(OPTION_PEAK) |
-                                     GIVEN(OPTION_DESAT) | GIVEN(OPTION_DETAIL) | GIVEN(OPTION_DEPTH) |
-                                     GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) | GIVEN(OPTION_GAMUT) |
-                                     GIVEN(OPTION_SCALE) | GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) |
-                                     GIVEN(OPTION_RANGE) | GIVEN(OPTION_LOOKAHEAD) | GIVEN(OPTION_TRUST_METADATA) |
-                                     GIVEN(OPTION_ARITHMETIC);
+static const uint64_t look_options = GIVEN(OPTION_OPERATOR) | GIVEN(OPTION_EXPOSURE) |
+                                     GIVEN(OPTION_PEAK) | GIVEN(OPTION_DESAT) |
+                                     GIVEN(OPTION_DETAIL) | GIVEN(OPTION_DEPTH) |
+                                     GIVEN(OPTION_SDR_WHITE) | GIVEN(OPTION_DITHER) |
+                                     GIVEN(OPTION_GAMUT) | GIVEN(OPTION_SCALE) |
+                                     GIVEN(OPTION_TRANSFER) | GIVEN(OPTION_PRIMARIES) |
+                                     GIVEN(OPTION_RANGE) | GIVEN(OPTION_LOOKAHEAD) |
+                                     GIVEN(OPTION_TRUST_METADATA) | GIVEN(OPTION_ARITHMETIC);
 
 /* What the steps of a film in pieces take besides: the input's format, and the devices. */
-static const uint64_t step_options = GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) | GIVEN(OPTION_RATE) |
-                                     GIVEN(OPTION_SHARE) | GIVEN(OPTION_DEVICES) | GIVEN(OPTION_POLICY) |
-                                     GIVEN(OPTION_SPLIT) | GIVEN(OPTION_RESERVE) | GIVEN(OPTION_IN_FLIGHT) |
-                                     GIVEN(OPTION_NO_CACHE) | GIVEN(OPTION_VERIFY) | GIVEN(OPTION_OVERWRITE);
+static const uint64_t step_options = GIVEN(OPTION_SIZE) | GIVEN(OPTION_FORMAT) |
+                                     GIVEN(OPTION_RATE) | GIVEN(OPTION_SHARE) |
+                                     GIVEN(OPTION_DEVICES) | GIVEN(OPTION_POLICY) |
+                                     GIVEN(OPTION_SPLIT) | GIVEN(OPTION_RESERVE) |
+                                     GIVEN(OPTION_IN_FLIGHT) | GIVEN(OPTION_NO_CACHE) |
+                                     GIVEN(OPTION_VERIFY) | GIVEN(OPTION_OVERWRITE);
 static const uint64_t map_options = GIVEN(OPTION_TO) | GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
-                                    GIVEN(OPTION_PRESET) | GIVEN(OPTION_STATS) | GIVEN(OPTION_TRACE) |
-                                    GIVEN(OPTION_HASH) | GIVEN(OPTION_PROGRESS) | GIVEN(OPTION_SCENES) |
+                                    GIVEN(OPTION_PRESET) | GIVEN(OPTION_STATS) |
+                                    GIVEN(OPTION_TRACE) | GIVEN(OPTION_HASH) |
+                                    GIVEN(OPTION_PROGRESS) | GIVEN(OPTION_SCENES) |
                                     GIVEN(OPTION_DEADLINE);
 
 static const struct {
     const char *name;
     uint64_t options; /* 0 = all but those of the steps */
-} steps[] = {[FILM_WHOLE] = {"", 0},
-             [FILM_ANALYSE] = {"analyse", look_options | step_options},
-             [FILM_STEER] = {"steer", GIVEN(OPTION_OVERWRITE)},
-             [FILM_MAP] = {"map", step_options | map_options},
-             [FILM_JOIN] = {"join", GIVEN(OPTION_SOURCE) | GIVEN(OPTION_SCENES) | GIVEN(OPTION_OVERWRITE)}};
+} steps[] = {
+    [FILM_WHOLE] = {"", 0},
+    [FILM_ANALYSE] = {"analyse", look_options | step_options},
+    [FILM_STEER] = {"steer", GIVEN(OPTION_OVERWRITE)},
+    [FILM_MAP] = {"map", step_options | map_options},
+    [FILM_JOIN] = {"join", GIVEN(OPTION_SOURCE) | GIVEN(OPTION_SCENES) | GIVEN(OPTION_OVERWRITE)}};
 
 /* What means something for a finished file only. */
-static const uint64_t finished_only = GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) | GIVEN(OPTION_PRESET) |
-                                      GIVEN(OPTION_OVERWRITE);
+static const uint64_t finished_only = GIVEN(OPTION_ENCODER) | GIVEN(OPTION_CRF) |
+                                      GIVEN(OPTION_PRESET) | GIVEN(OPTION_OVERWRITE);
 
 /* Sets the text; returns false. */
-__attribute__((format(printf, 2, 3))) static bool wrong(struct options_error *error, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(struct options_error *error,
+                                                        const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -345,7 +354,10 @@ static bool parse_split(struct options *options, const char *text, struct option
         char *end;
         double ratio = strtod(at, &end);
         if (end == at || (*end && *end != ',') || !isfinite(ratio) || ratio < 0 || ratio > 1)
-            return wrong(error, "--split %s: give shares between 0 and 1 separated by commas, such as 0.75,0.25", text);
+            return wrong(
+                error,
+                "--split %s: give shares between 0 and 1 separated by commas, such as 0.75,0.25",
+                text);
         if (options->policy_options.ratio_count == COX_DEVICES_MAX)
             return wrong(error, "--split %s: more than %d shares", text, COX_DEVICES_MAX);
         options->ratios[options->policy_options.ratio_count++] = ratio;
@@ -383,7 +395,8 @@ static bool parse_size(struct options *options, const char *text, struct options
     int end = 0;
     if (sscanf(text, "%7[0-9]x%7[0-9]%n", width, height, &end) != 2 || text[end] ||
         !parse_count(width, 1, VIDEO_SIDE_MAX, &w) || !parse_count(height, 1, VIDEO_SIDE_MAX, &h))
-        return wrong(error, "--size %s: not a size such as 3840x2160, with sides from 1 to %d", text, VIDEO_SIDE_MAX);
+        return wrong(error, "--size %s: not a size such as 3840x2160, with sides from 1 to %d",
+                     text, VIDEO_SIDE_MAX);
     options->raw.width = (uint32_t)w;
     options->raw.height = (uint32_t)h;
     return true;
@@ -403,10 +416,13 @@ static bool parse_rate(struct options *options, const char *text, struct options
         }
     } else if (parse_number(text, &fps) && fps >= 0.001 && fps <= 100000) {
         bool whole = fps == floor(fps);
-        options->rate = (struct video_rational){(uint32_t)lround(whole ? fps : fps * 1000), whole ? 1 : 1000};
+        options->rate = (struct video_rational){(uint32_t)lround(whole ? fps : fps * 1000),
+                                                whole ? 1 : 1000};
         return true;
     }
-    return wrong(error, "--rate %s: not a number of frames per second such as 25, 23.976 or 24000/1001", text);
+    return wrong(error,
+                 "--rate %s: not a number of frames per second such as 25, 23.976 or 24000/1001",
+                 text);
 }
 
 /* --- Options by what they are about ------------------------------------------------------------------------------- */
@@ -454,11 +470,13 @@ static bool parse_scale(struct options *options, const char *text, struct option
     options->scale_width = (uint32_t)sides[0];
     options->scale_height = (uint32_t)sides[1];
     return (good && (sides[0] || sides[1])) ||
-           wrong(error, "--scale %s: neither 1/2 nor a size such as 1920x1080, 1920x or x1080", text);
+           wrong(error, "--scale %s: neither 1/2 nor a size such as 1920x1080, 1920x or x1080",
+                 text);
 }
 
 /* How the result is to look. */
-static bool parse_look(struct options *options, int which, const char *text, struct options_error *error)
+static bool parse_look(struct options *options, int which, const char *text,
+                       struct options_error *error)
 {
     static const char *const dithers[] = {"none", "ordered", NULL};
     char names[256];
@@ -477,7 +495,9 @@ static bool parse_look(struct options *options, int which, const char *text, str
     case OPTION_PEAK:
         options->peak_auto = !strcmp(text, "auto");
         if (!options->peak_auto && !parse_nits(text, &options->peak_nits))
-            return wrong(error, "--peak %s: neither auto nor a luminance between 1 and 1000000 cd/m2", text);
+            return wrong(error,
+                         "--peak %s: neither auto nor a luminance between 1 and 1000000 cd/m2",
+                         text);
         return true;
     case OPTION_SDR_WHITE:
         if (!parse_nits(text, &options->sdr_white_nits) || options->sdr_white_nits > 10000)
@@ -486,7 +506,8 @@ static bool parse_look(struct options *options, int which, const char *text, str
     case OPTION_DESAT:
         if (!parse_number(text, &number) || number < 0 || number > 1)
             return wrong(error, "--desat %s: not a strength between 0 and 1", text);
-        options->desaturate = number > 0 ? (float)number : -1.0f; /* the library's 0 means its default */
+        options->desaturate = number > 0 ? (float)number
+                                         : -1.0f; /* the library's 0 means its default */
         return true;
     case OPTION_DETAIL:
         options->detail = parse_number(text, &number) ? (float)number : 0;
@@ -540,7 +561,8 @@ static bool parse_share(struct options *options, const char *text, struct option
 }
 
 /* What the input is. */
-static bool parse_stream(struct options *options, int which, const char *text, struct options_error *error)
+static bool parse_stream(struct options *options, int which, const char *text,
+                         struct options_error *error)
 {
     static const char *const transfers[] = {"pq", "hlg", "linear", NULL};
     static const char *const primaries[] = {"bt2020", "bt709", NULL};
@@ -564,7 +586,8 @@ static bool parse_stream(struct options *options, int which, const char *text, s
         word = parse_word(text, ranges);
         options->has_range = true;
         options->range = word > 0 ? COX_RANGE_FULL : COX_RANGE_LIMITED;
-        return word >= 0 || wrong(error, "--range %s: neither limited nor full, nor FIRST:END of frames", text);
+        return word >= 0 ||
+               wrong(error, "--range %s: neither limited nor full, nor FIRST:END of frames", text);
     case OPTION_SIZE:
         return parse_size(options, text, error);
     case OPTION_RATE:
@@ -577,22 +600,26 @@ static bool parse_stream(struct options *options, int which, const char *text, s
 }
 
 /* Which frames of it. */
-static bool parse_frames(struct options *options, int which, const char *text, struct options_error *error)
+static bool parse_frames(struct options *options, int which, const char *text,
+                         struct options_error *error)
 {
     switch (which) {
     case OPTION_START:
         return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->start) ||
-               wrong(error, "--start %s: not the number of a frame, 0 to %d", text, VIDEO_FRAMES_MAX);
+               wrong(error, "--start %s: not the number of a frame, 0 to %d", text,
+                     VIDEO_FRAMES_MAX);
     case OPTION_FRAMES:
         return parse_count(text, 1, VIDEO_FRAMES_MAX, &options->frames) ||
                wrong(error, "--frames %s: not a number of frames, 1 to %d", text, VIDEO_FRAMES_MAX);
     case OPTION_FRAME:
         options->one_frame = true;
         return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->frame) ||
-               wrong(error, "--frame %s: not the number of a frame, 0 to %d", text, VIDEO_FRAMES_MAX);
+               wrong(error, "--frame %s: not the number of a frame, 0 to %d", text,
+                     VIDEO_FRAMES_MAX);
     default:
         options->lookahead = !strcmp(text, "1");
-        return options->lookahead || !strcmp(text, "0") || wrong(error, "--lookahead %s: neither 0 nor 1", text);
+        return options->lookahead || !strcmp(text, "0") ||
+               wrong(error, "--lookahead %s: neither 0 nor 1", text);
     }
 }
 
@@ -603,7 +630,8 @@ static bool parse_verify(struct options *options, const char *text, struct optio
         options->verify = true;
         return true;
     }
-    if (!parse_number(text, &options->verify_share) || options->verify_share < 0 || options->verify_share > 1)
+    if (!parse_number(text, &options->verify_share) || options->verify_share < 0 ||
+        options->verify_share > 1)
         return wrong(error, "--verify %s: not a share of the bands between 0 and 1", text);
     return true;
 }
@@ -612,13 +640,15 @@ static bool parse_deadline(struct options *options, const char *text, struct opt
 {
     double ms;
     if (!parse_number(text, &ms) || !(ms >= 0.001 && ms <= 1e6))
-        return wrong(error, "--deadline %s: not a number of milliseconds between 0.001 and 1000000", text);
+        return wrong(error, "--deadline %s: not a number of milliseconds between 0.001 and 1000000",
+                     text);
     options->policy_options.deadline_ns = (uint64_t)(ms * 1e6 + 0.5);
     return true;
 }
 
 /* The devices and the split. */
-static bool parse_work(struct options *options, int which, const char *text, struct options_error *error)
+static bool parse_work(struct options *options, int which, const char *text,
+                       struct options_error *error)
 {
     char names[256];
     uint64_t count;
@@ -629,7 +659,8 @@ static bool parse_work(struct options *options, int which, const char *text, str
     case OPTION_POLICY:
         options->policy = text;
         options_policy_names(names, sizeof names);
-        return cox_policy_find(text) || wrong(error, "there is no policy '%s'; there are: %s", text, names);
+        return cox_policy_find(text) ||
+               wrong(error, "there is no policy '%s'; there are: %s", text, names);
     case OPTION_SPLIT:
         return parse_split(options, text, error);
     case OPTION_RESERVE:
@@ -639,7 +670,8 @@ static bool parse_work(struct options *options, int which, const char *text, str
                wrong(error, "--arithmetic %s: not auto, muladd or fma", text);
     case OPTION_IN_FLIGHT:
         if (!parse_count(text, 1, COX_IN_FLIGHT_MAX, &count))
-            return wrong(error, "--in-flight %s: not a number of frames between 1 and %d", text, COX_IN_FLIGHT_MAX);
+            return wrong(error, "--in-flight %s: not a number of frames between 1 and %d", text,
+                         COX_IN_FLIGHT_MAX);
         options->in_flight = (uint32_t)count;
         return true;
     case OPTION_DEADLINE:
@@ -651,12 +683,14 @@ static bool parse_work(struct options *options, int which, const char *text, str
 }
 
 /* Where things go, and what takes no value. */
-static bool parse_rest(struct options *options, int which, const char *text, struct options_error *error)
+static bool parse_rest(struct options *options, int which, const char *text,
+                       struct options_error *error)
 {
     switch (which) {
     case OPTION_ENCODER:
         options->encoder = text;
-        return (*text && *text != ':') || wrong(error, "--encoder %s: no name of an encoder", *text ? text : "''");
+        return (*text && *text != ':') ||
+               wrong(error, "--encoder %s: no name of an encoder", *text ? text : "''");
     case OPTION_CRF:
         options->crf = text;
         return true;
@@ -672,7 +706,8 @@ static bool parse_rest(struct options *options, int which, const char *text, str
         return true;
     case OPTION_TO:
         options->to = find_kind(text);
-        return options->to != OUTPUT_NAME || wrong(error, "--to %s: not mkv, mp4, y4m, nv12, p010, png or null", text);
+        return options->to != OUTPUT_NAME ||
+               wrong(error, "--to %s: not mkv, mp4, y4m, nv12, p010, png or null", text);
     case OPTION_STATS:
         options->stats = text;
         return true;
@@ -691,7 +726,8 @@ static bool parse_rest(struct options *options, int which, const char *text, str
     }
 }
 
-static bool parse_one(struct options *options, int which, const char *text, struct options_error *error)
+static bool parse_one(struct options *options, int which, const char *text,
+                      struct options_error *error)
 {
     if (which != OPTION_RANGE) /* of which there are two */
         options->given |= GIVEN(which);
@@ -763,15 +799,18 @@ static bool check_raw(struct options *options, struct options_error *error)
     options->raw_by_name = false;
     options->raw.rate = options->rate;
     if (format && !size)
-        return wrong(error, "--format is about raw frames: give their size too, such as --size 3840x2160");
+        return wrong(error,
+                     "--format is about raw frames: give their size too, such as --size 3840x2160");
     if (!format && ending >= 0) {
         options->raw_by_name = !size;
         return video_raw_find(formats[ending], &options->raw) ||
                wrong(error, "there is no format '%s'", formats[ending]);
     }
     if (size && !format)
-        return wrong(error, "--size is about raw frames: give their format too, with --format; there are: %s",
-                     video_raw_names);
+        return wrong(
+            error,
+            "--size is about raw frames: give their format too, with --format; there are: %s",
+            video_raw_names);
     return true;
 }
 
@@ -789,25 +828,30 @@ static bool check_step(struct options *options, struct options_error *error)
     const enum film_step step = options->step;
     const bool pieces = step == FILM_ANALYSE || step == FILM_MAP;
     const uint64_t strange = options->given &
-                             (step == FILM_WHOLE ? GIVEN(OPTION_SHARE) | GIVEN(OPTION_SOURCE) : ~steps[step].options);
+                             (step == FILM_WHOLE ? GIVEN(OPTION_SHARE) | GIVEN(OPTION_SOURCE)
+                                                 : ~steps[step].options);
     if (strange && step != FILM_WHOLE)
-        return wrong(error, "--%s: cox-tonemap %s does not take it%s", option_name(strange & -strange),
-                     steps[step].name, strange & look_options ? ": the look is what analyse was told" : "");
+        return wrong(error, "--%s: cox-tonemap %s does not take it%s",
+                     option_name(strange & -strange), steps[step].name,
+                     strange & look_options ? ": the look is what analyse was told" : "");
     if (strange)
         return wrong(error, "--%s is of a step of a film in pieces: analyse, map or join",
                      option_name(strange & -strange));
     if (options->ranged && !pieces)
-        return wrong(error, "--range FIRST:END is of analyse and map; --start and --frames are for the whole");
+        return wrong(
+            error,
+            "--range FIRST:END is of analyse and map; --start and --frames are for the whole");
     if (options->ranged && options->share_count)
         return wrong(error, "--range and --share both say which frames");
     if (pieces && options->input_count > 1)
-        return wrong(error, "cox-tonemap %s takes one film, and there are %u inputs", steps[step].name,
-                     options->input_count);
+        return wrong(error, "cox-tonemap %s takes one film, and there are %u inputs",
+                     steps[step].name, options->input_count);
     if (step == FILM_MAP && !options->scenes)
         return wrong(error, "cox-tonemap map needs what steer has found: --scene FILE");
     if (options->scenes && options->given & look_options)
         return wrong(error, "--%s: the look is what the file of scenes says",
-                     option_name((options->given & look_options) & -(options->given & look_options)));
+                     option_name((options->given & look_options) &
+                                 -(options->given & look_options)));
     return true;
 }
 
@@ -820,9 +864,11 @@ static bool check_options(struct options *options, struct options_error *error)
     if (!options->output)
         return wrong(error, "no output: give one with -o (cox-tonemap --help tells more)");
     if (options->given & GIVEN(OPTION_DETAIL) && options->op != COX_OPERATOR_LOCAL)
-        return wrong(error, "--detail is about --operator local; the operator is %s", cox_operator_name(options->op));
+        return wrong(error, "--detail is about --operator local; the operator is %s",
+                     cox_operator_name(options->op));
     if (options->policy_options.ratio_count && options->policy && strcmp(options->policy, "static"))
-        return wrong(error, "--split fixes the shares, which --policy %s would change", options->policy);
+        return wrong(error, "--split fixes the shares, which --policy %s would change",
+                     options->policy);
     if (options->policy_options.ratio_count)
         options->policy = "static";
     unsigned standard = !strcmp(options->output, "-");
@@ -831,8 +877,8 @@ static bool check_options(struct options *options, struct options_error *error)
     if (standard > 1)
         return wrong(error, "only one of output, statistics and trace can go to standard output");
     if (options->input_count > 1 && (options->stats || options->trace))
-        return wrong(error, "--%s is of one input, and there are %u", options->stats ? "stats" : "trace",
-                     options->input_count);
+        return wrong(error, "--%s is of one input, and there are %u",
+                     options->stats ? "stats" : "trace", options->input_count);
     return check_step(options, error) && check_raw(options, error);
 }
 
@@ -856,10 +902,14 @@ static bool suits_frames(const struct options *options, struct options_error *er
 {
     if (options->to == OUTPUT_PNG) {
         if (options->given & (GIVEN(OPTION_START) | GIVEN(OPTION_FRAMES)))
-            return wrong(error, "a PNG is one frame: say with --frame N which, in the place of --start and --frames");
+            return wrong(
+                error,
+                "a PNG is one frame: say with --frame N which, in the place of --start and --frames");
     } else if (options->one_frame) {
-        return wrong(error, "--frame writes one frame as a PNG: name the output .png, or give --start %u --frames 1",
-                     (unsigned)options->frame);
+        return wrong(
+            error,
+            "--frame writes one frame as a PNG: name the output .png, or give --start %u --frames 1",
+            (unsigned)options->frame);
     }
     return true;
 }
@@ -869,18 +919,21 @@ static bool suits_depth(struct options *options, struct options_error *error)
     static const struct {
         const char *what;
         uint32_t first, second; /* the first is the default */
-    } kinds[] = {[OUTPUT_PNG] = {"a PNG", 8, 16},          [OUTPUT_Y4M] = {"y4m", 8, 10},
-                 [OUTPUT_NV12] = {"NV12", 8, 8},           [OUTPUT_P010] = {"P010", 10, 10},
-                 [OUTPUT_NULL] = {"y4m", 8, 10},           [OUTPUT_MKV] = {"a finished file", 8, 10},
-                 [OUTPUT_MP4] = {"a finished file", 8, 10}};
+    } kinds[] = {
+        [OUTPUT_PNG] = {"a PNG", 8, 16},          [OUTPUT_Y4M] = {"y4m", 8, 10},
+        [OUTPUT_NV12] = {"NV12", 8, 8},           [OUTPUT_P010] = {"P010", 10, 10},
+        [OUTPUT_NULL] = {"y4m", 8, 10},           [OUTPUT_MKV] = {"a finished file", 8, 10},
+        [OUTPUT_MP4] = {"a finished file", 8, 10}};
     uint32_t first = kinds[options->to].first, second = kinds[options->to].second;
     if (!options->depth)
         options->depth = first;
     if (options->depth == first || options->depth == second)
         return true;
     if (first == second)
-        return wrong(error, "--depth %u: %s has %u bits", options->depth, kinds[options->to].what, first);
-    return wrong(error, "--depth %u: %s has %u or %u bits", options->depth, kinds[options->to].what, first, second);
+        return wrong(error, "--depth %u: %s has %u bits", options->depth, kinds[options->to].what,
+                     first);
+    return wrong(error, "--depth %u: %s has %u or %u bits", options->depth, kinds[options->to].what,
+                 first, second);
 }
 
 /* NAME = it does not tell. */
@@ -924,32 +977,43 @@ static bool suits_video(struct options *options, struct options_error *error)
     if (options->to == OUTPUT_NAME)
         options->to = kind_by_name(options->output);
     if (options->to == OUTPUT_NAME)
-        return wrong(error,
-                     "%s: what is it to be? There are .mkv, .mp4, .y4m, .nv12, .p010, .png for one frame, and "
-                     "null:; --to says it whatever the name is",
-                     *options->output ? options->output : "''");
+        return wrong(
+            error,
+            "%s: what is it to be? There are .mkv, .mp4, .y4m, .nv12, .p010, .png for one frame, and "
+            "null:; --to says it whatever the name is",
+            *options->output ? options->output : "''");
     const uint64_t of_steps = options->step ? GIVEN(OPTION_OVERWRITE) : 0;
-    const uint64_t strange = options_want_finished(options) ? 0 : options->given & finished_only & ~of_steps;
+    const uint64_t strange = options_want_finished(options)
+                                 ? 0
+                                 : options->given & finished_only & ~of_steps;
     if (strange)
-        return wrong(error, "--%s is about finished files, .mkv and .mp4", option_name(strange & -strange));
+        return wrong(error, "--%s is about finished files, .mkv and .mp4",
+                     option_name(strange & -strange));
     if (options->op == COX_OPERATOR_EXPOSURE)
-        return wrong(error, "the operator exposure is for pictures; linear and clip are its like for video");
+        return wrong(
+            error, "the operator exposure is for pictures; linear and clip are its like for video");
     if (options->op == COX_OPERATOR_LOCAL && options->scale)
         return wrong(error, "--scale is not for the operator local");
     if (!options->peak_auto && options->trust_metadata)
-        return wrong(error, "--trust-metadata is about --peak auto; --peak %g is fixed", options->peak_nits);
+        return wrong(error, "--trust-metadata is about --peak auto; --peak %g is fixed",
+                     options->peak_nits);
     if (!options->peak_auto && options->given & GIVEN(OPTION_LOOKAHEAD))
-        return wrong(error, "--lookahead is about --peak auto; --peak %g is fixed", options->peak_nits);
+        return wrong(error, "--lookahead is about --peak auto; --peak %g is fixed",
+                     options->peak_nits);
     return suits_frames(options, error) && suits_depth(options, error);
 }
 
 /* Pieces are what can be joined. */
 static bool suits_step(const struct options *options, struct options_error *error)
 {
-    const bool any = options->to == OUTPUT_Y4M || options->to == OUTPUT_MKV || options->to == OUTPUT_NULL;
-    if (options->scenes && !any && (options->to == OUTPUT_PNG || (options->step && !options->place)))
-        return wrong(error, "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4, .nv12 and .p010",
-                     options->output);
+    const bool any = options->to == OUTPUT_Y4M || options->to == OUTPUT_MKV ||
+                     options->to == OUTPUT_NULL;
+    if (options->scenes && !any &&
+        (options->to == OUTPUT_PNG || (options->step && !options->place)))
+        return wrong(
+            error,
+            "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4, .nv12 and .p010",
+            options->output);
     return true;
 }
 
@@ -965,11 +1029,13 @@ bool options_suit(struct options *options, enum options_job job, struct options_
         return wrong(error, "--%s is for pictures, and %s is video", name, options->input);
     }
     if (job == OPTIONS_VIDEO && options->verify)
-        return wrong(error,
-                     "--verify without a share is for pictures; --verify 0.1 has a tenth of the bands done by two "
-                     "devices, and --hash prints what can be compared with other --devices");
+        return wrong(
+            error,
+            "--verify without a share is for pictures; --verify 0.1 has a tenth of the bands done by two "
+            "devices, and --hash prints what can be compared with other --devices");
     if (job == OPTIONS_PICTURE && options->step)
-        return wrong(error, "%s is no video: cox-tonemap %s is for films", options->input, steps[options->step].name);
+        return wrong(error, "%s is no video: cox-tonemap %s is for films", options->input,
+                     steps[options->step].name);
     return job == OPTIONS_VIDEO ? suits_video(options, error) && suits_step(options, error)
                                 : suits_picture(options, error);
 }
@@ -994,7 +1060,8 @@ static bool complain_unknown(const char *written, struct options_error *error)
 static bool complain_option(bool lacks_value, char **argv, struct options_error *error)
 {
     const char letter[3] = {'-', (char)optopt, 0};
-    bool is_letter = optopt && optopt < OPTION_FIRST && !strchr("vqh", optopt); /* these are right: --quiet=x */
+    bool is_letter = optopt && optopt < OPTION_FIRST &&
+                     !strchr("vqh", optopt); /* these are right: --quiet=x */
     const char *written = is_letter ? letter : argv[optind - 1];
     if (lacks_value)
         return wrong(error, "the option %s needs a value", written);
@@ -1005,7 +1072,8 @@ static bool complain_option(bool lacks_value, char **argv, struct options_error 
     return complain_unknown(written, error);
 }
 
-static enum options_parsed parse_all(struct options *options, int argc, char **argv, struct options_error *error)
+static enum options_parsed parse_all(struct options *options, int argc, char **argv,
+                                     struct options_error *error)
 {
     double number;
     for (;;) {
@@ -1051,7 +1119,8 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
     }
 }
 
-enum options_parsed options_parse(struct options *options, int argc, char **argv, struct options_error *error)
+enum options_parsed options_parse(struct options *options, int argc, char **argv,
+                                  struct options_error *error)
 {
     *options = (struct options){.op = COX_OPERATOR_HABLE,
                                 .peak_auto = true,

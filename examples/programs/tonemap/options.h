@@ -63,7 +63,7 @@ struct options {
     enum cox_primaries primaries;
     enum cox_range range;
     struct video_rational rate; /* 0:0 = not given */
-    struct video_raw raw;       /* raw.given: the input is raw frames, whatever its bytes look like */
+    struct video_raw raw; /* raw.given: the input is raw frames, whatever its bytes look like */
 
     /* Which frames of it. */
     uint64_t start;
@@ -79,8 +79,9 @@ struct options {
     const char *source;              /* of which join takes sound and the rest; NULL = none */
 
     /* A piece for a caller of job_run; no option sets these. */
-    const struct video_place *place; /* where frames of y4m, NV12 or P010 go; NULL = to the output */
-    const char *piece;               /* the name that it has to have, see scenes_piece; NULL = any */
+    const struct video_place
+        *place;        /* where frames of y4m, NV12 or P010 go; NULL = to the output */
+    const char *piece; /* the name that it has to have, see scenes_piece; NULL = any */
 
     /* The devices and the split. */
     const char *devices;
@@ -120,7 +121,8 @@ enum options_parsed {
 };
 
 /* Sets every field of `options`. May reorder argv, as getopt does. */
-enum options_parsed options_parse(struct options *options, int argc, char **argv, struct options_error *error);
+enum options_parsed options_parse(struct options *options, int argc, char **argv,
+                                  struct options_error *error);
 
 /* Make `input`, one of `inputs`, the one at hand. False, and *error says why, where it and the options about raw frames
  * do not fit each other. */

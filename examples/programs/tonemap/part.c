@@ -28,7 +28,8 @@ static bool put(struct part_writer *part, const void *bytes, size_t count)
     return !part->failed || cannot_write(part);
 }
 
-bool part_begin(struct part_writer *part, const char *path, const struct profile *profile, uint64_t first)
+bool part_begin(struct part_writer *part, const char *path, const struct profile *profile,
+                uint64_t first)
 {
     struct error error;
     char *head = NULL;
@@ -90,7 +91,8 @@ static bool read_end(struct part *part)
     if (text->bytes < END_BYTES)
         return misfit("%s: is cut off", text->path);
     const char *end = text->text + text->bytes - END_BYTES;
-    if (sscanf(end, "end %" SCNu64 " %d %" SCNx64 "%n", &part->count, &last, &check, &length) != 3 ||
+    if (sscanf(end, "end %" SCNu64 " %d %" SCNx64 "%n", &part->count, &last, &check, &length) !=
+            3 ||
         length != END_BYTES - 1)
         return misfit("%s: is cut off, or no part of cox-tonemap's", text->path);
     text->bytes -= END_BYTES;
@@ -105,8 +107,9 @@ bool part_is_there(const char *path)
 {
     char end[END_BYTES + 1] = "";
     FILE *file = fopen(path, "rb");
-    const bool there = file && !fseek(file, -END_BYTES, SEEK_END) && fread(end, 1, END_BYTES, file) == END_BYTES &&
-                       !strncmp(end, "end ", 4) && end[END_BYTES - 1] == '\n';
+    const bool there = file && !fseek(file, -END_BYTES, SEEK_END) &&
+                       fread(end, 1, END_BYTES, file) == END_BYTES && !strncmp(end, "end ", 4) &&
+                       end[END_BYTES - 1] == '\n';
     if (file)
         fclose(file);
     return there;
@@ -119,11 +122,13 @@ static bool read_head(struct part *part)
     char *line = profile_text_line(&part->text), rest;
     if (!line || sscanf(line, "first %" SCNu64 "%c", &part->first, &rest) != 1)
         return profile_text_wrong(&part->text, "is not 'first' and the number of a frame");
-    const uint64_t most = part->profile.steering.on ? (part->text.bytes - part->text.at) / COX_VIDEO_BINS
-                                                    : VIDEO_FRAMES_MAX;
+    const uint64_t most = part->profile.steering.on
+                              ? (part->text.bytes - part->text.at) / COX_VIDEO_BINS
+                              : VIDEO_FRAMES_MAX;
     if (part->first > VIDEO_FRAMES_MAX || part->count > most || part->count > VIDEO_FRAMES_MAX)
-        return misfit("%s: says that it has %" PRIu64 " frames, from %" PRIu64 " on, which cannot be", part->text.path,
-                      part->count, part->first);
+        return misfit("%s: says that it has %" PRIu64 " frames, from %" PRIu64
+                      " on, which cannot be",
+                      part->text.path, part->count, part->first);
     return true;
 }
 

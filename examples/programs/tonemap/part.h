@@ -19,7 +19,8 @@ struct part_writer {
 
 /* False, here and below, after saying why. A film whose peak is given needs no histograms: then part_add is not called,
  * and part_finish is told the count. */
-bool part_begin(struct part_writer *part, const char *path, const struct profile *profile, uint64_t first);
+bool part_begin(struct part_writer *part, const char *path, const struct profile *profile,
+                uint64_t first);
 bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS]);
 
 /* `last`: the film ends with the part. */

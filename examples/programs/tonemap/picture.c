@@ -63,8 +63,8 @@ static bool open_files(struct job *job)
     job->format = picture_input_format(job->input);
     if (!files_differ(options))
         return false;
-    if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height, out_pixel(options),
-                             &error))
+    if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height,
+                             out_pixel(options), &error))
         return complain_about(options->output, &error);
     return records_open(&job->records, options);
 }
@@ -88,8 +88,10 @@ static bool load_picture(struct job *job)
                                             .in = format->pixel,
                                             .out = out_pixel(job->options),
                                             .local = job->options->op == COX_OPERATOR_LOCAL};
-    job->shape.in_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime, format->width * in_pixel_bytes(job));
-    job->shape.out_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime, format->width * out_pixel_bytes(job));
+    job->shape.in_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime,
+                                                        format->width * in_pixel_bytes(job));
+    job->shape.out_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime,
+                                                         format->width * out_pixel_bytes(job));
     job->slot_count = job->options->in_flight;
     if (job->slot_count > job->options->repeat)
         job->slot_count = (uint32_t)job->options->repeat;
@@ -110,7 +112,8 @@ static bool load_picture(struct job *job)
 
     struct error error = {""};
     void *pixels = cox_buffer_data(job->in[0]);
-    if (picture_input_read(job->input, pixels, job->shape.in_pitch_bytes, &error) != PICTURE_READ_FRAME)
+    if (picture_input_read(job->input, pixels, job->shape.in_pitch_bytes, &error) !=
+        PICTURE_READ_FRAME)
         return complain_about(job->options->input, &error);
     for (uint32_t i = 1; i < job->slot_count; i++)
         memcpy(cox_buffer_data(job->in[i]), pixels, in_bytes);
@@ -132,14 +135,15 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
         status = cox_buffer_create(job->devices.runtime, COX_TONEMAP_HISTOGRAM_BYTES, &histogram);
     if (status == COX_OK) {
         cox_buffer *const buffers[2] = {job->in[0], histogram};
-        status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2});
+        status = cox_session_run(session,
+                                 &(const struct cox_frame){.buffers = buffers, .buffer_count = 2});
     }
     if (status == COX_OK) {
         cox_tonemap_read_analysis(cox_buffer_data(histogram), &analysis);
         cox_tonemap_expose(&analysis, settings);
         say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), from the picture: log-average %.4g, peak %.4g\n",
-            (double)settings->exposure_stops, (double)settings->peak * white_nits, (double)settings->peak,
-            (double)analysis.log_average, (double)analysis.peak);
+            (double)settings->exposure_stops, (double)settings->peak * white_nits,
+            (double)settings->peak, (double)analysis.log_average, (double)analysis.peak);
     }
     cox_session_destroy(&session);
     cox_buffer_destroy(&histogram);
@@ -158,8 +162,8 @@ static bool choose_settings(struct job *job)
             return false;
     } else {
         settings.peak = (float)(options->peak_nits / white_nits);
-        say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white)\n", options->exposure_stops, options->peak_nits,
-            (double)settings.peak);
+        say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white)\n", options->exposure_stops,
+            options->peak_nits, (double)settings.peak);
     }
     cox_status status = cox_tonemap_prepare(&job->shape, &settings, &job->params);
     return status == COX_OK || complain_status("cannot prepare the operator", status);
@@ -237,7 +241,8 @@ static void print_frame(struct job *job, uint64_t n)
 /* The first frames line by line, then only the live line, then the last ones; all of them with --verbose. */
 static void show(struct job *job, bool last)
 {
-    uint64_t count = report_frame_count(job->report), total = job->options->repeat; /* printed: the first, the last */
+    uint64_t count = report_frame_count(job->report),
+             total = job->options->repeat; /* printed: the first, the last */
     bool all = job->options->verbose || total <= FRAME_LINES_MAX;
     uint64_t head = all ? total : FRAME_LINES_MAX - 2, tail = count > 2 ? count - 2 : 0;
     for (; say_wanted() && job->lines_printed < count; job->lines_printed++) {
@@ -253,7 +258,8 @@ static void show(struct job *job, bool last)
     struct report_frame frame;
     struct cox_band_report bands[COX_BANDS_MAX];
     char split[PROGRESS_SPLIT_WIDTH + 3] = "";
-    if (job->info.device_count > 1 && count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
+    if (job->info.device_count > 1 && count &&
+        report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
         report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
     progress_update(&job->progress, count, split, now_ns());
 }
@@ -291,7 +297,8 @@ static bool run_frames(struct job *job)
             break;
         uint32_t slot = (uint32_t)(i % job->slot_count);
         cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[slot], job->out[slot]};
-        const struct cox_frame frame = {.buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
+        const struct cox_frame frame = {
+            .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
         status = cox_session_submit(job->session, &frame, on_done, flight);
     }
     if (status == COX_OK)
@@ -320,7 +327,8 @@ static uint64_t hash_pixels(const struct job *job, const cox_buffer *buffer)
 {
     uint64_t hash = HASH_START;
     for (uint32_t y = 0; y < job->shape.height; y++)
-        hash = hash_bytes(hash, (const uint8_t *)cox_buffer_data(buffer) + y * job->shape.out_pitch_bytes,
+        hash = hash_bytes(hash,
+                          (const uint8_t *)cox_buffer_data(buffer) + y * job->shape.out_pitch_bytes,
                           job->shape.width * out_pixel_bytes(job));
     return hash;
 }
@@ -331,12 +339,13 @@ static bool verify(struct job *job, uint64_t expected)
 {
     cox_buffer *result = NULL;
     bool equal = true;
-    for (uint32_t i = 0; i + 1 < job->slot_count; i++) /* the other frames that are still in memory */
+    for (uint32_t i = 0; i + 1 < job->slot_count;
+         i++) /* the other frames that are still in memory */
         equal = equal && hash_pixels(job, job->out[i]) == hash_pixels(job, job->out[i + 1]);
     if (!equal)
         return complain("verification failed: two frames of the same picture differ");
-    cox_status status = cox_buffer_create(job->devices.runtime, job->shape.out_pitch_bytes * job->shape.height,
-                                          &result);
+    cox_status status = cox_buffer_create(job->devices.runtime,
+                                          job->shape.out_pitch_bytes * job->shape.height, &result);
     if (status != COX_OK)
         return complain_status("cannot get memory to verify", status);
     say("verify    together        %016" PRIx64 "\n", expected);
@@ -347,9 +356,10 @@ static bool verify(struct job *job, uint64_t expected)
         if (status == COX_OK) {
             cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[0], result};
             memset(cox_buffer_data(result), 0, job->shape.out_pitch_bytes * job->shape.height);
-            status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
-                                                                        .buffer_count = job->binding_count,
-                                                                        .params = &job->params});
+            status = cox_session_run(session,
+                                     &(const struct cox_frame){.buffers = buffers,
+                                                               .buffer_count = job->binding_count,
+                                                               .params = &job->params});
         }
         cox_session_destroy(&session);
         if (status != COX_OK) {
@@ -358,7 +368,8 @@ static bool verify(struct job *job, uint64_t expected)
         }
         uint64_t hash = hash_pixels(job, result);
         equal = equal && hash == expected;
-        say("verify    device %2u alone %016" PRIx64 "  %s\n", d, hash, hash == expected ? "equal" : "DIFFERENT");
+        say("verify    device %2u alone %016" PRIx64 "  %s\n", d, hash,
+            hash == expected ? "equal" : "DIFFERENT");
     }
     cox_buffer_destroy(&result);
     if (interrupted())
@@ -373,9 +384,9 @@ static void print_summary(struct job *job, const uint64_t *solo_ns)
     struct report_summary summary;
     report_summarise(job->report, solo_ns, job->info.device_count, &summary);
     devices_print_warmup(&job->info);
-    say("result    %" PRIu64 " frame%s, %.1f frames/s, %.2f ms (median), %.2f ms (99 %%)", summary.frames,
-        summary.frames == 1 ? "" : "s", summary.fps, (double)summary.wall_p50_ns / 1e6,
-        (double)summary.wall_p99_ns / 1e6);
+    say("result    %" PRIu64 " frame%s, %.1f frames/s, %.2f ms (median), %.2f ms (99 %%)",
+        summary.frames, summary.frames == 1 ? "" : "s", summary.fps,
+        (double)summary.wall_p50_ns / 1e6, (double)summary.wall_p99_ns / 1e6);
     if (isnan(summary.efficiency))
         say(", efficiency unknown\n");
     else
@@ -392,12 +403,14 @@ static bool deliver(struct job *job)
     devices_describe(&job->devices, &job->info, &text, &about);
     print_summary(job, text.solo_ns);
     const cox_buffer *last = job->out[(options->repeat - 1) % job->slot_count];
-    uint64_t hash = options->hash || options->verbose || options->verify ? hash_pixels(job, last) : 0;
+    uint64_t hash = options->hash || options->verbose || options->verify ? hash_pixels(job, last)
+                                                                         : 0;
     if (options->verify && !verify(job, hash))
         return false;
     if (options->hash || options->verbose)
         say("hash      %016" PRIx64 "  %s\n", hash, devices_arithmetic(&job->devices));
-    if (!picture_output_write(job->output, cox_buffer_data(last), job->shape.out_pitch_bytes, &error))
+    if (!picture_output_write(job->output, cox_buffer_data(last), job->shape.out_pitch_bytes,
+                              &error))
         return complain_about(options->output, &error);
     records_write(&job->records, job->report, &about);
     if (interrupted())
@@ -406,24 +419,27 @@ static bool deliver(struct job *job)
         return complain_about(options->output, &error);
     if (!records_finish(&job->records, options))
         return false;
-    say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width, job->format->height,
-        (int)options->depth);
+    say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width,
+        job->format->height, (int)options->depth);
     devices_print_trouble(&job->devices, &job->info);
     return true;
 }
 
 static bool run(struct job *job)
 {
-    if (!open_files(job) || !devices_start(&job->devices, job->options) || !load_picture(job) || !start_session(job))
+    if (!open_files(job) || !devices_start(&job->devices, job->options) || !load_picture(job) ||
+        !start_session(job))
         return false;
-    say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height, job->format->text);
+    say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height,
+        job->format->text);
     devices_print(&job->devices, &job->info, job->options->verbose);
     if (!choose_settings(job) || !warm_session(job))
         return false;
     if (interrupted())
         return complain("interrupted");
-    say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy, job->info.granule,
-        job->info.granule == 1 ? "" : "s", job->slot_count, job->slot_count == 1 ? "" : "s");
+    say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy,
+        job->info.granule, job->info.granule == 1 ? "" : "s", job->slot_count,
+        job->slot_count == 1 ? "" : "s");
     return run_frames(job) && deliver(job);
 }
 
@@ -445,8 +461,9 @@ static void clean_up(struct job *job)
 
 bool picture_job(const struct options *options)
 {
-    struct job job = {.options = options,
-                      .flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
+    struct job job = {
+        .options = options,
+        .flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
     catch_signals();
     bool good = run(&job);
     clean_up(&job);

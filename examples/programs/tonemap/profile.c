@@ -11,7 +11,8 @@
 
 /* --- From and to a source ----------------------------------------------------------------------------------------- */
 
-bool profile_make(struct profile *profile, const struct source *from, enum cox_arithmetic arithmetic)
+bool profile_make(struct profile *profile, const struct source *from,
+                  enum cox_arithmetic arithmetic)
 {
     *profile = (struct profile){.shape = from->plan.shape,
                                 .settings = from->plan.settings,
@@ -38,15 +39,17 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
     if (!file_identify(input, &source, &error))
         return complain_about(input, &error);
     if (source.bytes != profile->source.bytes || source.hash != profile->source.hash)
-        return misfit("%s: is of another film than %s: of a file of %" PRIu64 " bytes, not %" PRIu64 "%s", name, input,
-                      profile->source.bytes, source.bytes,
+        return misfit("%s: is of another film than %s: of a file of %" PRIu64 " bytes, not %" PRIu64
+                      "%s",
+                      name, input, profile->source.bytes, source.bytes,
                       source.bytes == profile->source.bytes ? ", or with other content" : "");
     plan->shape = profile->shape;
     plan->settings = profile->settings;
     plan->steering = profile->steering;
     if (format->width != plan->shape.width || format->height != plan->shape.height ||
         !same_samples(&format->pixel, &plan->shape.in))
-        return misfit("%s: its frames are not read as they were for %s: of another size or format", input, name);
+        return misfit("%s: its frames are not read as they were for %s: of another size or format",
+                      input, name);
     source_set_target(from);
     return true;
 }
@@ -177,7 +180,8 @@ static const struct field fields[] = {
 };
 enum { FIELDS = sizeof fields / sizeof fields[0], VALUE_BYTES = 32 };
 
-static void write_value(const struct profile *profile, const struct field *field, char text[VALUE_BYTES])
+static void write_value(const struct profile *profile, const struct field *field,
+                        char text[VALUE_BYTES])
 {
     const char *at = (const char *)profile + field->offset;
     uint32_t narrow;
@@ -265,9 +269,10 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
     if (sscanf(first, "coxswain-%15s %d %15s", kind, &format, version) != 3 || strcmp(kind, what))
         return misfit("%s: is no %s of cox-tonemap's", text->path, what);
     if (format != 1 || strcmp(version, cox_version()))
-        return misfit("%s: was written by version %s, which may give other bits than %s: the steps of a film are one "
-                      "version's",
-                      text->path, version, cox_version());
+        return misfit(
+            "%s: was written by version %s, which may give other bits than %s: the steps of a film are one "
+            "version's",
+            text->path, version, cox_version());
     for (size_t i = 0; i < FIELDS; i++) {
         const size_t length = strlen(fields[i].name);
         line = profile_text_line(text);
@@ -275,7 +280,8 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
             return misfit("%s: is cut off", text->path);
         if (strncmp(line, fields[i].name, length) || line[length] != ' ' ||
             !read_value(profile, &fields[i], line + length + 1))
-            return misfit("%s, line %u: is not '%s' and what it can be", text->path, text->line, fields[i].name);
+            return misfit("%s, line %u: is not '%s' and what it can be", text->path, text->line,
+                          fields[i].name);
     }
     profile->shape.struct_size = 0;
     return is_sound(profile) || misfit("%s: describes no film that can be mapped", text->path);
@@ -300,10 +306,11 @@ bool profile_equal(const struct profile *one, const struct profile *other)
     return !first_difference(one, other, text, other_text);
 }
 
-bool profile_same(const struct profile *one, const char *first, const struct profile *other, const char *name)
+bool profile_same(const struct profile *one, const char *first, const struct profile *other,
+                  const char *name)
 {
     char text[VALUE_BYTES], other_text[VALUE_BYTES];
     const struct field *field = first_difference(one, other, text, other_text);
-    return !field ||
-           misfit("%s and %s do not go together: %s is %s and %s", first, name, field->name, text, other_text);
+    return !field || misfit("%s and %s do not go together: %s is %s and %s", first, name,
+                            field->name, text, other_text);
 }

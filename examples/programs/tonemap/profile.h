@@ -20,7 +20,8 @@ struct profile {
 
 /* Of what has been opened and chosen, with the arithmetic of the runtime. False, after saying why: the input is no file
  * that others could read. */
-bool profile_make(struct profile *profile, const struct source *from, enum cox_arithmetic arithmetic);
+bool profile_make(struct profile *profile, const struct source *from,
+                  enum cox_arithmetic arithmetic);
 
 /* Have a source that has been opened be mapped as the profile says. False, after saying why: it is another film. `name`
  * is the file that the profile is from. */
@@ -58,6 +59,7 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
 bool profile_equal(const struct profile *one, const struct profile *other);
 
 /* The same; if not, it says in which line the second, of the file `name`, is not as the first, of `first`. */
-bool profile_same(const struct profile *one, const char *first, const struct profile *other, const char *name);
+bool profile_same(const struct profile *one, const char *first, const struct profile *other,
+                  const char *name);
 
 #endif

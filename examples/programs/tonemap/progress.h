@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { PROGRESS_SPLIT_WIDTH = 12 }; /* of the split's bar: the line of a long film fits 80 columns */
+enum {
+    PROGRESS_SPLIT_WIDTH = 12
+}; /* of the split's bar: the line of a long film fits 80 columns */
 
 struct progress {
     FILE *stream; /* NULL = nothing is shown */
@@ -38,15 +40,15 @@ void progress_use_json(struct progress *progress, FILE *stream);
 void progress_end(struct progress *progress, uint64_t done, uint64_t now_ns);
 
 /* Such a line, without its end. */
-void progress_format_json(char *text, size_t bytes, const struct progress *progress, uint64_t done, uint64_t now_ns,
-                          bool ended);
+void progress_format_json(char *text, size_t bytes, const struct progress *progress, uint64_t done,
+                          uint64_t now_ns, bool ended);
 
 /* Removes the line, before something else is printed and at the end. */
 void progress_clear(struct progress *progress);
 
 /* The text itself, cut to `columns` characters; 0 = as many as `bytes` holds. The bar takes what the rest leaves; a
  * split that does not fit beside a short one is left out as a whole. */
-void progress_format(char *text, size_t bytes, uint64_t done, uint64_t total, uint64_t elapsed_ns, const char *split,
-                     unsigned columns);
+void progress_format(char *text, size_t bytes, uint64_t done, uint64_t total, uint64_t elapsed_ns,
+                     const char *split, unsigned columns);
 
 #endif

@@ -19,10 +19,12 @@ bool range_of(struct range *range, const struct options *options, uint64_t first
         range->count = first + share(count, options->share, options->share_count) - range->first;
     } else if (options->ranged) {
         if (options->range_first < first || options->range_first >= end)
-            return misfit("%s: --range begins with frame %" PRIu64 ", and there are %" PRIu64 " from %" PRIu64 " on",
+            return misfit("%s: --range begins with frame %" PRIu64 ", and there are %" PRIu64
+                          " from %" PRIu64 " on",
                           options->input, options->range_first, count, first);
         range->first = options->range_first;
-        range->count = options->range_end < end ? options->range_end - range->first : end - range->first;
+        range->count = options->range_end < end ? options->range_end - range->first
+                                                : end - range->first;
     }
     range->last = range->first + range->count == end;
     return true;
@@ -33,7 +35,8 @@ bool range_choose(struct range *range, const struct options *options, struct vid
     uint64_t frames;
     struct error error;
     if (!options->share_count && options->peak_auto) { /* reading tells where it ends */
-        *range = (struct range){.first = options->ranged ? options->range_first : 0, .count = UINT64_MAX};
+        *range = (struct range){.first = options->ranged ? options->range_first : 0,
+                                .count = UINT64_MAX};
         if (options->ranged && options->range_end != UINT64_MAX)
             range->count = options->range_end - range->first;
         return true;
@@ -42,10 +45,11 @@ bool range_choose(struct range *range, const struct options *options, struct vid
                                                      : complain_about(options->input, &error);
 }
 
-bool range_follows(const char *what, const char *before, uint64_t end, const char *path, uint64_t first)
+bool range_follows(const char *what, const char *before, uint64_t end, const char *path,
+                   uint64_t first)
 {
     if (first > end)
-        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no %s: between %s and %s", end, first - 1, what,
-                      before, path);
+        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no %s: between %s and %s", end,
+                      first - 1, what, before, path);
     return first == end || misfit("%s and %s both have frame %" PRIu64, before, path, first);
 }

@@ -20,6 +20,7 @@ bool range_of(struct range *range, const struct options *options, uint64_t first
 
 /* Whether the frames of the file `path`, a part or a piece as `what` says, begin where those of the file `before` end.
  * False, after saying why. */
-bool range_follows(const char *what, const char *before, uint64_t end, const char *path, uint64_t first);
+bool range_follows(const char *what, const char *before, uint64_t end, const char *path,
+                   uint64_t first);
 
 #endif

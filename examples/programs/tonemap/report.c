@@ -32,7 +32,8 @@ struct report *report_create(uint32_t device_count, uint64_t frames)
     report->frames = malloc(report->frame_capacity * sizeof *report->frames);
     report->delivered_at = malloc(report->frame_capacity * sizeof *report->delivered_at);
     report->bands = malloc(report->band_capacity * sizeof *report->bands);
-    if (!report->frames || !report->delivered_at || !report->bands || pthread_mutex_init(&report->lock, NULL)) {
+    if (!report->frames || !report->delivered_at || !report->bands ||
+        pthread_mutex_init(&report->lock, NULL)) {
         free(report->frames);
         free(report->delivered_at);
         free(report->bands);
@@ -90,7 +91,8 @@ static bool grow(struct report *report, uint32_t bands)
 static uint64_t late_ns(const struct cox_frame_report *frame)
 {
     const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
-    const bool late = frame->status == COX_OK && frame->deadline_ns && latency_ns > frame->deadline_ns;
+    const bool late = frame->status == COX_OK && frame->deadline_ns &&
+                      latency_ns > frame->deadline_ns;
     return late ? latency_ns - frame->deadline_ns : 0;
 }
 
@@ -130,7 +132,8 @@ void report_on_frame(void *user, const struct cox_frame_report *from)
                                    .band_count = from->band_count,
                                    .first_band = report->band_count};
     if (from->band_count)
-        memcpy(report->bands + report->band_count, from->bands, from->band_count * sizeof *from->bands);
+        memcpy(report->bands + report->band_count, from->bands,
+               from->band_count * sizeof *from->bands);
     report->band_count += from->band_count;
     if (!from->warmup && !from->shadow) {
         report->delivered_at[report->newest_only ? 0 : report->delivered] = report->frame_count;
@@ -164,11 +167,12 @@ void report_late(struct report *report, uint64_t *frames, uint64_t *worst_ns)
     pthread_mutex_unlock(&report->lock);
 }
 
-bool report_frame(struct report *report, uint64_t n, struct report_frame *frame, struct cox_band_report *bands,
-                  uint32_t max_bands)
+bool report_frame(struct report *report, uint64_t n, struct report_frame *frame,
+                  struct cox_band_report *bands, uint32_t max_bands)
 {
     pthread_mutex_lock(&report->lock);
-    bool there = n < report->delivered && (!report->newest_only || (report->frame_count && n + 1 == report->delivered));
+    bool there = n < report->delivered &&
+                 (!report->newest_only || (report->frame_count && n + 1 == report->delivered));
     if (there) {
         *frame = report->frames[report->delivered_at[report->newest_only ? 0 : n]];
         if (frame->band_count > max_bands)
@@ -307,7 +311,8 @@ static void write_fate(struct json *json, const struct cox_band_report *band)
     json_string(json, cox_status_name(band->status));
 }
 
-static void write_stats_bands(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands)
+static void write_stats_bands(struct json *json, const struct report_frame *frame,
+                              const struct cox_band_report *bands)
 {
     json_key(json, "bands");
     json_open_array(json, true);
@@ -517,8 +522,8 @@ void report_write_stats(struct report *report, const struct report_about *about,
 enum { TRACK_SCHEDULER = 1, TRACK_DEVICES = 2 };
 
 /* The head that every event has; the object stays open for more. */
-static void begin_event(struct json *json, const char *phase, const char *name, const char *category, uint32_t track,
-                        uint64_t ts_ns)
+static void begin_event(struct json *json, const char *phase, const char *name,
+                        const char *category, uint32_t track, uint64_t ts_ns)
 {
     json_open_object(json, true);
     json_key(json, "ph");
@@ -552,8 +557,8 @@ static void write_tracks(struct json *json, const struct report_about *about)
     write_name(json, "thread_name", TRACK_SCHEDULER, "scheduler");
     for (uint32_t d = 0; d < about->device_count; d++) {
         char name[256];
-        snprintf(name, sizeof name, "queue %u: %.160s (%s, %s)", d, about->devices[d].name, about->devices[d].type,
-                 about->devices[d].mode);
+        snprintf(name, sizeof name, "queue %u: %.160s (%s, %s)", d, about->devices[d].name,
+                 about->devices[d].type, about->devices[d].mode);
         write_name(json, "thread_name", TRACK_DEVICES + d, name);
     }
     for (uint32_t track = TRACK_SCHEDULER; track < TRACK_DEVICES + about->device_count; track++) {
@@ -578,8 +583,8 @@ static void frame_name(const struct report_frame *frame, char *text, size_t byte
 
 /* The scheduler's own work: from taking the frame to beginning the last band of its split, or to the next frame: a band
  * may have to wait for room on its device. */
-static void write_split(struct json *json, const struct report_frame *frame, const struct cox_band_report *bands,
-                        uint64_t origin_ns, uint64_t next_ns)
+static void write_split(struct json *json, const struct report_frame *frame,
+                        const struct cox_band_report *bands, uint64_t origin_ns, uint64_t next_ns)
 {
     char name[64];
     uint64_t end_ns = frame->start_ns;
@@ -588,7 +593,8 @@ static void write_split(struct json *json, const struct report_frame *frame, con
             end_ns = bands[b].submit_ns;
     if (end_ns > next_ns)
         end_ns = next_ns > frame->start_ns ? next_ns : frame->start_ns;
-    snprintf(name, sizeof name, "split %s%llu", frame->warmup ? "warm-up " : "", (unsigned long long)frame->index);
+    snprintf(name, sizeof name, "split %s%llu", frame->warmup ? "warm-up " : "",
+             (unsigned long long)frame->index);
     begin_event(json, "X", name, "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
     json_key(json, "dur");
     json_us(json, end_ns - frame->start_ns);
@@ -617,7 +623,8 @@ static void write_split(struct json *json, const struct report_frame *frame, con
 }
 
 /* A frame under way, as an asynchronous event: several overlap. */
-static void write_flight(struct json *json, const struct report_frame *frame, uint64_t origin_ns, uint64_t id)
+static void write_flight(struct json *json, const struct report_frame *frame, uint64_t origin_ns,
+                         uint64_t id)
 {
     char name[64], text[32];
     frame_name(frame, name, sizeof name);
@@ -632,8 +639,9 @@ static void write_flight(struct json *json, const struct report_frame *frame, ui
 }
 
 /* Rows of each device over time. */
-static void write_rows(struct json *json, const struct report_about *about, const struct report_frame *frame,
-                       const struct cox_band_report *bands, uint64_t origin_ns)
+static void write_rows(struct json *json, const struct report_about *about,
+                       const struct report_frame *frame, const struct cox_band_report *bands,
+                       uint64_t origin_ns)
 {
     begin_event(json, "C", "rows", "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
     json_key(json, "args");
@@ -652,12 +660,14 @@ static void write_rows(struct json *json, const struct report_about *about, cons
     json_close_object(json);
 }
 
-static void write_band(struct json *json, const struct report_frame *frame, const struct cox_band_report *band,
-                       uint64_t origin_ns, uint64_t *track_end_ns)
+static void write_band(struct json *json, const struct report_frame *frame,
+                       const struct cox_band_report *band, uint64_t origin_ns,
+                       uint64_t *track_end_ns)
 {
     char name[64];
     uint64_t start_ns = band->end_ns > band->wall_ns ? band->end_ns - band->wall_ns : 0;
-    if (start_ns < *track_end_ns) /* a queue does one band at a time; clocks read apart may say a little else */
+    if (start_ns <
+        *track_end_ns) /* a queue does one band at a time; clocks read apart may say a little else */
         start_ns = *track_end_ns;
     if (start_ns < origin_ns)
         start_ns = origin_ns;
@@ -699,15 +709,16 @@ static int compare_ends(const void *a, const void *b)
 
 /* The devices' tracks, each in the order in which its queue worked: frames are told when their last band is in, and
  * their bands in the order of rows. */
-static void write_bands(struct json *json, const struct report *report, const struct report_about *about,
-                        uint64_t origin_ns)
+static void write_bands(struct json *json, const struct report *report,
+                        const struct report_about *about, uint64_t origin_ns)
 {
     uint64_t track_end_ns[COX_DEVICES_MAX] = {0};
     struct placed *placed = malloc((report->band_count + 1) * sizeof *placed);
     size_t count = 0;
     for (size_t i = 0; placed && i < report->frame_count; i++)
         for (uint32_t b = 0; b < report->frames[i].band_count; b++)
-            placed[count++] = (struct placed){&report->frames[i], report->bands + report->frames[i].first_band + b};
+            placed[count++] = (struct placed){&report->frames[i],
+                                              report->bands + report->frames[i].first_band + b};
     if (placed)
         qsort(placed, count, sizeof *placed, compare_ends);
     for (size_t i = 0; i < count; i++) {

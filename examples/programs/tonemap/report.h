@@ -26,10 +26,11 @@ struct report_frame {
 };
 
 struct report_summary {
-    uint64_t frames;                                   /* delivered and successful */
-    uint64_t timeout_bands, wrong_bands, failed_bands; /* of all delivered frames; others did these rows */
-    uint64_t bands_again;                              /* what they did */
-    double fps;                                        /* 0 = unknown */
+    uint64_t frames; /* delivered and successful */
+    uint64_t timeout_bands, wrong_bands,
+        failed_bands;     /* of all delivered frames; others did these rows */
+    uint64_t bands_again; /* what they did */
+    double fps;           /* 0 = unknown */
     uint64_t wall_p50_ns, wall_p99_ns;
     uint64_t latency_p50_ns, latency_p99_ns; /* from submission to delivery */
     double efficiency;                       /* NaN = unknown: no solo time of some device */
@@ -56,8 +57,8 @@ uint64_t report_lost(struct report *report);
 void report_late(struct report *report, uint64_t *frames, uint64_t *worst_ns);
 
 /* Copy of the n-th delivered frame and of up to `max_bands` bands of it. False if there is none. */
-bool report_frame(struct report *report, uint64_t n, struct report_frame *frame, struct cox_band_report *bands,
-                  uint32_t max_bands);
+bool report_frame(struct report *report, uint64_t n, struct report_frame *frame,
+                  struct cox_band_report *bands, uint32_t max_bands);
 
 /* The following ones need the session to be idle. `solo_ns` has one time for each device, 0 = unknown. */
 void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t device_count,
@@ -81,11 +82,11 @@ struct report_scene {
 /* What a film's statistics say beside its frames. */
 struct report_film {
     uint64_t read, written;
-    uint64_t start_ns;                        /* from the program's start to the first frame given to the devices */
-    uint64_t total_ns;                        /* to the end of the last frame's writing */
+    uint64_t start_ns; /* from the program's start to the first frame given to the devices */
+    uint64_t total_ns; /* to the end of the last frame's writing */
     uint64_t input_ns, devices_ns, output_ns; /* what the next frame had to wait for */
-    const char *bound;                        /* what took the largest share of that; NULL = nothing */
-    const struct report_scene *scenes;        /* NULL = the curve was fixed */
+    const char *bound;                 /* what took the largest share of that; NULL = nothing */
+    const struct report_scene *scenes; /* NULL = the curve was fixed */
     uint64_t scene_count;
     uint64_t cuts;
 };

@@ -37,8 +37,9 @@ void scenes_free(struct scenes *scenes)
 
 const struct scenes_light *scenes_of(const struct scenes *scenes, uint64_t frame)
 {
-    return frame >= scenes->first && frame - scenes->first < scenes->count ? &scenes->light[frame - scenes->first]
-                                                                           : NULL;
+    return frame >= scenes->first && frame - scenes->first < scenes->count
+               ? &scenes->light[frame - scenes->first]
+               : NULL;
 }
 
 static uint64_t hash_profile(const struct profile *profile)
@@ -65,18 +66,20 @@ void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, u
         light = hash_bytes(light, values, sizeof values);
     }
     snprintf(text, VIDEO_PIECE_BYTES,
-             "%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%016" PRIx64 ":%016" PRIx64 ":%016" PRIx64 ":%016" PRIx64,
-             first, count, scenes->first, scenes->count, scenes->profile.source.hash, hash_profile(&scenes->profile),
-             light, encoding);
+             "%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%016" PRIx64 ":%016" PRIx64
+             ":%016" PRIx64 ":%016" PRIx64,
+             first, count, scenes->first, scenes->count, scenes->profile.source.hash,
+             hash_profile(&scenes->profile), light, encoding);
 }
 
 bool scenes_piece_read(struct scenes_piece *piece, const char *text)
 {
     char rest;
     return sscanf(text,
-                  "%" SCNu64 ":%" SCNu64 ":%" SCNu64 ":%" SCNu64 ":%" SCNx64 ":%" SCNx64 ":%" SCNx64 ":%" SCNx64 "%c",
-                  &piece->first, &piece->count, &piece->film_first, &piece->film_count, &piece->source, &piece->profile,
-                  &piece->light, &piece->encoding, &rest) == 8 &&
+                  "%" SCNu64 ":%" SCNu64 ":%" SCNu64 ":%" SCNu64 ":%" SCNx64 ":%" SCNx64 ":%" SCNx64
+                  ":%" SCNx64 "%c",
+                  &piece->first, &piece->count, &piece->film_first, &piece->film_count,
+                  &piece->source, &piece->profile, &piece->light, &piece->encoding, &rest) == 8 &&
            piece->first <= VIDEO_FRAMES_MAX && piece->count <= VIDEO_FRAMES_MAX &&
            piece->film_first <= VIDEO_FRAMES_MAX && piece->film_count <= VIDEO_FRAMES_MAX;
 }
@@ -94,13 +97,16 @@ bool scenes_write(const struct scenes *scenes, const char *path)
         return complain_about(path, &error);
     FILE *to = outfile_stream(file);
     profile_write(&scenes->profile, "scenes", to);
-    fprintf(to, "frames %" PRIu64 " %" PRIu64 "%s\n", scenes->first, scenes->count, scenes->last ? " end" : "");
+    fprintf(to, "frames %" PRIu64 " %" PRIu64 "%s\n", scenes->first, scenes->count,
+            scenes->last ? " end" : "");
     for (uint64_t i = 0; i < scenes->count; i++) {
         const struct scenes_light *light = &scenes->light[i];
         if (!i || light->begins)
             fprintf(to, "scene %" PRIu64 "\n", scenes->first + i);
-        if (!i || light->begins || !same(light->peak_nits, light[-1].peak_nits) || !same(light->gain, light[-1].gain))
-            fprintf(to, "%" PRIu64 " %.9g %.9g\n", scenes->first + i, (double)light->peak_nits, (double)light->gain);
+        if (!i || light->begins || !same(light->peak_nits, light[-1].peak_nits) ||
+            !same(light->gain, light[-1].gain))
+            fprintf(to, "%" PRIu64 " %.9g %.9g\n", scenes->first + i, (double)light->peak_nits,
+                    (double)light->gain);
     }
     fprintf(to, "end\n");
     if (!outfile_finish(&file, &error))
@@ -125,7 +131,8 @@ static bool go_to(struct reading *reading, uint64_t frame)
 {
     struct scenes *scenes = reading->scenes;
     if (frame < scenes->first + reading->done || frame > scenes->first + scenes->count)
-        return profile_text_wrong(&reading->text, "is of a frame that is not there, or not after the ones before");
+        return profile_text_wrong(&reading->text,
+                                  "is of a frame that is not there, or not after the ones before");
     for (; scenes->first + reading->done < frame; reading->done++) {
         struct scenes_light *light = &scenes->light[reading->done];
         *light = reading->light;
@@ -134,7 +141,8 @@ static bool go_to(struct reading *reading, uint64_t frame)
         if (reading->gain > 0)
             light->gain = reading->gain;
         if (light->peak_nits <= 0 || light->gain <= 0)
-            return profile_text_wrong(&reading->text, "comes where the frames before it have no light yet");
+            return profile_text_wrong(&reading->text,
+                                      "comes where the frames before it have no light yet");
         light->begins = reading->begins;
         reading->begins = false;
     }
@@ -169,7 +177,8 @@ static bool read_scene(struct reading *reading, char *at)
         else if (!strncmp(at, "gain ", 5))
             good = read_number((at += 5, &at), GAIN_LEAST, GAIN_MOST, &reading->gain);
         if (!good || (*at && *at != ' '))
-            return profile_text_wrong(&reading->text, "is not 'scene FRAME [peak NITS] [gain GAIN]'");
+            return profile_text_wrong(&reading->text,
+                                      "is not 'scene FRAME [peak NITS] [gain GAIN]'");
         at += strspn(at, " ");
     }
     return true;
@@ -207,10 +216,12 @@ static bool read_frames(struct reading *reading)
     for (char *line; (line = next_line(reading));) {
         if (!strcmp(line, "end"))
             return go_to(reading, scenes->first + scenes->count) &&
-                   (!next_line(reading) || profile_text_wrong(&reading->text, "comes behind the line 'end'"));
+                   (!next_line(reading) ||
+                    profile_text_wrong(&reading->text, "comes behind the line 'end'"));
         if (!reading->text.is_ended)
             break;
-        if (!(strncmp(line, "scene ", 6) ? read_light(reading, line) : read_scene(reading, line + 6)))
+        if (!(strncmp(line, "scene ", 6) ? read_light(reading, line)
+                                         : read_scene(reading, line + 6)))
             return false;
     }
     return misfit("%s: is cut off: it has no line 'end'", reading->text.path);
@@ -227,10 +238,11 @@ bool scenes_read(struct scenes *scenes, const char *path)
     bool good = profile_read(&scenes->profile, "scenes", &reading.text);
     const char *line = good ? profile_text_line(&reading.text) : NULL;
     if (good) {
-        const int read = sscanf(line ? line : "", "frames %" SCNu64 " %" SCNu64 " %7s %c", &scenes->first, &count, word,
-                                &rest);
+        const int read = sscanf(line ? line : "", "frames %" SCNu64 " %" SCNu64 " %7s %c",
+                                &scenes->first, &count, word, &rest);
         scenes->last = read == 3 && !strcmp(word, "end");
-        good = ((read == 2 || scenes->last) && count <= SCENES_FRAMES_MAX && scenes->first <= VIDEO_FRAMES_MAX) ||
+        good = ((read == 2 || scenes->last) && count <= SCENES_FRAMES_MAX &&
+                scenes->first <= VIDEO_FRAMES_MAX) ||
                profile_text_wrong(&reading.text, "is not 'frames FIRST COUNT [end]'");
     }
     good = good && scenes_make(scenes, count) && read_frames(&reading);

@@ -10,7 +10,8 @@ bool source_open(struct source *from)
     const struct options *options = from->options;
     struct error error;
     if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE) {
-        complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160", options->input);
+        complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160",
+                 options->input);
         return false;
     }
     if (!video_input_open(&from->input, options->input, &options->raw, &error)) {
@@ -20,8 +21,8 @@ bool source_open(struct source *from)
     from->format = video_input_format(from->input);
     const uint64_t first = options->to == OUTPUT_PNG ? options->frame : options->start;
     if (from->format->frames && first >= from->format->frames)
-        return complain("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64, options->input, first,
-                        from->format->frames - 1);
+        return complain("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64,
+                        options->input, first, from->format->frames - 1);
     return true;
 }
 
@@ -31,7 +32,8 @@ bool source_is_packed_rgb(const struct cox_video_format *pixel)
 }
 
 /* The samples of the output. y4m keeps the input's chroma, raw formats have their own. */
-static struct cox_video_format target_pixel(const struct options *options, const struct cox_video_format *in)
+static struct cox_video_format target_pixel(const struct options *options,
+                                            const struct cox_video_format *in)
 {
     const bool rgb = source_is_packed_rgb(in) || in->layout == COX_VIDEO_GBR;
     struct cox_video_format out = {.layout = COX_VIDEO_PLANAR,
@@ -41,7 +43,8 @@ static struct cox_video_format target_pixel(const struct options *options, const
                                    .site = in->site,
                                    .range = COX_RANGE_LIMITED};
     if (options->to == OUTPUT_PNG)
-        return (struct cox_video_format){.layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
+        return (struct cox_video_format){
+            .layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
     if (rgb || options->to == OUTPUT_NV12 || options->to == OUTPUT_P010) {
         out.chroma_x_log2 = out.chroma_y_log2 = 1;
         if (!in->chroma_x_log2)
@@ -60,13 +63,14 @@ static bool may_be_pq(const struct source *from)
     const struct video_format *format = from->format;
     const bool narrow = format->has_primaries && format->primaries == COX_PRIMARIES_BT709;
     if (format->other_transfer)
-        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one", from->options->input,
-                        format->text);
+        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one",
+                        from->options->input, format->text);
     if (format->pixel.depth > 8 && !narrow)
         return true;
     return complain(
         "%s: it names no transfer curve, and %s is SDR as a rule (%s); --transfer pq or hlg takes it for HDR",
-        from->options->input, narrow ? "video with BT.709's primaries" : "video of 8 bits", format->text);
+        from->options->input, narrow ? "video with BT.709's primaries" : "video of 8 bits",
+        format->text);
 }
 
 /* The height that goes with a new width `to` where `of` x `side` keeps its proportion, or the other way round: the
@@ -89,25 +93,28 @@ static bool choose_size(struct source *from)
     struct cox_video_shape *shape = &from->plan.shape;
     const uint32_t width = shape->width, height = shape->height;
     if (options->scale == COX_SCALE_HALF && (width % 2 || height % 2))
-        return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not", options->input, width,
-                        height, (width + 1) / 2, (height + 1) / 2);
+        return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not",
+                        options->input, width, height, (width + 1) / 2, (height + 1) / 2);
     if (options->scale != COX_SCALE_FILTER)
         return true;
     if (from->format->light)
-        return complain("--scale to a size is for codes, and %s is RGBA of half floats; --scale 1/2 is for both",
-                        options->input);
+        return complain(
+            "--scale to a size is for codes, and %s is RGBA of half floats; --scale 1/2 is for both",
+            options->input);
     shape->out_width = options->scale_width ? options->scale_width
                                             : in_proportion(options->scale_height, height, width);
     shape->out_height = options->scale_height ? options->scale_height
                                               : in_proportion(options->scale_width, width, height);
-    if (!eighth_to_eightfold(width, shape->out_width) || !eighth_to_eightfold(height, shape->out_height))
-        return complain("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold", options->input, width,
-                        height, shape->out_width, shape->out_height);
+    if (!eighth_to_eightfold(width, shape->out_width) ||
+        !eighth_to_eightfold(height, shape->out_height))
+        return complain("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold",
+                        options->input, width, height, shape->out_width, shape->out_height);
     return true;
 }
 
 /* A sample's aspect, so that the picture keeps its own. */
-static struct video_rational scaled_aspect(const struct video_format *from, uint32_t width, uint32_t height)
+static struct video_rational scaled_aspect(const struct video_format *from, uint32_t width,
+                                           uint32_t height)
 {
     uint64_t num = (uint64_t)from->aspect.num * from->width * height;
     uint64_t den = (uint64_t)from->aspect.den * from->height * width;
@@ -138,13 +145,14 @@ void source_set_target(struct source *from)
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
     source_out_size(&plan->shape, &plan->out_width, &plan->out_height);
-    from->target = (struct video_format){.width = plan->out_width,
-                                         .height = plan->out_height,
-                                         .pixel = plan->shape.out,
-                                         .rate = from->options->rate.num ? from->options->rate : format->rate,
-                                         .tick = format->tick,
-                                         .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
-                                         .interlacing = format->interlacing};
+    from->target = (struct video_format){
+        .width = plan->out_width,
+        .height = plan->out_height,
+        .pixel = plan->shape.out,
+        .rate = from->options->rate.num ? from->options->rate : format->rate,
+        .tick = format->tick,
+        .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
+        .interlacing = format->interlacing};
 }
 
 bool source_choose_shape(struct source *from)
@@ -156,7 +164,8 @@ bool source_choose_shape(struct source *from)
                                       .height = format->height,
                                       .in = format->pixel,
                                       .out = target_pixel(options, &format->pixel),
-                                      .transfer = format->light ? COX_TRANSFER_LINEAR : COX_TRANSFER_PQ,
+                                      .transfer = format->light ? COX_TRANSFER_LINEAR
+                                                                : COX_TRANSFER_PQ,
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
                                       .dither = options->dither,
@@ -176,12 +185,14 @@ bool source_choose_shape(struct source *from)
     if (options->has_gamut)
         shape->gamut = options->gamut;
     if (options->has_range && source_is_packed_rgb(&format->pixel))
-        return complain("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA", options->input);
+        return complain("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA",
+                        options->input);
     if (options->has_range)
         shape->in.range = options->range;
     if (format->light != (shape->transfer == COX_TRANSFER_LINEAR))
-        return complain(format->light ? "--transfer pq and hlg are for codes, and %s is RGBA of half floats"
-                                      : "--transfer linear is for RGBA of half floats, and %s is none",
+        return complain(format->light
+                            ? "--transfer pq and hlg are for codes, and %s is RGBA of half floats"
+                            : "--transfer linear is for RGBA of half floats, and %s is none",
                         options->input);
     source_set_target(from);
     return true;

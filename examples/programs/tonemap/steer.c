@@ -18,11 +18,12 @@ static bool fit_together(const struct part *parts, uint32_t count)
     for (uint32_t i = 1; i < count; i++) {
         const struct part *before = &parts[i - 1], *part = &parts[i];
         if (!profile_same(&parts[0].profile, parts[0].text.path, &part->profile, part->text.path) ||
-            !range_follows("part", before->text.path, before->first + before->count, part->text.path, part->first))
+            !range_follows("part", before->text.path, before->first + before->count,
+                           part->text.path, part->first))
             return false;
         if (before->last && part->count)
-            return misfit("%s: the film ends with it, and %s is of frames behind that", before->text.path,
-                          part->text.path);
+            return misfit("%s: the film ends with it, and %s is of frames behind that",
+                          before->text.path, part->text.path);
     }
     return true;
 }
@@ -35,11 +36,13 @@ struct steering {
 };
 
 /* Let the curve follow the next frame. Whether a scene begins with it. */
-static bool follow(struct steering *steering, const struct profile *profile, const uint32_t *histogram)
+static bool follow(struct steering *steering, const struct profile *profile,
+                   const uint32_t *histogram)
 {
     const float gain = profile->settings.gain > 0 ? profile->settings.gain : 1.0f;
     struct cox_video_settings settings = profile->settings;
-    const bool begins = cox_video_steer(&steering->state, &steering->options, &profile->shape, histogram, &settings);
+    const bool begins = cox_video_steer(&steering->state, &steering->options, &profile->shape,
+                                        histogram, &settings);
     scenes_light_set(&steering->now, settings.peak_nits * gain, settings.gain * gain);
     return begins;
 }
@@ -67,7 +70,8 @@ static bool steer_part(struct part *part, struct steering *steering, struct scen
             *light = steering->now;
         light->begins = begins;
     }
-    return part->text.at == part->text.bytes || misfit("%s: has more histograms than it says", part->text.path);
+    return part->text.at == part->text.bytes ||
+           misfit("%s: has more histograms than it says", part->text.path);
 }
 
 /* Before the first frame. The profile has the stream's peak only where source.c has found it possible. */
@@ -75,7 +79,8 @@ static void begin(struct steering *steering, const struct profile *profile)
 {
     const struct film_steering *about = &profile->steering;
     *steering = (struct steering){
-        .options = {.prior_nits = about->known_peak_nits, .most_nits = about->trusts ? about->known_peak_nits : 0},
+        .options = {.prior_nits = about->known_peak_nits,
+                    .most_nits = about->trusts ? about->known_peak_nits : 0},
         .now = {.peak_nits = profile->settings.peak_nits > 0 ? profile->settings.peak_nits : 1000,
                 .gain = profile->settings.gain > 0 ? profile->settings.gain : 1}};
 }
@@ -86,8 +91,8 @@ static bool is_done(const struct part *parts, uint64_t count, const char *output
     struct scenes there;
     if (access(output, F_OK) || !scenes_read(&there, output))
         return false;
-    const bool done = profile_equal(&there.profile, &parts[0].profile) && there.first == parts[0].first &&
-                      there.count == count;
+    const bool done = profile_equal(&there.profile, &parts[0].profile) &&
+                      there.first == parts[0].first && there.count == count;
     scenes_free(&there);
     return done;
 }
@@ -101,16 +106,18 @@ static bool steer_all(struct part *parts, uint32_t count, const struct options *
     if (!fit_together(parts, count))
         return false;
     const struct part *last = &parts[count - 1];
-    struct scenes scenes = {.profile = parts[0].profile, .first = parts[0].first, .last = last->last};
+    struct scenes scenes = {
+        .profile = parts[0].profile, .first = parts[0].first, .last = last->last};
     const uint64_t frames = last->first + last->count - scenes.first;
     if (frames > SCENES_FRAMES_MAX)
         return misfit("%s: a film has %d frames at most", last->text.path, SCENES_FRAMES_MAX);
     if (scenes.first)
-        warn("%s: begins with frame %" PRIu64 ": the light is found as if the film began there", parts[0].text.path,
-             scenes.first);
+        warn("%s: begins with frame %" PRIu64 ": the light is found as if the film began there",
+             parts[0].text.path, scenes.first);
     if (!scenes.last)
-        warn("%s: the film does not end with it, as far as it tells: the frames behind it are in no part",
-             last->text.path);
+        warn(
+            "%s: the film does not end with it, as far as it tells: the frames behind it are in no part",
+            last->text.path);
     if (!options->overwrite && is_done(parts, frames, output)) {
         say("done      %s is there already (--overwrite makes it again)\n", output);
         return true;
@@ -125,8 +132,9 @@ static bool steer_all(struct part *parts, uint32_t count, const struct options *
     for (uint64_t i = 1; i < frames; i++)
         cuts += scenes.light[i].begins;
     if (good)
-        say("written   %s (frames %" PRIu64 " to %" PRIu64 "%s, %" PRIu64 " cut%s)\n", output, scenes.first,
-            scenes.first + frames - (frames > 0), scenes.last ? ", to the film's end" : "", cuts, cuts == 1 ? "" : "s");
+        say("written   %s (frames %" PRIu64 " to %" PRIu64 "%s, %" PRIu64 " cut%s)\n", output,
+            scenes.first, scenes.first + frames - (frames > 0),
+            scenes.last ? ", to the film's end" : "", cuts, cuts == 1 ? "" : "s");
     scenes_free(&scenes);
     return good;
 }

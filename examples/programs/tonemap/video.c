@@ -36,7 +36,8 @@ struct job {
     struct progress progress;
     struct video_maker maker;                 /* of the frames, as it was when last looked at */
     uint64_t bound_ns, waited_ns[FILM_WAITS]; /* what was waited for up to then */
-    uint64_t looked_ns, cpu_began_ns;         /* when that was; this process's processor time before the film */
+    uint64_t looked_ns,
+        cpu_began_ns; /* when that was; this process's processor time before the film */
     uint64_t started_ns;
     uint64_t hash;
     uint64_t lines_printed;
@@ -67,7 +68,8 @@ static bool take_scenes(struct job *job)
     struct scenes *scenes = &job->scenes;
     const char *path = own->scenes;
     if (outfile_same_place(path, own->output))
-        return complain("%s: is the output and the file of scenes; give the output another name", path);
+        return complain("%s: is the output and the file of scenes; give the output another name",
+                        path);
     if (!scenes_read(scenes, path) || !profile_apply(&scenes->profile, &job->from, path))
         return false;
     if (!holds(own, &scenes->profile.shape.out))
@@ -88,7 +90,8 @@ static bool take_scenes(struct job *job)
     own->op = scenes->profile.shape.op;
     job->from.plan.scenes = scenes;
     if (own->step == FILM_MAP)
-        scenes_piece(scenes, job->range.first, job->range.count, options_encoding(own), job->from.target.piece);
+        scenes_piece(scenes, job->range.first, job->range.count, options_encoding(own),
+                     job->from.target.piece);
     if (own->piece && strcmp(own->piece, job->from.target.piece))
         return complain("%s: was changed while its frames were being mapped", path);
     return true;
@@ -101,13 +104,16 @@ static bool is_done(const struct job *job)
     const struct options *options = job->options;
     struct video_input *piece;
     struct error error;
-    if (options->step != FILM_MAP || options->overwrite || options->to == OUTPUT_NULL || options->place ||
-        access(options->output, R_OK) || !video_input_open(&piece, options->output, &none, &error))
+    if (options->step != FILM_MAP || options->overwrite || options->to == OUTPUT_NULL ||
+        options->place || access(options->output, R_OK) ||
+        !video_input_open(&piece, options->output, &none, &error))
         return false;
     uint64_t frames;
     const bool y4m = options->to == OUTPUT_Y4M;
-    const bool done = !strcmp(video_input_format(piece)->piece, job->from.target.piece) && video_input_whole(piece) &&
-                      (!y4m || (video_input_count(piece, &frames, &error) && frames == job->range.count));
+    const bool done = !strcmp(video_input_format(piece)->piece, job->from.target.piece) &&
+                      video_input_whole(piece) &&
+                      (!y4m ||
+                       (video_input_count(piece, &frames, &error) && frames == job->range.count));
     video_input_close(&piece);
     return done;
 }
@@ -124,18 +130,19 @@ static bool open_finished(struct job *job)
     if (!options->step && !files_may_write(options))
         return false;
     if (options->rate.num && job->from.format->tick.num)
-        return complain("--rate is for what has no times, and those of %s are kept", options->input);
-    const struct finished_params params = {.container = options->to == OUTPUT_MKV ? "matroska" : "mp4",
-                                           .encoder = options->encoder,
-                                           .crf = options->crf,
-                                           .preset = options->preset,
-                                           .source = job->from.format->tick.num && !options->step ? options->input
-                                                                                                  : NULL,
-                                           .piece = *job->from.target.piece ? job->from.target.piece : NULL,
-                                           .start = options->start,
-                                           .frames = options->frames,
-                                           .left_out = warn_about,
-                                           .user = (void *)options->output};
+        return complain("--rate is for what has no times, and those of %s are kept",
+                        options->input);
+    const struct finished_params params = {
+        .container = options->to == OUTPUT_MKV ? "matroska" : "mp4",
+        .encoder = options->encoder,
+        .crf = options->crf,
+        .preset = options->preset,
+        .source = job->from.format->tick.num && !options->step ? options->input : NULL,
+        .piece = *job->from.target.piece ? job->from.target.piece : NULL,
+        .start = options->start,
+        .frames = options->frames,
+        .left_out = warn_about,
+        .user = (void *)options->output};
     if (!finished_open(&job->finished, options->output, &params, &job->from.target, &error))
         return complain_about(options->output, &error);
     snprintf(job->encoder, sizeof job->encoder, "%s", finished_encoder(job->finished));
@@ -147,14 +154,16 @@ static bool open_finished(struct job *job)
 static bool open_place(struct job *job, struct error *error)
 {
     const struct options *options = job->options;
-    if (options->step != FILM_MAP || options->to != OUTPUT_Y4M || options->place || !strcmp(options->output, "-"))
+    if (options->step != FILM_MAP || options->to != OUTPUT_Y4M || options->place ||
+        !strcmp(options->output, "-"))
         return true;
     if (!outfile_open(&job->place, options->output, error))
         return false;
     if (outfile_is_special(job->place))
         outfile_abandon(&job->place);
     else
-        snprintf(job->path, sizeof job->path, "/proc/self/fd/%d", fileno(outfile_stream(job->place)));
+        snprintf(job->path, sizeof job->path, "/proc/self/fd/%d",
+                 fileno(outfile_stream(job->place)));
     return true;
 }
 
@@ -174,13 +183,16 @@ static bool open_output(void *user)
     else if (!open_place(job, &error))
         good = false;
     else if (options->to == OUTPUT_PNG)
-        good = picture_output_open(&job->picture, options->output, job->from.target.width, job->from.target.height,
-                                   options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, &error);
+        good = picture_output_open(&job->picture, options->output, job->from.target.width,
+                                   job->from.target.height,
+                                   options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8,
+                                   &error);
     else if (options->place)
-        good = video_output_open_place(&job->output, options->place, kinds[options->to], &job->from.target, &error);
+        good = video_output_open_place(&job->output, options->place, kinds[options->to],
+                                       &job->from.target, &error);
     else
-        good = video_output_open(&job->output, *job->path ? job->path : options->output, kinds[options->to],
-                                 &job->from.target, &error);
+        good = video_output_open(&job->output, *job->path ? job->path : options->output,
+                                 kinds[options->to], &job->from.target, &error);
     job->output_failed = !good;
     return good || complain_about(options->output, &error);
 }
@@ -189,15 +201,17 @@ static bool open_output(void *user)
 static void hash_frame(struct job *job, const void *const memory[], const size_t pitch_bytes[])
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    uint32_t count = cox_video_planes(&job->from.target.pixel, job->from.target.width, job->from.target.height, planes);
+    uint32_t count = cox_video_planes(&job->from.target.pixel, job->from.target.width,
+                                      job->from.target.height, planes);
     for (uint32_t p = 0; p < count; p++)
         for (uint32_t row = 0; row < planes[p].rows; row++)
-            job->hash = hash_bytes(job->hash, (const uint8_t *)memory[p] + row * pitch_bytes[p], planes[p].row_bytes);
+            job->hash = hash_bytes(job->hash, (const uint8_t *)memory[p] + row * pitch_bytes[p],
+                                   planes[p].row_bytes);
 }
 
 /* A film_plan's take. */
-static bool write_frame(void *user, const void *const memory[], const size_t pitch_bytes[], int64_t time,
-                        struct error *error)
+static bool write_frame(void *user, const void *const memory[], const size_t pitch_bytes[],
+                        int64_t time, struct error *error)
 {
     struct job *job = user;
     if (job->options->hash)
@@ -241,7 +255,8 @@ static bool close_output(struct job *job, bool good)
     if (job->place && good && finished)
         finished = outfile_finish(&job->place, &error);
     outfile_abandon(&job->place);
-    return finished || job->film.write_failed || complain_about(path, &error); /* film_good has told of write_failed */
+    return finished || job->film.write_failed ||
+           complain_about(path, &error); /* film_good has told of write_failed */
 }
 
 /* --- While it runs ------------------------------------------------------------------------------------------------ */
@@ -262,8 +277,9 @@ static void warn_of_rate(struct job *job)
 {
     const struct options *options = job->options;
     const struct video_rational rate = job->from.target.rate;
-    if (job->rate_warned || options->rate.num || options->to == OUTPUT_PNG || options->to == OUTPUT_NULL ||
-        options_want_finished(options) || !video_input_rate_varies(job->from.input))
+    if (job->rate_warned || options->rate.num || options->to == OUTPUT_PNG ||
+        options->to == OUTPUT_NULL || options_want_finished(options) ||
+        !video_input_rate_varies(job->from.input))
         return;
     job->rate_warned = true;
     progress_clear(&job->progress);
@@ -273,9 +289,10 @@ static void warn_of_rate(struct job *job)
             "kept (--rate FPS says another, ffmpeg -vf fps=FPS before makes it constant)",
             options->input, (double)rate.num / rate.den);
     else
-        warn("%s: its frame rate varies, and the output holds none: the frames' times are not kept (ffmpeg -vf fps=FPS "
-             "before makes it constant)",
-             options->input);
+        warn(
+            "%s: its frame rate varies, and the output holds none: the frames' times are not kept (ffmpeg -vf fps=FPS "
+            "before makes it constant)",
+            options->input);
 }
 
 /* What the frames of the last second waited for most. */
@@ -285,13 +302,15 @@ static void note_bound(struct job *job)
     const bool decoder = job->maker.kind == VIDEO_MAKER_DECODER;
     const char *const names[FILM_WAITS] = {[FILM_WAIT_INPUT] = decoder ? "decoder" : "input",
                                            [FILM_WAIT_DEVICES] = "devices",
-                                           [FILM_WAIT_OUTPUT] = *job->encoder ? "encoder" : "output"};
+                                           [FILM_WAIT_OUTPUT] = *job->encoder ? "encoder"
+                                                                              : "output"};
     const uint64_t here_ns = now_ns();
     enum film_wait most = FILM_WAIT_INPUT;
     if (here_ns - job->bound_ns < 1000000000)
         return;
     for (enum film_wait wait = FILM_WAIT_INPUT; wait < FILM_WAITS; wait++)
-        if (film->waited_ns[wait] - job->waited_ns[wait] > film->waited_ns[most] - job->waited_ns[most])
+        if (film->waited_ns[wait] - job->waited_ns[wait] >
+            film->waited_ns[most] - job->waited_ns[most])
             most = wait;
     if (film->waited_ns[most] > job->waited_ns[most])
         job->progress.bound = names[most];
@@ -319,7 +338,8 @@ static void show(void *user, uint64_t mapped)
     note_bound(job);
     if (job->finished)
         job->progress.bytes = finished_bytes(job->finished);
-    if (job->info.device_count > 1 && count && report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
+    if (job->info.device_count > 1 && count &&
+        report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
         report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
     progress_update(&job->progress, mapped, split, now_ns());
 }
@@ -341,11 +361,14 @@ static void print_input(const struct job *job)
     char frames[48] = "", rate[48] = "";
     const char *place = job->film.in.lent ? ", not copied" : "";
     if (format->frames)
-        snprintf(frames, sizeof frames, ", %" PRIu64 " frame%s", format->frames, format->frames == 1 ? "" : "s");
+        snprintf(frames, sizeof frames, ", %" PRIu64 " frame%s", format->frames,
+                 format->frames == 1 ? "" : "s");
     if (job->from.target.rate.num && job->from.target.rate.den)
-        snprintf(rate, sizeof rate, ", %.6g frames/s", (double)job->from.target.rate.num / job->from.target.rate.den);
-    say("video     %s: %u x %u, %s; %s%s, %s%s%s%s%s\n", job->options->input, format->width, format->height,
-        format->text, transfers[shape->transfer], job->from.assumed ? " (assumed)" : "",
+        snprintf(rate, sizeof rate, ", %.6g frames/s",
+                 (double)job->from.target.rate.num / job->from.target.rate.den);
+    say("video     %s: %u x %u, %s; %s%s, %s%s%s%s%s\n", job->options->input, format->width,
+        format->height, format->text, transfers[shape->transfer],
+        job->from.assumed ? " (assumed)" : "",
         shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709",
         source_is_packed_rgb(&shape->in)       ? ""
         : shape->in.range == COX_RANGE_LIMITED ? ", limited range"
@@ -362,18 +385,22 @@ static void print_light(const struct job *job)
     else if (!options->peak_auto)
         snprintf(peak, sizeof peak, "peak %g cd/m2", options->peak_nits);
     else
-        snprintf(peak, sizeof peak, "peak from the %s", job->from.plan.steering.lookahead ? "frame" : "frame before");
-    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op), source_white_nits(options), peak);
+        snprintf(peak, sizeof peak, "peak from the %s",
+                 job->from.plan.steering.lookahead ? "frame" : "frame before");
+    say("light     %s, SDR white %g cd/m2, %s", cox_operator_name(options->op),
+        source_white_nits(options), peak);
     if (options->exposure_stops != 0)
         say(", %+g stops", options->exposure_stops);
     say("\n");
     if (job->from.known_peak)
-        say("          the stream names a peak of %g cd/m2, %s%s\n", job->from.known_peak_nits, job->from.known_peak,
+        say("          the stream names a peak of %g cd/m2, %s%s\n", job->from.known_peak_nits,
+            job->from.known_peak,
             !options->peak_auto       ? ""
             : options->trust_metadata ? ", and no brighter light is expected"
                                       : "; what the frames show counts");
     if (job->from.odd_peak_nits > 0)
-        say("          the stream names a peak of %g cd/m2, which cannot be: ignored\n", job->from.odd_peak_nits);
+        say("          the stream names a peak of %g cd/m2, which cannot be: ignored\n",
+            job->from.odd_peak_nits);
 }
 
 static bool start_film(struct job *job)
@@ -404,7 +431,8 @@ static bool start_film(struct job *job)
     plan->session.report = report_on_frame;
     plan->session.report_user = job->report;
     film_begin(&job->film, plan);
-    if (!devices_memory(options->input, plan->shape.width, plan->shape.height, film_bytes(&job->film)))
+    if (!devices_memory(options->input, plan->shape.width, plan->shape.height,
+                        film_bytes(&job->film)))
         return false;
     cox_status status = film_start(&job->film);
     if (status != COX_OK)
@@ -447,7 +475,8 @@ static void name_bound(struct job *job, const struct report_film *about, char *t
     look_at_maker(job);
     facts.maker = job->maker;
     facts.own_ns = own_ns;
-    if (facts.maker.kind == VIDEO_MAKER_DECODER) { /* with the reader's thread; its threads are of this process */
+    if (facts.maker.kind ==
+        VIDEO_MAKER_DECODER) { /* with the reader's thread; its threads are of this process */
         facts.maker.cpu_ns += job->film.reader_cpu_ns;
         facts.own_ns = own_ns > facts.maker.cpu_ns ? own_ns - facts.maker.cpu_ns : 0;
     }
@@ -461,14 +490,16 @@ static void print_summary(struct job *job, const struct report_film *about)
     char bound[128];
     name_bound(job, about, bound, sizeof bound);
     const struct film *film = &job->film;
-    const double work_ns = (double)(about->total_ns - about->start_ns), percent = work_ns > 0 ? 100 / work_ns : 0;
+    const double work_ns = (double)(about->total_ns - about->start_ns),
+                 percent = work_ns > 0 ? 100 / work_ns : 0;
     devices_print_warmup(&job->info);
-    say("result    %" PRIu64 " frame%s, %.1f frames/s (%.2f s, and %.2f s to start)\n", about->written,
-        about->written == 1 ? "" : "s", work_ns > 0 ? (double)about->written * 1e9 / work_ns : 0, work_ns / 1e9,
+    say("result    %" PRIu64 " frame%s, %.1f frames/s (%.2f s, and %.2f s to start)\n",
+        about->written, about->written == 1 ? "" : "s",
+        work_ns > 0 ? (double)about->written * 1e9 / work_ns : 0, work_ns / 1e9,
         (double)about->start_ns / 1e9);
     say("waited    for input %.0f %%, for devices %.0f %%, for output %.0f %% of the time%s%s\n",
-        (double)about->input_ns * percent, (double)about->devices_ns * percent, (double)about->output_ns * percent,
-        *bound ? ": bound by " : "", bound);
+        (double)about->input_ns * percent, (double)about->devices_ns * percent,
+        (double)about->output_ns * percent, *bound ? ": bound by " : "", bound);
     if (job->from.plan.steering.on && film->least_peak_nits > 0)
         say("scenes    peak %.0f to %.0f cd/m2, %" PRIu64 " cut%s\n", (double)film->least_peak_nits,
             (double)film->most_peak_nits, film->cuts, film->cuts == 1 ? "" : "s");
@@ -479,13 +510,14 @@ static void print_summary(struct job *job, const struct report_film *about)
 
 static void print_written(const struct job *job, uint64_t frames)
 {
-    static const char *const kinds[] = {[OUTPUT_PNG] = "PNG",   [OUTPUT_Y4M] = "y4m",      [OUTPUT_NV12] = "NV12",
-                                        [OUTPUT_P010] = "P010", [OUTPUT_MKV] = "Matroska", [OUTPUT_MP4] = "MP4"};
+    static const char *const kinds[] = {
+        [OUTPUT_PNG] = "PNG",   [OUTPUT_Y4M] = "y4m",      [OUTPUT_NV12] = "NV12",
+        [OUTPUT_P010] = "P010", [OUTPUT_MKV] = "Matroska", [OUTPUT_MP4] = "MP4"};
     const struct cox_video_format *pixel = &job->from.target.pixel;
     if (job->options->to == OUTPUT_NULL)
         return;
-    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to], job->from.target.width,
-        job->from.target.height);
+    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to],
+        job->from.target.width, job->from.target.height);
     if (job->options->to != OUTPUT_PNG)
         say("%s, %" PRIu64 " frame%s, ",
             !pixel->chroma_x_log2  ? "4:4:4"
@@ -507,7 +539,8 @@ static bool film_good(const struct job *job)
     if (film->write_failed)
         complain_about(job->options->output, &film->write_error);
     else if (film->failed_step) {
-        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", first + film->failed_frame, film->failed_step);
+        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", first + film->failed_frame,
+                 film->failed_step);
         complain_status(what, film->status);
     }
     if (film->read_failed)
@@ -515,15 +548,15 @@ static bool film_good(const struct job *job)
     if (film->failed)
         return false;
     if (interrupted())
-        return complain("interrupted after %" PRIu64 " frame%s%s", film->written, film->written == 1 ? "" : "s",
-                        job->finished ? ": no file is written" : "");
+        return complain("interrupted after %" PRIu64 " frame%s%s", film->written,
+                        film->written == 1 ? "" : "s", job->finished ? ": no file is written" : "");
     if (!film->read && first)
         return complain("%s: there is no frame %" PRIu64, job->options->input, first);
     if (!film->read)
         return complain("%s: there are no frames", job->options->input);
     if (job->from.plan.scenes && film->written < job->range.count)
-        return misfit("%s: ends with frame %" PRIu64 ", before the frames of %s do", job->options->input,
-                      first + film->written - 1, job->options->scenes);
+        return misfit("%s: ends with frame %" PRIu64 ", before the frames of %s do",
+                      job->options->input, first + film->written - 1, job->options->scenes);
     return true;
 }
 
@@ -575,16 +608,18 @@ static bool run(struct job *job)
         source_choose_light(&job->from);
     if (!open_finished(job))
         return false;
-    if (!records_open(&job->records, options) || !devices_start(&job->devices, options) || !start_film(job))
+    if (!records_open(&job->records, options) || !devices_start(&job->devices, options) ||
+        !start_film(job))
         return false;
     print_input(job);
     devices_print(&job->devices, &job->info, options->verbose);
     print_light(job);
     const uint32_t in_flight = job->film.plan.session.in_flight;
-    say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy, job->info.granule,
-        job->info.granule == 1 ? "" : "s", in_flight, in_flight == 1 ? "" : "s");
+    say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy,
+        job->info.granule, job->info.granule == 1 ? "" : "s", in_flight, in_flight == 1 ? "" : "s");
     uint64_t total = job->from.plan.frames;
-    if (job->from.format->frames && (!total || total > job->from.format->frames - job->from.plan.start))
+    if (job->from.format->frames &&
+        (!total || total > job->from.format->frames - job->from.plan.start))
         total = job->from.format->frames - job->from.plan.start;
     progress_begin(&job->progress, stderr, total, now_ns());
     if (options->progress_json)

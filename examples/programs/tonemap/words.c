@@ -24,7 +24,8 @@ static struct {
     unsigned lines;
     char text[16384]; /* lines, each with a newline */
     unsigned said_count;
-    uint64_t said[64]; /* hashes of what was printed: every session has the same to say of the same device */
+    uint64_t said
+        [64]; /* hashes of what was printed: every session has the same to say of the same device */
 } logbook = {.lock = PTHREAD_MUTEX_INITIALIZER, .shown = COX_LOG_WARN};
 
 void words_begin(FILE *results, enum cox_log_level shown)
@@ -103,7 +104,11 @@ void warn(const char *format, ...)
 
 bool complain_about(const char *path, const struct error *error)
 {
-    return complain("%s: %s", !strcmp(path, "-") ? "standard stream" : *path ? path : "''", error->text);
+    return complain("%s: %s",
+                    !strcmp(path, "-") ? "standard stream"
+                    : *path            ? path
+                                       : "''",
+                    error->text);
 }
 
 void warn_about(void *path, const char *what)
@@ -167,7 +172,8 @@ bool complain_status(const char *what, cox_status status)
     if (logbook.lines > 1)
         fputs(logbook.text, stderr);
     if (logbook.lines == 1)
-        complain("%s: %s: %.*s", what, cox_status_text(status), (int)strcspn(logbook.text, "\n"), logbook.text);
+        complain("%s: %s: %.*s", what, cox_status_text(status), (int)strcspn(logbook.text, "\n"),
+                 logbook.text);
     else
         complain("%s: %s", what, cox_status_text(status));
     logbook_clear();
@@ -180,9 +186,10 @@ bool complain_reasons(const char *what)
     pthread_mutex_lock(&logbook.lock);
     char all[1536] = "";
     size_t used = 0;
-    for (const char *line = logbook.text; *line && used < sizeof all; line += strcspn(line, "\n") + 1)
-        used += (size_t)snprintf(all + used, sizeof all - used, "%s%.*s", used ? "; " : "", (int)strcspn(line, "\n"),
-                                 line);
+    for (const char *line = logbook.text; *line && used < sizeof all;
+         line += strcspn(line, "\n") + 1)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%.*s", used ? "; " : "",
+                                 (int)strcspn(line, "\n"), line);
     complain("%s: %s", what, *all ? all : "the reason is not known");
     logbook_clear();
     pthread_mutex_unlock(&logbook.lock);
@@ -191,7 +198,9 @@ bool complain_reasons(const char *what)
 
 /* --- Interruption ------------------------------------------------------------------------------------------------- */
 
-enum { TOGETHER_NS = 500000000 }; /* signals that come so soon after the first one count as that one */
+enum {
+    TOGETHER_NS = 500000000
+}; /* signals that come so soon after the first one count as that one */
 
 static volatile sig_atomic_t signal_number;
 static _Atomic uint64_t first_signal_ns; /* 0 = none came */
@@ -248,7 +257,8 @@ static void catch_with(struct sigaction action)
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
         sigaction(crashes[i], &action, NULL);
     atexit(outfile_remove_all);
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file that may not grow are errors of the write */
+    signal(SIGPIPE,
+           SIG_IGN); /* a closed pipe and a file that may not grow are errors of the write */
     signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -18,13 +18,14 @@ struct cox_opencl_contexts {
 
 /* A device's context and id. Both are borrowed. Errors: COX_E_INVALID, COX_E_NOT_FOUND,
  * COX_E_DEVICE_LOST (sessions have moved to a new context). */
-COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_context *context,
-                                                    cl_device_id *device);
+COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index,
+                                                    cl_context *context, cl_device_id *device);
 
 /* Make a buffer of a memory object, by mapping it on `queue`. It is unmapped on `queue` when no frame
  * uses it any more; then `released` runs. Blocks until it is mapped. */
-COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem mem,
-                                                 cox_released_fn *released, void *user, cox_buffer **out);
+COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue,
+                                                 cl_mem mem, cox_released_fn *released, void *user,
+                                                 cox_buffer **out);
 #ifdef __cplusplus
 }
 #endif

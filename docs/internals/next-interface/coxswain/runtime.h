@@ -77,7 +77,8 @@ struct cox_runtime_params {
  *   COX_E_NO_PLATFORM  no OpenCL platform is installed
  *   COX_E_NO_DEVICE    the platforms have no device
  *   COX_E_NOMEM, COX_E_SYSTEM */
-COX_API COX_MUST_CHECK cox_status cox_runtime_create(const struct cox_runtime_params *params, cox_runtime **out);
+COX_API COX_MUST_CHECK cox_status cox_runtime_create(const struct cox_runtime_params *params,
+                                                     cox_runtime **out);
 
 /* Destroy the runtime and set *runtime to NULL. Accepts NULL. Blocks until the scheduler thread ends.
  *
@@ -85,7 +86,12 @@ COX_API COX_MUST_CHECK cox_status cox_runtime_create(const struct cox_runtime_pa
  * callback, or in a child process after fork. */
 COX_API void cox_runtime_destroy(cox_runtime **runtime);
 
-enum cox_device_type { COX_DEVICE_CPU = 1, COX_DEVICE_GPU = 2, COX_DEVICE_ACCELERATOR = 3, COX_DEVICE_OTHER = 4 };
+enum cox_device_type {
+    COX_DEVICE_CPU = 1,
+    COX_DEVICE_GPU = 2,
+    COX_DEVICE_ACCELERATOR = 3,
+    COX_DEVICE_OTHER = 4
+};
 
 /* How a device reaches a frame's memory. */
 enum cox_memory_mode {
@@ -123,20 +129,21 @@ COX_API uint32_t cox_runtime_device_count(const cox_runtime *runtime);
 /* Errors:
  *   COX_E_INVALID    a pointer is NULL
  *   COX_E_NOT_FOUND  there is no device `index` */
-COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index, struct cox_device_info *info);
+COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index,
+                                           struct cox_device_info *info);
 
 enum { COX_CORE_KINDS_MAX = 8 };
 
 struct cox_runtime_info {
-    enum cox_arithmetic arithmetic;          /* MULADD or FMA */
-    uint32_t cores;                          /* physical cores that this process may use */
-    uint32_t cpus;                           /* hardware threads that this process may use */
-    uint32_t kind_count;                     /* kinds of cores on a hybrid CPU; 0 = one kind, or unknown */
+    enum cox_arithmetic arithmetic; /* MULADD or FMA */
+    uint32_t cores;                 /* physical cores that this process may use */
+    uint32_t cpus;                  /* hardware threads that this process may use */
+    uint32_t kind_count;            /* kinds of cores on a hybrid CPU; 0 = one kind, or unknown */
     uint32_t kind_cores[COX_CORE_KINDS_MAX]; /* least powerful kind first */
     bool reserved;                           /* a core is reserved */
     bool workers_kept_off;                   /* no kernel runs on that core */
-    uint32_t reserved_cpu;                   /* the operating system's number of its first hardware thread */
-    char reserve_reason[160];                /* one sentence: why this core, or why none */
+    uint32_t reserved_cpu;    /* the operating system's number of its first hardware thread */
+    char reserve_reason[160]; /* one sentence: why this core, or why none */
 };
 
 COX_API void cox_runtime_info(const cox_runtime *runtime, struct cox_runtime_info *info);
@@ -152,7 +159,8 @@ typedef struct cox_buffer cox_buffer;
 /* Allocate a buffer, zeroed and page-aligned.
  *
  * Errors: COX_E_INVALID (a pointer is NULL; `bytes` is 0), COX_E_NOMEM */
-COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **out);
+COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes,
+                                                    cox_buffer **out);
 
 /* Called once, when the library no longer uses wrapped memory, so that the application may free it.
  * Runs on a thread of the library. May create and destroy buffers. */
@@ -166,7 +174,8 @@ typedef void cox_released_fn(void *user);
  *
  * Errors: COX_E_INVALID (a pointer is NULL; `bytes` is 0), COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
-                                                  cox_released_fn *released, void *user, cox_buffer **out);
+                                                  cox_released_fn *released, void *user,
+                                                  cox_buffer **out);
 
 /* Destroy the buffer and set *buffer to NULL. Accepts NULL. Frames under way keep the memory alive.
  *

@@ -53,8 +53,8 @@ struct cox_split {
     uint32_t band_count;
     struct cox_band bands[COX_BANDS_MAX];
     enum cox_reason reason;
-    uint64_t predicted_ns;               /* expected frame time; 0 = unknown */
-    uint64_t rejected_ns;                /* expected time of the split that was rejected; 0 = none */
+    uint64_t predicted_ns; /* expected frame time; 0 = unknown */
+    uint64_t rejected_ns;  /* expected time of the split that was rejected; 0 = none */
     uint64_t device_ns[COX_DEVICES_MAX]; /* expected finish of each device; 0 = unknown */
 
     /* Rows that `assign` hands out while the frame runs; pool_rows 0 = none. */
@@ -147,7 +147,8 @@ enum cox_objective {
 };
 
 struct cox_policy_options {
-    const double *ratios; /* "static": share of each device, in the runtime's order, sum 1; NULL = equal */
+    const double
+        *ratios; /* "static": share of each device, in the runtime's order, sum 1; NULL = equal */
     uint32_t ratio_count;
     uint32_t device;              /* "single": 1 + index of the device; 0 = the fastest */
     enum cox_objective objective; /* "adaptive" */
@@ -164,7 +165,8 @@ struct cox_policy {
     /* Bytes of state for that many devices. NULL = none. The state is zeroed before init. */
     size_t (*state_bytes)(uint32_t device_count);
 
-    cox_status (*init)(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options);
+    cox_status (*init)(void *state, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options);
 
     /* Fill `out`, which is zeroed. */
     cox_status (*split)(void *state, const struct cox_sched_view *view, struct cox_split *out);
@@ -174,12 +176,14 @@ struct cox_policy {
     void (*observe_frame)(void *state, const struct cox_frame_measurement *measurement);
 
     /* Assign rows of the pool to a free device. */
-    void (*assign)(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *request,
-                   struct cox_chunk *out);
+    void (*assign)(void *state, const struct cox_sched_view *view,
+                   const struct cox_chunk_request *request, struct cox_chunk *out);
 
     /* Start with, or save, one profile per device. */
-    void (*load_profile)(void *state, const struct cox_sched_view *view, const struct cox_device_profile *profiles);
-    void (*save_profile)(const void *state, const struct cox_sched_view *view, struct cox_device_profile *profiles);
+    void (*load_profile)(void *state, const struct cox_sched_view *view,
+                         const struct cox_device_profile *profiles);
+    void (*save_profile)(const void *state, const struct cox_sched_view *view,
+                         struct cox_device_profile *profiles);
 };
 
 /* The built-in policy of that name: "adaptive", "static", "single", "chunks". NULL for any other name. */
@@ -188,8 +192,8 @@ COX_API const struct cox_policy *cox_policy_find(const char *name);
 /* Check a split: complete, in order, aligned, only usable devices.
  *
  * Returns COX_OK or COX_E_POLICY, with one sentence in `why`, which may be NULL. */
-COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view, char *why,
-                                   size_t why_bytes);
+COX_API cox_status cox_split_check(const struct cox_split *split, const struct cox_sched_view *view,
+                                   char *why, size_t why_bytes);
 
 /* The time of n rows on a device: fixed_ns + ns_per_row * n, or 0 for 0 rows. */
 struct cox_cost {
@@ -202,7 +206,8 @@ struct cox_cost {
  * returns the frame time in ns, or a negative number if no device is usable.
  *
  * Source: water-filling over devices sorted by fixed cost; sched/split/waterfill.c says why it is exact. */
-COX_API double cox_waterfill(const struct cox_sched_view *view, const struct cox_cost *costs, uint32_t *rows);
+COX_API double cox_waterfill(const struct cox_sched_view *view, const struct cox_cost *costs,
+                             uint32_t *rows);
 
 #ifdef __cplusplus
 }

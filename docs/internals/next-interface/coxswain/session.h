@@ -71,8 +71,8 @@ struct cox_range {
  * session: this function compiles each time, and splits by the devices' descriptions.
  *
  * Blocks. Errors: those of cox_session_create and cox_session_run. */
-COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source, const struct cox_range *range,
-                                          const void *const *args);
+COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source,
+                                          const struct cox_range *range, const void *const *args);
 
 /* ---- what a session runs ---- */
 
@@ -81,10 +81,12 @@ COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *sour
 struct cox_argument {
     const char *name; /* as in the kernel */
 
-    uint32_t halo_rows; /* the kernel reads this many more buffer rows above and below. At the frame's edge there
+    uint32_t
+        halo_rows; /* the kernel reads this many more buffer rows above and below. At the frame's edge there
                            are fewer: the kernel clamps */
-    bool whole;         /* reads the whole buffer */
-    bool in_place;      /* the kernel also reads what was there before; a band that fails fails its frame */
+    bool whole; /* reads the whole buffer */
+    bool
+        in_place; /* the kernel also reads what was there before; a band that fails fails its frame */
 
     uint32_t row_divisor; /* pass rows per buffer row; 0 = that of the buffer */
     size_t local_bytes;   /* of a `local` parameter */
@@ -105,8 +107,9 @@ struct cox_variant {
 struct cox_pass_result {
     uint64_t frame;
     uint32_t pass;
-    void *const *buffers; /* all of the session's buffers, scratch too, to be read; NULL = scratch of fused passes */
-    void *constants;      /* the frame's own copy; later passes see changes */
+    void *const *
+        buffers; /* all of the session's buffers, scratch too, to be read; NULL = scratch of fused passes */
+    void *constants; /* the frame's own copy; later passes see changes */
 };
 
 /* Called when all rows of a pass are written and merged, for example to make a curve of a histogram.
@@ -272,7 +275,7 @@ struct cox_session_params {
     const char *policy;                              /* NULL = "adaptive" */
     const struct cox_policy *custom_policy;          /* used instead of `policy` */
     const struct cox_policy_options *policy_options; /* NULL = defaults */
-    bool split_each_pass;                            /* false: passes with equal rows share a split */
+    bool split_each_pass; /* false: passes with equal rows share a split */
 
     enum cox_warmup warmup;
 
@@ -306,7 +309,8 @@ struct cox_session_params {
  *   COX_E_BUILD        a kernel compiles on no device
  *   COX_E_UNSUPPORTED  no device can run a kernel
  *   COX_E_DEVICE_MEMORY, COX_E_NOMEM */
-COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
+                                                     const struct cox_session_params *params,
                                                      cox_session **out);
 
 /* Wait for frames under way, destroy the session, set *session to NULL. Accepts NULL. Call
@@ -362,12 +366,14 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  *   COX_E_NO_DEVICE  every device has failed
  *
  * Thread-safety: any thread, callbacks too. */
-COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
+                                                     const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
 /* Submit one frame and wait for it. Faster than submit and wait. Returns the frame's status. Not from
  * a callback. */
-COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session, const struct cox_frame *frame);
+COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
+                                                  const struct cox_frame *frame);
 
 /* Wait until no frame is under way and all callbacks have run. Not from a callback. Returns COX_OK, also
  * if frames failed: their callbacks say so. */

@@ -65,7 +65,8 @@ struct cox_video_image {
 
 /* Allocate buffers for an image of that format and size: sets data, pitch_bytes and buffers.
  * Errors: COX_E_INVALID, COX_E_NOMEM */
-COX_API COX_MUST_CHECK cox_status cox_video_image_alloc(cox_runtime *runtime, struct cox_video_image *image);
+COX_API COX_MUST_CHECK cox_status cox_video_image_alloc(cox_runtime *runtime,
+                                                        struct cox_video_image *image);
 
 /* Free what cox_video_image_alloc allocated. Accepts NULL. */
 COX_API void cox_video_image_free(struct cox_video_image *image);
@@ -105,7 +106,7 @@ struct cox_tonemap_options {
     bool trust_peak;                  /* no light is brighter than image.peak_nits */
     bool box_downscale;               /* half size: mean of 2 x 2 pixels, faster than the filter */
     float adaptation_frames;          /* time constant of the curve's adaptation; 0 = 24 */
-    float cut_threshold;              /* share of blocks that differ at a cut; 0 = 0.2; over 1 = never */
+    float cut_threshold; /* share of blocks that differ at a cut; 0 = 0.2; over 1 = never */
 };
 
 /* Thread-safety: one thread sends and one receives, at the same time. Other functions: any thread. */
@@ -122,11 +123,12 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
 COX_API void cox_video_stream_destroy(cox_video_stream **stream);
 
 /* Options for frames that are sent from now on. Errors: COX_E_INVALID; then nothing changes. */
-COX_API COX_MUST_CHECK cox_status cox_video_stream_configure(cox_video_stream *stream,
-                                                             const struct cox_tonemap_options *options);
+COX_API COX_MUST_CHECK cox_status
+cox_video_stream_configure(cox_video_stream *stream, const struct cox_tonemap_options *options);
 
 /* Compile now for frames like these. Data pointers may be NULL. Blocks. */
-COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_video_image *in,
+COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream,
+                                                           const struct cox_video_image *in,
                                                            const struct cox_video_image *out);
 
 struct cox_video_frame {
@@ -144,7 +146,8 @@ struct cox_video_frame {
  * Blocks while all slots are taken, and to compile for a new shape.
  *
  * Errors: COX_E_INVALID, COX_E_BUSY, COX_E_CANCELLED, and those of cox_session_create and _submit */
-COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame);
+COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
+                                                        const struct cox_video_frame *frame);
 
 struct cox_video_result {
     cox_status status; /* not COX_OK: the output is undefined */

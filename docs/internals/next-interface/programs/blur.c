@@ -23,25 +23,29 @@ int main(void)
     cox_buffer *in = NULL, *out = NULL;
     cox_status status = cox_runtime_create(NULL, &runtime);
     if (!status)
-        status = cox_session_create(runtime,
-                                    &(struct cox_session_params){
-                                        .columns = W,
-                                        .rows = H,
-                                        .passes = COX_LIST(struct cox_pass,
-                                                           {.source = blur,
-                                                            .arguments = COX_LIST(struct cox_argument,
-                                                                                  {.name = "in", .halo_rows = 1})}),
-                                        .fields = COX_LIST(struct cox_field, COX_FIELD(struct settings, strength)),
-                                        .constants_bytes = sizeof(struct settings)},
-                                    &session);
+        status =
+            cox_session_create(runtime,
+                               &(struct cox_session_params){
+                                   .columns = W,
+                                   .rows = H,
+                                   .passes = COX_LIST(struct cox_pass,
+                                                      {.source = blur,
+                                                       .arguments = COX_LIST(struct cox_argument,
+                                                                             {.name = "in",
+                                                                              .halo_rows = 1})}),
+                                   .fields = COX_LIST(struct cox_field,
+                                                      COX_FIELD(struct settings, strength)),
+                                   .constants_bytes = sizeof(struct settings)},
+                               &session);
     if (!status)
         status = cox_buffer_create(runtime, W * H * sizeof(float), &in);
     if (!status)
         status = cox_buffer_create(runtime, W * H * sizeof(float), &out);
     for (int frame = 0; !status && frame < 100; frame++) {
         ((float *)cox_buffer_data(in))[frame] = 1;
-        status = cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(in, out),
-                                                              .constants = &(struct settings){0.5f}});
+        status = cox_session_run(session,
+                                 &(struct cox_frame){.buffers = COX_BUFFERS(in, out),
+                                                     .constants = &(struct settings){0.5f}});
     }
     printf("%s\n", cox_status_text(status));
     cox_buffer_destroy(&in);

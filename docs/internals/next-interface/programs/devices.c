@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <coxswain/opencl.h>
 #include <stdio.h>
-static const char twice[] = "kernel void twice(global const float *in, global float *out, int columns, int rows)\n"
-                            "{ int i = get_global_id(1) * columns + get_global_id(0);\n"
-                            "  if (get_global_id(0) < columns && get_global_id(1) < rows) out[i] = 2 * in[i]; }\n";
+static const char twice[] =
+    "kernel void twice(global const float *in, global float *out, int columns, int rows)\n"
+    "{ int i = get_global_id(1) * columns + get_global_id(0);\n"
+    "  if (get_global_id(0) < columns && get_global_id(1) < rows) out[i] = 2 * in[i]; }\n";
 static float in[64][64], out[64][64];
 int main(void)
 {
@@ -17,7 +18,9 @@ int main(void)
     cox_runtime *runtime = NULL;
     cox_status status =
         cox_runtime_create(&(struct cox_runtime_params){.devices = "0.0",
-                                                        .contexts = &(struct cox_opencl_contexts){&context, 1}},
+                                                        .contexts =
+                                                            &(struct cox_opencl_contexts){&context,
+                                                                                          1}},
                            &runtime);
     if (!status)
         status = cox_run(runtime, twice, &(struct cox_range){64, 64}, COX_ARGS(in, out));

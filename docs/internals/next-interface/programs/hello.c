@@ -3,12 +3,13 @@
 #include <coxswain/coxswain.h>
 #include <stdio.h>
 
-static const char invert[] = "kernel void invert(global const uint *in, global uint *out, int columns, int rows)\n"
-                             "{\n"
-                             "    int x = get_global_id(0), y = get_global_id(1);\n"
-                             "    if (x < columns && y < rows)\n"
-                             "        out[y * columns + x] = ~in[y * columns + x];\n"
-                             "}\n";
+static const char invert[] =
+    "kernel void invert(global const uint *in, global uint *out, int columns, int rows)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows)\n"
+    "        out[y * columns + x] = ~in[y * columns + x];\n"
+    "}\n";
 static uint32_t in[1080][2048], out[1080][2048];
 
 int main(void)

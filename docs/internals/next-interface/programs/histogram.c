@@ -40,22 +40,28 @@ int main(void)
     cox_session *session = NULL;
     cox_status status = cox_runtime_create(NULL, &runtime);
     if (!status)
-        status =
-            cox_session_create(runtime,
-                               &(struct cox_session_params){
-                                   .columns = W,
-                                   .rows = H,
-                                   .passes = COX_LIST(struct cox_pass,
-                                                      {.source = source, .kernel = "count", .done = equalise},
-                                                      {.source = source, .kernel = "map"}),
-                                   .buffers = COX_LIST(struct cox_buffer_layout, {.name = "in"},
-                                                       {.name = "histogram", .bytes = sizeof histogram, .merge = add},
-                                                       {.name = "out"}),
-                                   .fields = COX_LIST(struct cox_field, COX_FIELD(struct params, curve)),
-                                   .constants_bytes = sizeof(struct params)},
-                               &session);
+        status = cox_session_create(runtime,
+                                    &(struct cox_session_params){
+                                        .columns = W,
+                                        .rows = H,
+                                        .passes = COX_LIST(struct cox_pass,
+                                                           {.source = source,
+                                                            .kernel = "count",
+                                                            .done = equalise},
+                                                           {.source = source, .kernel = "map"}),
+                                        .buffers = COX_LIST(struct cox_buffer_layout,
+                                                            {.name = "in"},
+                                                            {.name = "histogram",
+                                                             .bytes = sizeof histogram,
+                                                             .merge = add},
+                                                            {.name = "out"}),
+                                        .fields = COX_LIST(struct cox_field,
+                                                           COX_FIELD(struct params, curve)),
+                                        .constants_bytes = sizeof(struct params)},
+                                    &session);
     if (!status)
-        status = cox_session_run(session, &(struct cox_frame){.data = COX_ARGS(in, histogram, out)});
+        status = cox_session_run(session,
+                                 &(struct cox_frame){.data = COX_ARGS(in, histogram, out)});
     printf("%s\n", cox_status_text(status));
     cox_session_destroy(&session);
     cox_runtime_destroy(&runtime);

@@ -10,7 +10,8 @@ static size_t state_bytes(uint32_t devices)
     (void)devices;
     return sizeof(struct state);
 }
-static cox_status init(void *memory, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status init(void *memory, const struct cox_sched_view *view,
+                       const struct cox_policy_options *options)
 {
     struct state *state = memory;
     (void)options;
@@ -48,8 +49,8 @@ static void print(void *user, const struct cox_frame_report *report)
 {
     (void)user;
     for (uint32_t b = 0; b < report->band_count; b++)
-        printf("frame %llu device %u rows %u\n", (unsigned long long)report->index, report->bands[b].device,
-               report->bands[b].rows);
+        printf("frame %llu device %u rows %u\n", (unsigned long long)report->index,
+               report->bands[b].device, report->bands[b].rows);
 }
 int main(void)
 {
@@ -58,11 +59,12 @@ int main(void)
     cox_status status = cox_runtime_create(NULL, &runtime);
     if (!status)
         status = cox_session_create(runtime,
-                                    &(struct cox_session_params){.columns = 1920,
-                                                                 .rows = 1080,
-                                                                 .passes = COX_LIST(struct cox_pass, {.source = twice}),
-                                                                 .custom_policy = &mine,
-                                                                 .report = print},
+                                    &(struct cox_session_params){
+                                        .columns = 1920,
+                                        .rows = 1080,
+                                        .passes = COX_LIST(struct cox_pass, {.source = twice}),
+                                        .custom_policy = &mine,
+                                        .report = print},
                                     &session);
     for (int i = 0; !status && i < 20; i++)
         status = cox_session_run(session, &(struct cox_frame){.data = COX_ARGS(in, out)});

@@ -16,21 +16,25 @@ int main(void)
     cox_buffer *grid[2] = {NULL, NULL};
     cox_status status = cox_runtime_create(NULL, &runtime);
     if (!status)
-        status = cox_session_create(runtime,
-                                    &(struct cox_session_params){
-                                        .columns = N,
-                                        .rows = N,
-                                        .passes = COX_LIST(struct cox_pass,
-                                                           {.source = source,
-                                                            .arguments = COX_LIST(struct cox_argument,
-                                                                                  {.name = "now", .halo_rows = 1})})},
-                                    &session);
+        status =
+            cox_session_create(runtime,
+                               &(struct cox_session_params){
+                                   .columns = N,
+                                   .rows = N,
+                                   .passes = COX_LIST(struct cox_pass,
+                                                      {.source = source,
+                                                       .arguments = COX_LIST(struct cox_argument,
+                                                                             {.name = "now",
+                                                                              .halo_rows = 1})})},
+                               &session);
     for (int i = 0; !status && i < 2; i++)
         status = cox_buffer_create(runtime, N * N * sizeof(float), &grid[i]);
     for (int step = 0; !status && step < STEPS; step++)
-        status = cox_session_submit(session,
-                                    &(struct cox_frame){.buffers = COX_BUFFERS(grid[step % 2], grid[(step + 1) % 2])},
-                                    NULL, NULL);
+        status =
+            cox_session_submit(session,
+                               &(struct cox_frame){
+                                   .buffers = COX_BUFFERS(grid[step % 2], grid[(step + 1) % 2])},
+                               NULL, NULL);
     if (!status)
         status = cox_session_wait(session);
     printf("%s\n", cox_status_text(status));

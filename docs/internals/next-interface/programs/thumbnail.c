@@ -20,11 +20,14 @@ int main(void)
                                     &(struct cox_session_params){
                                         .columns = W,
                                         .rows = H,
-                                        .passes = COX_LIST(struct cox_pass,
-                                                           {.source = source, .item_columns = 2, .item_rows = 2}),
-                                        .buffers = COX_LIST(struct cox_buffer_layout, {.name = "in"},
-                                                            {.name = "bright"},
-                                                            {.name = "small", .pitch_bytes = W / 2, .row_divisor = 2})},
+                                        .passes = COX_LIST(struct cox_pass, {.source = source,
+                                                                             .item_columns = 2,
+                                                                             .item_rows = 2}),
+                                        .buffers = COX_LIST(struct cox_buffer_layout,
+                                                            {.name = "in"}, {.name = "bright"},
+                                                            {.name = "small",
+                                                             .pitch_bytes = W / 2,
+                                                             .row_divisor = 2})},
                                     &session);
     if (!status)
         status = cox_session_run(session, &(struct cox_frame){.data = COX_ARGS(in, bright, small)});

@@ -19,9 +19,13 @@ static bool transfer(struct cox_video_image *image, bool read)
 int main(void)
 {
     static struct cox_video_image in[FRAMES], out[FRAMES];
-    const struct cox_video_format p010 = {
-        .layout = COX_SEMI_PLANAR, .depth = 10, .msb_aligned = true, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
-    const struct cox_video_format yuv420p = {.layout = COX_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
+    const struct cox_video_format p010 = {.layout = COX_SEMI_PLANAR,
+                                          .depth = 10,
+                                          .msb_aligned = true,
+                                          .chroma_x_log2 = 1,
+                                          .chroma_y_log2 = 1};
+    const struct cox_video_format yuv420p = {
+        .layout = COX_PLANAR, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
     cox_runtime *runtime = NULL;
     cox_video_stream *stream = NULL;
     cox_status status = cox_runtime_create(NULL, &runtime);
@@ -37,8 +41,9 @@ int main(void)
     bool more = true;
     for (int sent = 0, received = 0; !status && (more || received < sent);) {
         if (more && sent - received < FRAMES && (more = transfer(&in[sent % FRAMES], true))) {
-            status = cox_video_stream_send(stream, &(struct cox_video_frame){.in = &in[sent % FRAMES],
-                                                                             .out = &out[sent % FRAMES]});
+            status = cox_video_stream_send(stream,
+                                           &(struct cox_video_frame){.in = &in[sent % FRAMES],
+                                                                     .out = &out[sent % FRAMES]});
             sent++;
             continue;
         }

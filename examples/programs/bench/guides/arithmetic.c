@@ -20,17 +20,19 @@ static size_t expect_adds(const struct guides_device *device, float *expected, u
     return device->pixels;
 }
 
-static size_t expect_ceiling(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_ceiling(const struct guides_device *device,
+                             const struct guides_variant *variant, float *expected)
 {
     return expect_adds(device, expected, variant->number);
 }
 
-#define CEILING(adds, key_, name_)                                                                  \
-    {                                                                                               \
-        .key = key_, .name = name_, .number = adds, .options = "-D VEC=4 -D CHAINS=2 -D N=" #adds,  \
-        .options_cpu = "-D VEC=16 -D CHAINS=4 -D N=" #adds, .launches = {                           \
-            {.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 8, .each_cpu = 64} \
-        }                                                                                           \
+#define CEILING(adds, key_, name_)                                                                 \
+    {                                                                                              \
+        .key = key_, .name = name_, .number = adds, .options = "-D VEC=4 -D CHAINS=2 -D N=" #adds, \
+        .options_cpu = "-D VEC=16 -D CHAINS=4 -D N=" #adds,                                        \
+        .launches =                                                                                \
+        { {.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 8, .each_cpu = 64}  \
+        }                                                                                          \
     }
 
 static const struct guides_variant ceilings[] = {
@@ -53,12 +55,15 @@ static void keep_ceilings(struct guides_device *device, const struct guides_cell
 }
 
 /* The lower of both ceilings. */
-static double predict_ceiling(const struct guides_device *device, const struct guides_variant *variant)
+static double predict_ceiling(const struct guides_device *device,
+                              const struct guides_variant *variant)
 {
-    return variant->number == 0 ? device->copy_rate : fmin(device->copy_rate, device->add_rate / variant->number);
+    return variant->number == 0 ? device->copy_rate
+                                : fmin(device->copy_rate, device->add_rate / variant->number);
 }
 
-static void say_ceilings(const struct guides_device *device, const struct guides_experiment *experiment,
+static void say_ceilings(const struct guides_device *device,
+                         const struct guides_experiment *experiment,
                          const struct guides_cell *cells, char *text, size_t bytes)
 {
     uint32_t free_adds = 0;
@@ -66,12 +71,17 @@ static void say_ceilings(const struct guides_device *device, const struct guides
     if (!(device->copy_rate > 0 && device->add_rate > 0))
         return;
     /* As fast as the copy, within the noise. */
-    for (uint32_t v = 1; v < experiment->count && cells[v].ratio.high >= 0.97 && cells[v].ratio.median >= 0.9; v++)
+    for (uint32_t v = 1;
+         v < experiment->count && cells[v].ratio.high >= 0.97 && cells[v].ratio.median >= 0.9; v++)
         free_adds = ceilings[v].number;
-    guides_say(text, bytes, "A copy does %s Mpixel/s (%.1f GB/s); %.1f × 10⁹ multiply-adds a second are the most. ",
-               guides_number(device->copy_rate, copy, sizeof copy), device->copy_rate * 8e-3, device->add_rate * 1e-3);
+    guides_say(
+        text, bytes,
+        "A copy does %s Mpixel/s (%.1f GB/s); %.1f × 10⁹ multiply-adds a second are the most. ",
+        guides_number(device->copy_rate, copy, sizeof copy), device->copy_rate * 8e-3,
+        device->add_rate * 1e-3);
     if (free_adds)
-        guides_say(text, bytes, "Up to %u multiply-adds a pixel cost nothing beyond the noise. ", free_adds);
+        guides_say(text, bytes, "Up to %u multiply-adds a pixel cost nothing beyond the noise. ",
+                   free_adds);
     else
         guides_say(text, bytes, "Already %u multiply-adds a pixel cost time. ", ceilings[1].number);
     guides_say(text, bytes, "Both ceilings meet at %.1f. ", device->add_rate / device->copy_rate);
@@ -79,7 +89,8 @@ static void say_ceilings(const struct guides_device *device, const struct guides
 
 /* --- Vectors ------------------------------------------------------------------------------------------------------ */
 
-static size_t expect_24(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_24(const struct guides_device *device, const struct guides_variant *variant,
+                        float *expected)
 {
     (void)variant;
     return expect_adds(device, expected, 24);
@@ -128,7 +139,8 @@ static double predict_24(const struct guides_device *device, const struct guides
 
 /* --- Loops -------------------------------------------------------------------------------------------------------- */
 
-static size_t expect_filter(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_filter(const struct guides_device *device,
+                            const struct guides_variant *variant, float *expected)
 {
     (void)variant;
     for (size_t i = 0; i < device->pixels; i++) {
@@ -158,8 +170,8 @@ static const struct guides_variant loops[] = {
 
 /* --- Functions ---------------------------------------------------------------------------------------------------- */
 
-static size_t expect_functions(const struct guides_device *device, const struct guides_variant *variant,
-                               float *expected)
+static size_t expect_functions(const struct guides_device *device,
+                               const struct guides_variant *variant, float *expected)
 {
     (void)variant;
     for (size_t i = 0; i < device->pixels; i++) {
@@ -169,11 +181,12 @@ static size_t expect_functions(const struct guides_device *device, const struct 
     return device->pixels;
 }
 
-#define FUNCTIONS(key_, name_, options_, tolerance_)                                                           \
-    {                                                                                                          \
-        .key = key_, .name = name_, .options = options_, .tolerance = tolerance_, .accesses = 2, .launches = { \
-            {.kernel = "functions", .args = "io", .local = {GUIDES_GROUP}}                                     \
-        }                                                                                                      \
+#define FUNCTIONS(key_, name_, options_, tolerance_)                                             \
+    {                                                                                            \
+        .key = key_, .name = name_, .options = options_, .tolerance = tolerance_, .accesses = 2, \
+        .launches = {                                                                            \
+            {.kernel = "functions", .args = "io", .local = {GUIDES_GROUP}}                       \
+        }                                                                                        \
     }
 
 /* OpenCL leaves the exactness of native functions to the device; half ones have 8192 ulp. */
@@ -184,15 +197,18 @@ static const struct guides_variant functions[] = {
     FUNCTIONS("half", "half_exp, half_log, half_sqrt, half_divide",
               "-D EXP=half_exp -D LOG=half_log -D SQRT=half_sqrt -D OVER=half_divide", 1e-2),
     FUNCTIONS("native", "native_exp, native_log, native_sqrt, native_divide",
-              "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide", 1e-2),
-    FUNCTIONS("native_relaxed", "native_*, -cl-fast-relaxed-math",
-              "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide -cl-fast-relaxed-math",
+              "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide",
               1e-2),
+    FUNCTIONS(
+        "native_relaxed", "native_*, -cl-fast-relaxed-math",
+        "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide -cl-fast-relaxed-math",
+        1e-2),
 };
 
 /* --- Pointers ----------------------------------------------------------------------------------------------------- */
 
-static size_t expect_pointers(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_pointers(const struct guides_device *device,
+                              const struct guides_variant *variant, float *expected)
 {
     const float *taps = device->taps;
     (void)variant;
@@ -218,9 +234,10 @@ static const struct guides_variant pointers[] = {
 const struct guides_experiment guides_arithmetic[] = {
     {.key = "ceilings",
      .title = "Ceilings",
-     .guide = "Find out first what binds a kernel: the bytes it moves or the operations it does. The kernel does n "
-              "multiply-adds on each pixel it copies (4 bytes in, 4 out). Predicted: the lower of the copy's rate and "
-              "what the highest rate of multiply-adds allows.",
+     .guide =
+         "Find out first what binds a kernel: the bytes it moves or the operations it does. The kernel does n "
+         "multiply-adds on each pixel it copies (4 bytes in, 4 out). Predicted: the lower of the copy's rate and "
+         "what the highest rate of multiply-adds allows.",
      .source = "ceilings.cl",
      .no_contest = true,
      .tolerance = 1e-4,
@@ -232,8 +249,9 @@ const struct guides_experiment guides_arithmetic[] = {
      .variants = ceilings},
     {.key = "vectors",
      .title = "Vectors: explicit and implicit",
-     .guide = "Guides for CPUs and older GPUs ask for float4 to float16; newer ones for scalars, of which the compiler "
-              "makes vectors over the work-items. 24 multiply-adds on each pixel. Predicted: the ceiling.",
+     .guide =
+         "Guides for CPUs and older GPUs ask for float4 to float16; newer ones for scalars, of which the compiler "
+         "makes vectors over the work-items. 24 multiply-adds on each pixel. Predicted: the ceiling.",
      .source = "ceilings.cl",
      .tolerance = 1e-4,
      .expect = expect_24,
@@ -242,8 +260,9 @@ const struct guides_experiment guides_arithmetic[] = {
      .variants = vectors},
     {.key = "unroll",
      .title = "Loops unrolled",
-     .guide = "Unroll short loops: by hand, by a pragma, or by letting the compiler know their count. A filter of 16 "
-              "taps. Predicted: the copy's rate, as if only memory counted.",
+     .guide =
+         "Unroll short loops: by hand, by a pragma, or by letting the compiler know their count. A filter of 16 "
+         "taps. Predicted: the copy's rate, as if only memory counted.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_filter,
@@ -251,9 +270,10 @@ const struct guides_experiment guides_arithmetic[] = {
      .variants = loops},
     {.key = "functions",
      .title = "Functions: native, half, relaxed",
-     .guide = "Use native_* and half_* where their exactness will do, or -cl-fast-relaxed-math. "
-              "(exp(−v) + log(1 + v)) / (1 + sqrt(v)) for each pixel. Predicted: the copy's rate, as if only memory "
-              "counted.",
+     .guide =
+         "Use native_* and half_* where their exactness will do, or -cl-fast-relaxed-math. "
+         "(exp(−v) + log(1 + v)) / (1 + sqrt(v)) for each pixel. Predicted: the copy's rate, as if only memory "
+         "counted.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_functions,
@@ -261,8 +281,9 @@ const struct guides_experiment guides_arithmetic[] = {
      .variants = functions},
     {.key = "pointers",
      .title = "Pointers: const, restrict, constant",
-     .guide = "Promise the compiler that buffers do not overlap, and put small tables in constant memory: else each "
-              "write may have changed what was read. Four pixels an item, four weights. Predicted: the copy's rate.",
+     .guide =
+         "Promise the compiler that buffers do not overlap, and put small tables in constant memory: else each "
+         "write may have changed what was read. Four pixels an item, four weights. Predicted: the copy's rate.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_pointers,

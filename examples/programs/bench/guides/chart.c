@@ -19,7 +19,8 @@ struct bars {
     bool ratio;
 };
 
-static const struct guides_quartiles *figure(const struct bars *bars, const struct guides_cell *cell)
+static const struct guides_quartiles *figure(const struct bars *bars,
+                                             const struct guides_cell *cell)
 {
     return bars->ratio ? &cell->ratio : &cell->value;
 }
@@ -31,7 +32,8 @@ static bool has_prediction(const struct bars *bars, const struct guides_cell *ce
 
 static bool begins_group(const struct guides_result *result, uint32_t v)
 {
-    return *result->cells[v].group && (v == 0 || strcmp(result->cells[v].group, result->cells[v - 1].group) != 0);
+    return *result->cells[v].group &&
+           (v == 0 || strcmp(result->cells[v].group, result->cells[v - 1].group) != 0);
 }
 
 /* Where the scale of a group ends: what is predicted counts unless it is far beyond all that was measured. */
@@ -84,12 +86,14 @@ static void bar(const struct bars *bars, const struct guides_cell *cell, double 
         return;
     }
     const struct guides_quartiles *value = figure(bars, cell);
-    svg_rectangle(out, "fill d6", svg->left, from, scale_place(&scale, value->median) - svg->left, BAR);
+    svg_rectangle(out, "fill d6", svg->left, from, scale_place(&scale, value->median) - svg->left,
+                  BAR);
     html_raw(out, "/>");
-    svg_line(out, "ink", scale_place(&scale, value->low), y, scale_place(&scale, value->high) + 0.1, y);
+    svg_line(out, "ink", scale_place(&scale, value->low), y, scale_place(&scale, value->high) + 0.1,
+             y);
     if (has_prediction(bars, cell) && cell->predicted <= scale.high)
-        svg_line(out, "oracle", scale_place(&scale, cell->predicted), from - 4, scale_place(&scale, cell->predicted),
-                 from + BAR + 4);
+        svg_line(out, "oracle", scale_place(&scale, cell->predicted), from - 4,
+                 scale_place(&scale, cell->predicted), from + BAR + 4);
     else if (has_prediction(bars, cell) && value->high < 0.9 * scale.high) {
         svg_label(out, "value end", svg->right, y + 4);
         html_raw(out, "→");
@@ -108,7 +112,8 @@ static void name(const struct bars *bars, const char *text, const char *class, d
 static void draw(const struct guides_result *result, struct html *out, bool narrow)
 {
     const struct guides_experiment *experiment = result->experiment;
-    struct bars bars = {.result = result, .svg = svg_of(out, narrow, 0), .ratio = experiment->chart_ratio};
+    struct bars bars = {
+        .result = result, .svg = svg_of(out, narrow, 0), .ratio = experiment->chart_ratio};
     const double row = narrow ? 2 * ROW - 2 : ROW;
     double height = HEAD + FOOT + row * experiment->count;
     bars.svg.left = narrow ? 4 : NAMES;
@@ -116,8 +121,11 @@ static void draw(const struct guides_result *result, struct html *out, bool narr
     for (uint32_t v = 0; v < experiment->count; v++)
         height += begins_group(result, v) ? HEAD : 0;
     svg_begin(&bars.svg, height);
-    html_format(out, "<title>%s: %s</title><desc>A bar for each way; its values are in the table below.</desc>",
-                experiment->title, bars.ratio ? "speed over the first way" : guides_unit_name(experiment->unit));
+    html_format(
+        out,
+        "<title>%s: %s</title><desc>A bar for each way; its values are in the table below.</desc>",
+        experiment->title,
+        bars.ratio ? "speed over the first way" : guides_unit_name(experiment->unit));
     svg_label(out, "panel", bars.svg.left, 14);
     html_raw(out, bars.ratio                           ? "Speed-up over the first way of each group"
                   : guides_unit_rate(experiment->unit) ? guides_unit_name(experiment->unit)
@@ -136,10 +144,12 @@ static void draw(const struct guides_result *result, struct html *out, bool narr
     for (uint32_t v = 0; v < experiment->count; v++) {
         const struct guides_cell *cell = &result->cells[v];
         if (begins_group(result, v)) {
-            name(&bars, cell->group, narrow ? "panel" : "panel end", narrow ? 4 : NAMES - 12, y + HEAD - 10);
+            name(&bars, cell->group, narrow ? "panel" : "panel end", narrow ? 4 : NAMES - 12,
+                 y + HEAD - 10);
             y += HEAD;
         }
-        name(&bars, cell->name, narrow ? "name" : "name end", narrow ? 4 : NAMES - 12, y + ROW / 2.0 + 4);
+        name(&bars, cell->name, narrow ? "name" : "name end", narrow ? 4 : NAMES - 12,
+             y + ROW / 2.0 + 4);
         bar(&bars, cell, y + (narrow ? ROW - 4 : 0));
         y += row;
     }

@@ -15,7 +15,8 @@ enum { DEVICES_MAX = 16, EXIT_GOOD = 0, EXIT_BAD = 1 };
 static bool find_devices(const char *list, struct guides_sheet *sheets, uint32_t *count)
 {
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = list, .reserve = COX_RESERVE_OFF,
+    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = list,
+                                                                        .reserve = COX_RESERVE_OFF,
                                                                         .log = bench_log));
     if (status)
         return bench_fail("devices: %s", cox_status_text(status));
@@ -24,7 +25,8 @@ static bool find_devices(const char *list, struct guides_sheet *sheets, uint32_t
         cox_runtime_device_info(runtime, d, &sheets[d].device.info, sizeof sheets[d].device.info);
     cox_runtime_destroy(&runtime);
     if (*count > DEVICES_MAX)
-        return bench_fail("%u devices are too many; name %d of them at most by --devices", *count, DEVICES_MAX);
+        return bench_fail("%u devices are too many; name %d of them at most by --devices", *count,
+                          DEVICES_MAX);
     return true;
 }
 
@@ -33,12 +35,14 @@ static bool all_right(const struct guides_result *result)
 {
     for (uint32_t v = 0; v < result->experiment->count; v++)
         if (result->cells[v].status == GUIDES_WRONG || result->cells[v].status == GUIDES_FAILED)
-            return bench_fail("%s, %s: %s: %s", result->experiment->key, result->experiment->variants[v].key,
+            return bench_fail("%s, %s: %s: %s", result->experiment->key,
+                              result->experiment->variants[v].key,
                               guides_status_name(result->cells[v].status), result->cells[v].why);
     return true;
 }
 
-static bool measure_device(const struct guides_options *options, struct guides_sheet *sheet, FILE *lines, bool *right)
+static bool measure_device(const struct guides_options *options, struct guides_sheet *sheet,
+                           FILE *lines, bool *right)
 {
     sheet->device.quick = options->quick;
     sheet->results = calloc(GUIDES_EXPERIMENTS_MAX, sizeof *sheet->results);
@@ -49,7 +53,9 @@ static bool measure_device(const struct guides_options *options, struct guides_s
     bool good = guides_device_open(&sheet->device);
     if (good)
         fprintf(lines, "%s%s\n", sheet->device.info.name,
-                sheet->device.profiled ? "" : " (by the host's clock: its profile does not say how long kernels take)");
+                sheet->device.profiled
+                    ? ""
+                    : " (by the host's clock: its profile does not say how long kernels take)");
     for (uint32_t i = 0; good && guides_experiment_at(i); i++) {
         const struct guides_experiment *experiment = guides_experiment_at(i);
         if (!guides_wanted(options->only, experiment->key))
@@ -103,7 +109,8 @@ int bench_guides(int argc, char **argv)
     int status = guides_options_parse(argc, argv, &options);
     if (status >= 0)
         return status;
-    const bool speaks = strcmp(options.page, "-") != 0 && (!options.json || strcmp(options.json, "-") != 0);
+    const bool speaks = strcmp(options.page, "-") != 0 &&
+                        (!options.json || strcmp(options.json, "-") != 0);
     report.quick = options.quick;
     begin_report(&report);
     uint64_t begin = now_ns();
@@ -114,7 +121,8 @@ int bench_guides(int argc, char **argv)
         good = measure_device(&options, &sheets[d], speaks ? stdout : stderr, &right);
     }
     report.seconds = (double)(now_ns() - begin) * 1e-9;
-    good = good && write_page(&report, options.page) && (!options.json || write_json(&report, options.json));
+    good = good && write_page(&report, options.page) &&
+           (!options.json || write_json(&report, options.json));
     if (good && speaks)
         printf("%s\n", options.page);
     for (uint32_t d = 0; d < report.count && d < DEVICES_MAX; d++)

@@ -59,8 +59,8 @@ static void first_error(const char *log, char *why, size_t why_bytes)
     snprintf(why, why_bytes, "the compiler refuses it: %.*s", (int)strcspn(line, "\r\n"), line);
 }
 
-cl_program guides_build(const struct guides_device *device, const char *source, const char *options, char *why,
-                        size_t why_bytes)
+cl_program guides_build(const struct guides_device *device, const char *source, const char *options,
+                        char *why, size_t why_bytes)
 {
     cl_int code;
     cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
@@ -71,7 +71,9 @@ cl_program guides_build(const struct guides_device *device, const char *source, 
         return program;
     char log[4096] = "";
     guides_good(code, "clBuildProgram", why, why_bytes);
-    if (!clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL) && *log)
+    if (!clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
+                               NULL) &&
+        *log)
         first_error(log, why, why_bytes);
     clReleaseProgram(program);
     return NULL;
@@ -151,22 +153,26 @@ static void fill_weights(struct guides_device *device)
         device->taps[i] = (float)(1 + i) / 128;
 }
 
-static bool make_buffer(struct guides_device *device, enum guides_buffer index, size_t count, const float *content)
+static bool make_buffer(struct guides_device *device, enum guides_buffer index, size_t count,
+                        const float *content)
 {
     cl_int code;
-    device->buffers[index] = clCreateBuffer(device->context, CL_MEM_READ_WRITE, count * sizeof(float), NULL, &code);
+    device->buffers[index] = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                            count * sizeof(float), NULL, &code);
     if (bench_cl_failed(code, "clCreateBuffer"))
         return false;
-    return !content || !bench_cl_failed(clEnqueueWriteBuffer(device->queue, device->buffers[index], CL_TRUE, 0,
-                                                             count * sizeof(float), content, 0, NULL, NULL),
-                                        "clEnqueueWriteBuffer");
+    return !content ||
+           !bench_cl_failed(clEnqueueWriteBuffer(device->queue, device->buffers[index], CL_TRUE, 0,
+                                                 count * sizeof(float), content, 0, NULL, NULL),
+                            "clEnqueueWriteBuffer");
 }
 
 static void make_image(struct guides_device *device)
 {
     const cl_image_format format = {CL_R, CL_FLOAT};
-    const cl_image_desc description = {
-        .image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = device->width, .image_height = device->height};
+    const cl_image_desc description = {.image_type = CL_MEM_OBJECT_IMAGE2D,
+                                       .image_width = device->width,
+                                       .image_height = device->height};
     const size_t from[3] = {0}, size[3] = {device->width, device->height, 1};
     cl_bool yes = CL_FALSE;
     cl_int code = CL_SUCCESS;
@@ -179,9 +185,11 @@ static void make_image(struct guides_device *device)
         device->no_image = "no images on a part of a device: PoCL 3.1 ends the process";
         return;
     }
-    cl_mem image = clCreateImage(device->context, CL_MEM_READ_ONLY, &format, &description, NULL, &code);
+    cl_mem image = clCreateImage(device->context, CL_MEM_READ_ONLY, &format, &description, NULL,
+                                 &code);
     if (!code)
-        code = clEnqueueWriteImage(device->queue, image, CL_TRUE, from, size, 0, 0, device->input, 0, NULL, NULL);
+        code = clEnqueueWriteImage(device->queue, image, CL_TRUE, from, size, 0, 0, device->input,
+                                   0, NULL, NULL);
     if (code) {
         device->no_image = "no images of one float a pixel of this size";
         if (image)
@@ -192,20 +200,23 @@ static void make_image(struct guides_device *device)
 }
 
 /* Nanoseconds of a kernel that copies, by the profile and by the host's clock; a profile of 0 = there is none. */
-static bool time_copy(struct guides_device *device, cl_kernel kernel, cl_ulong *profile, uint64_t *wall)
+static bool time_copy(struct guides_device *device, cl_kernel kernel, cl_ulong *profile,
+                      uint64_t *wall)
 {
     const size_t global[2] = {device->width, device->height};
     cl_ulong start = 0, end = 0;
     cl_event event;
     uint64_t begin = now_ns();
-    if (bench_cl_failed(clEnqueueNDRangeKernel(device->queue, kernel, 2, NULL, global, NULL, 0, NULL, &event),
+    if (bench_cl_failed(clEnqueueNDRangeKernel(device->queue, kernel, 2, NULL, global, NULL, 0,
+                                               NULL, &event),
                         "clEnqueueNDRangeKernel"))
         return false;
     bool good = !bench_cl_failed(clFinish(device->queue), "clFinish");
     *wall = now_ns() - begin;
     *profile = 0;
     if (!clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) &&
-        !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL) && end > start)
+        !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL) &&
+        end > start)
         *profile = end - start;
     clReleaseEvent(event);
     return good;
@@ -215,7 +226,8 @@ static bool time_copy(struct guides_device *device, cl_kernel kernel, cl_ulong *
 static void find_groups(struct guides_device *device, cl_kernel kernel)
 {
     size_t items = 0;
-    clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof items, &items, NULL);
+    clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof items, &items,
+                             NULL);
     device->tile = items >= 256 ? 16 : items >= 64 ? 8 : items >= 16 ? 4 : 1;
     for (device->group = 256; device->group > items && device->group > 1;)
         device->group /= 2;
@@ -230,7 +242,8 @@ static bool try_kernel(struct guides_device *device)
     cl_ulong profile = 0;
     uint64_t wall = 0;
     cl_int code;
-    cl_program program = guides_build(device, guides_text("edges.cl"), "-D TILE=1", why, sizeof why);
+    cl_program program = guides_build(device, guides_text("edges.cl"), "-D TILE=1", why,
+                                      sizeof why);
     if (!program)
         return bench_fail("%s: a copy: %s", device->info.name, why);
     cl_kernel kernel = clCreateKernel(program, "buffer_copy", &code);
@@ -272,7 +285,8 @@ static bool open_size(struct guides_device *device)
     device->context = clCreateContext(NULL, 1, &device->id, NULL, NULL, &code);
     if (bench_cl_failed(code, "clCreateContext"))
         return false;
-    device->queue = clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+    device->queue = clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE,
+                                         &code);
     if (bench_cl_failed(code, "clCreateCommandQueue"))
         return false;
     if (!make_buffer(device, GUIDES_IN, count, device->input) ||

@@ -54,14 +54,16 @@ int guides_best(const struct guides_result *result, const char *group)
     const bool rate = guides_unit_rate(result->experiment->unit);
     for (uint32_t v = 0; v < result->experiment->count; v++) {
         const struct guides_cell *cell = &result->cells[v];
-        if (counts(cell, group) && (best < 0 || (cell->value.median > result->cells[best].value.median) == rate))
+        if (counts(cell, group) &&
+            (best < 0 || (cell->value.median > result->cells[best].value.median) == rate))
             best = (int)v;
     }
     return best;
 }
 
 /* How many times as long `cell` takes as the best one, from round to round. */
-static struct guides_quartiles against(const struct guides_cell *cell, const struct guides_cell *best)
+static struct guides_quartiles against(const struct guides_cell *cell,
+                                       const struct guides_cell *best)
 {
     double ratios[GUIDES_ROUNDS_MAX];
     for (uint32_t r = 0; r < cell->rounds; r++)
@@ -102,19 +104,21 @@ static void say_group(struct guides_result *result, const char *group)
         return;
     }
     if (!slowest) {
-        guides_say(text, bytes, "%s difference beyond the noise between the %u ways. ", *group ? "no" : "No",
-                   count + 1);
+        guides_say(text, bytes, "%s difference beyond the noise between the %u ways. ",
+                   *group ? "no" : "No", count + 1);
         return;
     }
-    guides_say(text, bytes, "“%s” is fastest, %.*f times as fast as “%s”", best->name, most < 10 ? 2 : 0, most,
-               slowest->name);
+    guides_say(text, bytes, "“%s” is fastest, %.*f times as fast as “%s”", best->name,
+               most < 10 ? 2 : 0, most, slowest->name);
     if (same > NAMED_MOST)
         guides_say(text, bytes, "; beyond the noise it does not differ from %u others", same);
-    for (uint32_t v = 0, named = 0; same && same <= NAMED_MOST && v < result->experiment->count; v++) {
+    for (uint32_t v = 0, named = 0; same && same <= NAMED_MOST && v < result->experiment->count;
+         v++) {
         const struct guides_cell *cell = &result->cells[v];
         if (cell == best || !counts(cell, group) || against(cell, best).low > 1)
             continue;
-        guides_say(text, bytes, "%s“%s”", named++ ? ", " : "; beyond the noise it does not differ from ", cell->name);
+        guides_say(text, bytes, "%s“%s”",
+                   named++ ? ", " : "; beyond the noise it does not differ from ", cell->name);
     }
     guides_say(text, bytes, ". ");
 }
@@ -125,7 +129,8 @@ void guides_find(const struct guides_device *device, struct guides_result *resul
     uint32_t of[4] = {0};
     result->finding[0] = '\0';
     if (experiment->finding)
-        experiment->finding(device, experiment, result->cells, result->finding, sizeof result->finding);
+        experiment->finding(device, experiment, result->cells, result->finding,
+                            sizeof result->finding);
     for (uint32_t v = 0; v < experiment->count; v++) {
         const struct guides_cell *cell = &result->cells[v];
         bool first = true;
@@ -136,8 +141,9 @@ void guides_find(const struct guides_device *device, struct guides_result *resul
             say_group(result, cell->group);
     }
     if (of[GUIDES_NOT_OFFERED])
-        guides_say(result->finding, sizeof result->finding, "Not offered by this device: %u of %u. ",
-                   of[GUIDES_NOT_OFFERED], experiment->count);
+        guides_say(result->finding, sizeof result->finding,
+                   "Not offered by this device: %u of %u. ", of[GUIDES_NOT_OFFERED],
+                   experiment->count);
     if (of[GUIDES_WRONG] + of[GUIDES_FAILED])
         guides_say(result->finding, sizeof result->finding, "WRONG or failed: %u of %u. ",
                    of[GUIDES_WRONG] + of[GUIDES_FAILED], experiment->count);

@@ -61,7 +61,8 @@ struct guides_device {
     bool cpu;
     bool profiled; /* its profile says how long kernels take */
     float *input, *expected, *result;
-    const struct guides_experiment *expected_of; /* and the number of its variant: what `expected` holds */
+    const struct guides_experiment
+        *expected_of; /* and the number of its variant: what `expected` holds */
     uint32_t expected_number;
     size_t expected_count;
     float gauss[GUIDES_TAPS * (GUIDES_TAPS + 1)], ratios[4], taps[GUIDES_FILTER];
@@ -78,8 +79,8 @@ bool guides_device_open(struct guides_device *device);
 void guides_device_close(struct guides_device *device);
 
 /* NULL: `why` says what the compiler says. */
-cl_program guides_build(const struct guides_device *device, const char *source, const char *options, char *why,
-                        size_t why_bytes);
+cl_program guides_build(const struct guides_device *device, const char *source, const char *options,
+                        char *why, size_t why_bytes);
 
 /* "clFinish: -5 (out of resources)"; returns false if `code` is an error. */
 bool guides_good(cl_int code, const char *call, char *why, size_t why_bytes);
@@ -137,7 +138,14 @@ struct guides_variant {
     struct guides_launch launches[GUIDES_LAUNCHES_MAX];
 };
 
-enum guides_unit { GUIDES_MPIXELS, GUIDES_MVALUES, GUIDES_MREADS, GUIDES_GBS, GUIDES_US, GUIDES_MS };
+enum guides_unit {
+    GUIDES_MPIXELS,
+    GUIDES_MVALUES,
+    GUIDES_MREADS,
+    GUIDES_GBS,
+    GUIDES_US,
+    GUIDES_MS
+};
 
 struct guides_cell;
 struct guides_run;
@@ -149,7 +157,8 @@ struct guides_experiment {
     double work;      /* what `unit` counts, for each pixel; 0 = 1 */
     double tolerance; /* of the largest of 1 and the value expected; 0 = the same bits */
     /* The result, `count` values long; by the variant's number where that matters. */
-    size_t (*expect)(const struct guides_device *device, const struct guides_variant *variant, float *expected);
+    size_t (*expect)(const struct guides_device *device, const struct guides_variant *variant,
+                     float *expected);
     /* NULL: by the variant's accesses. NaN = none. */
     double (*predict)(const struct guides_device *device, const struct guides_variant *variant);
     /* Keeps rates of the device that later predictions rest on; may be NULL. */
@@ -169,7 +178,8 @@ struct guides_experiment {
     bool in_order;   /* a round does the variants in the order of the table */
 };
 
-extern const struct guides_experiment guides_arithmetic[], guides_neighbours[], guides_memory[], guides_host[];
+extern const struct guides_experiment guides_arithmetic[], guides_neighbours[], guides_memory[],
+    guides_host[];
 /* All of them in the order of the page; NULL beyond the last one. */
 const struct guides_experiment *guides_experiment_at(uint32_t index);
 
@@ -188,9 +198,10 @@ struct guides_cell {
     double ns[GUIDES_ROUNDS_MAX]; /* by round */
     uint32_t rounds;
     struct guides_quartiles value; /* in what the experiment counts */
-    struct guides_quartiles ratio; /* speed over that of the group's first measured variant, round by round */
-    double predicted;              /* in what the experiment counts; NaN = none */
-    double error;                  /* the largest, as `tolerance` counts; NaN = not checked */
+    struct guides_quartiles
+        ratio;        /* speed over that of the group's first measured variant, round by round */
+    double predicted; /* in what the experiment counts; NaN = none */
+    double error;     /* the largest, as `tolerance` counts; NaN = not checked */
 };
 
 struct guides_result {
@@ -253,7 +264,8 @@ const char *guides_status_name(enum guides_status status);
 /* Which is fastest, by how much, what there is no difference from. */
 void guides_find(const struct guides_device *device, struct guides_result *result);
 /* Adds to a text. */
-void guides_say(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void guides_say(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Fastest variant of a group, by its median; -1 = none was measured. NULL = of all. */
 int guides_best(const struct guides_result *result, const char *group);
 

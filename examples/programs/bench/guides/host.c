@@ -30,12 +30,24 @@ enum { PAGEABLE_WRITE, PINNED_WRITE, MAPPED_WRITE, PAGEABLE_READ, PINNED_READ, M
 enum { ON_DEVICE, PINNED, MAPPED }; /* the run's buffers */
 
 static const struct guides_variant transfers[] = {
-    [PAGEABLE_WRITE] = {.key = "write_pageable", .name = "written from pageable memory", .group = "to the device"},
-    [PINNED_WRITE] = {.key = "write_pinned", .name = "written from pinned memory", .group = "to the device"},
-    [MAPPED_WRITE] = {.key = "write_mapped", .name = "mapped and filled by the host", .group = "to the device"},
-    [PAGEABLE_READ] = {.key = "read_pageable", .name = "read into pageable memory", .group = "from the device"},
-    [PINNED_READ] = {.key = "read_pinned", .name = "read into pinned memory", .group = "from the device"},
-    [MAPPED_READ] = {.key = "read_mapped", .name = "mapped and copied by the host", .group = "from the device"},
+    [PAGEABLE_WRITE] = {.key = "write_pageable",
+                        .name = "written from pageable memory",
+                        .group = "to the device"},
+    [PINNED_WRITE] = {.key = "write_pinned",
+                      .name = "written from pinned memory",
+                      .group = "to the device"},
+    [MAPPED_WRITE] = {.key = "write_mapped",
+                      .name = "mapped and filled by the host",
+                      .group = "to the device"},
+    [PAGEABLE_READ] = {.key = "read_pageable",
+                       .name = "read into pageable memory",
+                       .group = "from the device"},
+    [PINNED_READ] = {.key = "read_pinned",
+                     .name = "read into pinned memory",
+                     .group = "from the device"},
+    [MAPPED_READ] = {.key = "read_mapped",
+                     .name = "mapped and copied by the host",
+                     .group = "from the device"},
 };
 
 static bool prepare_transfer(struct guides_run *run, uint32_t v)
@@ -54,8 +66,9 @@ static bool prepare_transfer(struct guides_run *run, uint32_t v)
                 return false;
         }
     if (!run->host[PINNED]) {
-        run->host[PINNED] = clEnqueueMapBuffer(device->queue, run->mems[PINNED], CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                               bytes, 0, NULL, NULL, &code);
+        run->host[PINNED] = clEnqueueMapBuffer(device->queue, run->mems[PINNED], CL_TRUE,
+                                               CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL,
+                                               &code);
         if (failed(cell, code, "clEnqueueMapBuffer"))
             return false;
     }
@@ -67,8 +80,9 @@ static cl_int map_and_copy(struct guides_run *run, bool write)
     const struct guides_device *device = run->device;
     const size_t bytes = device->pixels * sizeof(float);
     cl_int code;
-    void *host = clEnqueueMapBuffer(device->queue, run->mems[MAPPED], CL_TRUE, write ? CL_MAP_WRITE : CL_MAP_READ, 0,
-                                    bytes, 0, NULL, NULL, &code);
+    void *host = clEnqueueMapBuffer(device->queue, run->mems[MAPPED], CL_TRUE,
+                                    write ? CL_MAP_WRITE : CL_MAP_READ, 0, bytes, 0, NULL, NULL,
+                                    &code);
     if (code)
         return code;
     if (write)
@@ -82,8 +96,10 @@ static cl_int copy(struct guides_run *run, int mem, void *host, bool write)
 {
     const struct guides_device *device = run->device;
     const size_t bytes = device->pixels * sizeof(float);
-    return write ? clEnqueueWriteBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0, NULL, NULL)
-                 : clEnqueueReadBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0, NULL, NULL);
+    return write ? clEnqueueWriteBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0,
+                                        NULL, NULL)
+                 : clEnqueueReadBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0,
+                                       NULL, NULL);
 }
 
 static double sample_transfer(struct guides_run *run, uint32_t v)
@@ -123,7 +139,8 @@ static bool check_transfer(struct guides_run *run, uint32_t v)
     const int mem = v == MAPPED_WRITE || v == MAPPED_READ ? MAPPED : ON_DEVICE;
     memcpy(run->host[PINNED], device->input, bytes);
     memset(device->result, 0xff, bytes);
-    if (failed(cell, copy(run, mem, write ? device->result : device->input, true), "clEnqueueWriteBuffer"))
+    if (failed(cell, copy(run, mem, write ? device->result : device->input, true),
+               "clEnqueueWriteBuffer"))
         return false;
     if (v == PINNED_READ)
         memset(run->host[PINNED], 0xff, bytes);
@@ -163,7 +180,8 @@ static const struct guides_variant clocks[] = {
     EMPTIES("empty_wall_100", "by the host, the mean of 100 launches", 100),
 };
 
-static size_t expect_input(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_input(const struct guides_device *device, const struct guides_variant *variant,
+                           float *expected)
 {
     (void)variant;
     memcpy(expected, device->input, device->pixels * sizeof *expected);
@@ -192,15 +210,17 @@ static double sample_wait(struct guides_run *run, uint32_t v)
     cl_ulong submitted = 0, started = 0;
     cl_event event;
     if (failed(cell,
-               clEnqueueNDRangeKernel(run->device->queue, prepared->kernels[0], 1, NULL, prepared->global[0], NULL, 0,
-                                      NULL, &event),
+               clEnqueueNDRangeKernel(run->device->queue, prepared->kernels[0], 1, NULL,
+                                      prepared->global[0], NULL, 0, NULL, &event),
                "clEnqueueNDRangeKernel"))
         return 0;
     cl_int code = clFinish(run->device->queue);
     if (!code)
-        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submitted, &submitted, NULL);
+        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submitted,
+                                       &submitted, NULL);
     if (!code)
-        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof started, &started, NULL);
+        code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof started, &started,
+                                       NULL);
     clReleaseEvent(event);
     if (failed(cell, code, "clGetEventProfilingInfo"))
         return 0;
@@ -212,13 +232,16 @@ static double sample_clock(struct guides_run *run, uint32_t v)
     const uint32_t number = clocks[v].number;
     if (number == WAITED)
         return sample_wait(run, v);
-    return number == BY_PROFILE ? guides_launch(run, v, 1, false) : guides_launch(run, v, number, true) / number;
+    return number == BY_PROFILE ? guides_launch(run, v, 1, false)
+                                : guides_launch(run, v, number, true) / number;
 }
 
-static void say_clocks(const struct guides_device *device, const struct guides_experiment *experiment,
-                       const struct guides_cell *cells, char *text, size_t bytes)
+static void say_clocks(const struct guides_device *device,
+                       const struct guides_experiment *experiment, const struct guides_cell *cells,
+                       char *text, size_t bytes)
 {
-    const struct guides_cell *profile = &cells[0], *wall = &cells[1], *empty = &cells[5], *many = &cells[6];
+    const struct guides_cell *profile = &cells[0], *wall = &cells[1], *empty = &cells[5],
+                             *many = &cells[6];
     char one[32], other[32];
     (void)device;
     (void)experiment;
@@ -227,14 +250,24 @@ static void say_clocks(const struct guides_device *device, const struct guides_e
                    guides_number(wall->value.median, one, sizeof one),
                    guides_number(profile->value.median, other, sizeof other));
     if (empty->status == GUIDES_MEASURED && many->status == GUIDES_MEASURED)
-        guides_say(text, bytes, "A launch waited for costs %s µs, one of 100 waited for together %s µs. ",
+        guides_say(text, bytes,
+                   "A launch waited for costs %s µs, one of 100 waited for together %s µs. ",
                    guides_number(empty->value.median, one, sizeof one),
                    guides_number(many->value.median, other, sizeof other));
 }
 
 /* --- First times -------------------------------------------------------------------------------------------------- */
 
-enum { BUILD_NEW, BUILD_AGAIN, BUILD_BINARY, LAUNCH_FIRST, LAUNCH_SECOND, LAUNCH_WARM, BUFFER_FIRST, BUFFER_SECOND };
+enum {
+    BUILD_NEW,
+    BUILD_AGAIN,
+    BUILD_BINARY,
+    LAUNCH_FIRST,
+    LAUNCH_SECOND,
+    LAUNCH_WARM,
+    BUFFER_FIRST,
+    BUFFER_SECOND
+};
 enum { WARM = 10, NEW_BUFFER = 0 };
 
 static const struct guides_variant firsts[] = {
@@ -244,7 +277,9 @@ static const struct guides_variant firsts[] = {
     [LAUNCH_FIRST] = {.key = "launch_first", .name = "first launch", .group = "kernel"},
     [LAUNCH_SECOND] = {.key = "launch_second", .name = "second launch", .group = "kernel"},
     [LAUNCH_WARM] = {.key = "launch_warm", .name = "mean of ten more", .group = "kernel"},
-    [BUFFER_FIRST] = {.key = "buffer_first", .name = "made, and first written by a kernel", .group = "buffer"},
+    [BUFFER_FIRST] = {.key = "buffer_first",
+                      .name = "made, and first written by a kernel",
+                      .group = "buffer"},
     [BUFFER_SECOND] = {.key = "buffer_second", .name = "written again", .group = "buffer"},
 };
 
@@ -252,7 +287,8 @@ static cl_program build_source(struct guides_run *run, struct guides_cell *cell)
 {
     char options[48];
     snprintf(options, sizeof options, "-D NONCE=0x%xu", (unsigned)run->nonce);
-    cl_program program = guides_build(run->device, guides_text("cold.cl"), options, cell->why, sizeof cell->why);
+    cl_program program = guides_build(run->device, guides_text("cold.cl"), options, cell->why,
+                                      sizeof cell->why);
     if (!program)
         cell->status = GUIDES_FAILED;
     return program;
@@ -294,7 +330,8 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
 {
     const cl_device_id *id = &run->device->id;
     size_t bytes = 0;
-    cl_int code = clGetProgramInfo(run->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL);
+    cl_int code = clGetProgramInfo(run->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
+                                   NULL);
     unsigned char *binary = !code && bytes ? malloc(bytes) : NULL;
     if (!binary) {
         guides_cell_fail(cell, GUIDES_NOT_OFFERED, "no binary of a program");
@@ -304,7 +341,8 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
     uint64_t begin = now_ns();
     cl_program program = code ? NULL
                               : clCreateProgramWithBinary(run->device->context, 1, id, &bytes,
-                                                          (const unsigned char **)&binary, NULL, &code);
+                                                          (const unsigned char **)&binary, NULL,
+                                                          &code);
     if (program && !code)
         code = clBuildProgram(program, 1, id, NULL, NULL, NULL);
     double ns = (double)(now_ns() - begin);
@@ -314,13 +352,15 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
     return failed(cell, code, "a program from its binary") ? 0 : ns;
 }
 
-static double sample_launches(struct guides_run *run, struct guides_cell *cell, cl_mem out, uint32_t count)
+static double sample_launches(struct guides_run *run, struct guides_cell *cell, cl_mem out,
+                              uint32_t count)
 {
     const size_t global = run->device->pixels, local = run->device->group;
     uint64_t begin = now_ns();
     cl_int code = clSetKernelArg(run->kernel, 1, sizeof out, &out);
     for (uint32_t i = 0; i < count && !code; i++)
-        code = clEnqueueNDRangeKernel(run->device->queue, run->kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+        code = clEnqueueNDRangeKernel(run->device->queue, run->kernel, 1, NULL, &global, &local, 0,
+                                      NULL, NULL);
     if (!code)
         code = clFinish(run->device->queue);
     return failed(cell, code, "a launch") ? 0 : (double)(now_ns() - begin) / count;
@@ -332,9 +372,10 @@ static double sample_buffer(struct guides_run *run, struct guides_cell *cell)
     if (run->mems[NEW_BUFFER])
         clReleaseMemObject(run->mems[NEW_BUFFER]);
     uint64_t begin = now_ns();
-    run->mems[NEW_BUFFER] = clCreateBuffer(run->device->context, CL_MEM_READ_WRITE, run->device->pixels * sizeof(float),
-                                           NULL, &code);
-    if (failed(cell, code, "clCreateBuffer") || sample_launches(run, cell, run->mems[NEW_BUFFER], 1) <= 0)
+    run->mems[NEW_BUFFER] = clCreateBuffer(run->device->context, CL_MEM_READ_WRITE,
+                                           run->device->pixels * sizeof(float), NULL, &code);
+    if (failed(cell, code, "clCreateBuffer") ||
+        sample_launches(run, cell, run->mems[NEW_BUFFER], 1) <= 0)
         return 0;
     return (double)(now_ns() - begin);
 }
@@ -358,7 +399,8 @@ static double sample_first(struct guides_run *run, uint32_t v)
     case BUFFER_SECOND:
         return sample_launches(run, cell, run->mems[NEW_BUFFER], 1);
     default:
-        return sample_launches(run, cell, run->device->buffers[GUIDES_OUT], v == LAUNCH_WARM ? WARM : 1);
+        return sample_launches(run, cell, run->device->buffers[GUIDES_OUT],
+                               v == LAUNCH_WARM ? WARM : 1);
     }
 }
 
@@ -381,7 +423,9 @@ static bool check_first(struct guides_run *run, uint32_t v)
         return false;
     if (v == BUILD_AGAIN || v == BUILD_BINARY || v == BUFFER_FIRST)
         return true;
-    if (failed(cell, clEnqueueReadBuffer(device->queue, mem, CL_TRUE, 0, bytes, device->result, 0, NULL, NULL),
+    if (failed(cell,
+               clEnqueueReadBuffer(device->queue, mem, CL_TRUE, 0, bytes, device->result, 0, NULL,
+                                   NULL),
                "clEnqueueReadBuffer"))
         return false;
     for (size_t i = 0; i < device->pixels; i++) {
@@ -393,26 +437,31 @@ static bool check_first(struct guides_run *run, uint32_t v)
     return same(run, v, device->result);
 }
 
-static void say_firsts(const struct guides_device *device, const struct guides_experiment *experiment,
-                       const struct guides_cell *cells, char *text, size_t bytes)
+static void say_firsts(const struct guides_device *device,
+                       const struct guides_experiment *experiment, const struct guides_cell *cells,
+                       char *text, size_t bytes)
 {
     char first[32], warm[32];
     (void)device;
     (void)experiment;
-    if (cells[BUILD_NEW].status == GUIDES_MEASURED && cells[LAUNCH_FIRST].status == GUIDES_MEASURED &&
+    if (cells[BUILD_NEW].status == GUIDES_MEASURED &&
+        cells[LAUNCH_FIRST].status == GUIDES_MEASURED &&
         cells[LAUNCH_WARM].status == GUIDES_MEASURED)
-        guides_say(text, bytes,
-                   "A new kernel costs %s ms until its first launch is over, which takes %s ms when warm. ",
-                   guides_number(cells[BUILD_NEW].value.median + cells[LAUNCH_FIRST].value.median, first, sizeof first),
-                   guides_number(cells[LAUNCH_WARM].value.median, warm, sizeof warm));
+        guides_say(
+            text, bytes,
+            "A new kernel costs %s ms until its first launch is over, which takes %s ms when warm. ",
+            guides_number(cells[BUILD_NEW].value.median + cells[LAUNCH_FIRST].value.median, first,
+                          sizeof first),
+            guides_number(cells[LAUNCH_WARM].value.median, warm, sizeof warm));
 }
 
 const struct guides_experiment guides_host[] = {
     {.key = "transfers",
      .title = "Transfers: pinned against pageable",
-     .guide = "Let the driver allocate the host's side (CL_MEM_ALLOC_HOST_PTR): it is pinned, and the device copies it "
-              "by itself. Devices that share the host's memory need no copy: map. All pixels once, by the host's "
-              "clock.",
+     .guide =
+         "Let the driver allocate the host's side (CL_MEM_ALLOC_HOST_PTR): it is pinned, and the device copies it "
+         "by itself. Devices that share the host's memory need no copy: map. All pixels once, by the host's "
+         "clock.",
      .unit = GUIDES_GBS,
      .work = sizeof(float),
      .prepare = prepare_transfer,
@@ -422,8 +471,9 @@ const struct guides_experiment guides_host[] = {
      .variants = transfers},
     {.key = "clocks",
      .title = "Profile against wall clock",
-     .guide = "Time kernels by events, not by the host's clock, which counts the launch too; launch often before "
-              "waiting once.",
+     .guide =
+         "Time kernels by events, not by the host's clock, which counts the launch too; launch often before "
+         "waiting once.",
      .source = "ceilings.cl",
      .unit = GUIDES_US,
      .no_contest = true,
@@ -436,8 +486,9 @@ const struct guides_experiment guides_host[] = {
      .variants = clocks},
     {.key = "cold",
      .title = "Cold against warm",
-     .guide = "Build once and keep binaries; leave the first launch out of what is measured; use buffers again. All "
-              "by the host's clock.",
+     .guide =
+         "Build once and keep binaries; leave the first launch out of what is measured; use buffers again. All "
+         "by the host's clock.",
      .unit = GUIDES_MS,
      .in_order = true,
      .prepare = prepare_first,

@@ -37,13 +37,13 @@ static size_t round_up(size_t value, size_t to)
 static size_t preferred(const struct guides_device *device, cl_kernel kernel)
 {
     size_t multiple = 1;
-    clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof multiple,
-                             &multiple, NULL);
+    clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+                             sizeof multiple, &multiple, NULL);
     return multiple ? multiple : 1;
 }
 
-static size_t local_of(const struct guides_device *device, const struct guides_variant *variant, int code,
-                       cl_kernel kernel)
+static size_t local_of(const struct guides_device *device, const struct guides_variant *variant,
+                       int code, cl_kernel kernel)
 {
     const uint32_t shape = device->group < SHAPE ? device->group : SHAPE, number = variant->number;
     size_t size = 0;
@@ -82,7 +82,8 @@ static cl_uint sizes_of(const struct guides_device *device, const struct guides_
     size[1] = 1;
     switch (launch->region) {
     case GUIDES_LINE:
-        size[0] = device->pixels / each_of(device, variant, launch) / (launch->share ? launch->share : 1);
+        size[0] = device->pixels / each_of(device, variant, launch) /
+                  (launch->share ? launch->share : 1);
         return 1;
     case GUIDES_ROWS:
         size[0] = height;
@@ -130,10 +131,12 @@ static bool find_sizes(struct guides_run *run, uint32_t v, uint32_t l)
         prepared->global[l][d] = round_up(size[d], local);
         items *= local;
     }
-    clGetKernelWorkGroupInfo(prepared->kernels[l], device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    clGetKernelWorkGroupInfo(prepared->kernels[l], device->id, CL_KERNEL_WORK_GROUP_SIZE,
+                             sizeof most, &most, NULL);
     if (items > most)
-        return guides_cell_fail(cell, GUIDES_NOT_OFFERED, "work-groups of %zu items; at most %zu work for this kernel",
-                                items, most);
+        return guides_cell_fail(cell, GUIDES_NOT_OFFERED,
+                                "work-groups of %zu items; at most %zu work for this kernel", items,
+                                most);
     size_t length = strlen(cell->name);
     if (launch->local[0] == GUIDES_MULTIPLE || launch->local[0] == GUIDES_ACROSS)
         snprintf(cell->name + length, sizeof cell->name - length,
@@ -159,30 +162,34 @@ static bool set_arguments(struct guides_run *run, uint32_t v, uint32_t l)
                                       : *letter == 'c' ? device->log_pixels
                                       : *letter == 'a' ? (uint32_t)device->pixels
                                                        : variant->number);
-        code |= buffer ? clSetKernelArg(kernel, at, sizeof(cl_mem), &device->buffers[buffer - letters])
-                       : clSetKernelArg(kernel, at, sizeof value, &value);
+        code |= buffer
+                    ? clSetKernelArg(kernel, at, sizeof(cl_mem), &device->buffers[buffer - letters])
+                    : clSetKernelArg(kernel, at, sizeof value, &value);
     }
     return !failed(&run->result->cells[v], code, "clSetKernelArg");
 }
 
 /* What the variant needs and the device does not have. */
-static bool offered(const struct guides_device *device, enum guides_need need, struct guides_cell *cell)
+static bool offered(const struct guides_device *device, enum guides_need need,
+                    struct guides_cell *cell)
 {
     if (need == GUIDES_IMAGES && device->no_image)
         return guides_cell_fail(cell, GUIDES_NOT_OFFERED, "%s", device->no_image);
     if (need == GUIDES_COLLECTIVE && !device->collective)
-        return guides_cell_fail(cell, GUIDES_NOT_OFFERED, "no work_group_scan_inclusive_add in its OpenCL C");
+        return guides_cell_fail(cell, GUIDES_NOT_OFFERED,
+                                "no work_group_scan_inclusive_add in its OpenCL C");
     if (need == GUIDES_SUBGROUPS && (!device->subgroups || device->major < 2))
         return guides_cell_fail(cell, GUIDES_NOT_OFFERED, "no sub-groups (cl_khr_subgroups)");
     return true;
 }
 
-static void options_of(const struct guides_device *device, const struct guides_variant *variant, char *text,
-                       size_t bytes)
+static void options_of(const struct guides_device *device, const struct guides_variant *variant,
+                       char *text, size_t bytes)
 {
     const char *own = device->cpu && variant->options_cpu ? variant->options_cpu : variant->options;
-    snprintf(text, bytes, "-D TILE=%u -D GROUP=%u -D SIDE_BY_SIDE=%d -D LENGTH=%u %s%s%s %s", device->tile,
-             device->group, !device->cpu, variant->number ? device->group / variant->number : 0,
+    snprintf(text, bytes, "-D TILE=%u -D GROUP=%u -D SIDE_BY_SIDE=%d -D LENGTH=%u %s%s%s %s",
+             device->tile, device->group, !device->cpu,
+             variant->number ? device->group / variant->number : 0,
              device->no_image ? "" : "-D IMAGES",
              variant->need == GUIDES_COLLECTIVE  ? " -D COLLECTIVE"
              : variant->need == GUIDES_SUBGROUPS ? " -D SUBGROUPS"
@@ -204,14 +211,15 @@ bool guides_prepare(struct guides_run *run, uint32_t v)
     if (!offered(run->device, variant->need, cell))
         return false;
     options_of(run->device, variant, options, sizeof options);
-    prepared->program = guides_build(run->device, guides_text(experiment->source), options, cell->why,
-                                     sizeof cell->why);
+    prepared->program = guides_build(run->device, guides_text(experiment->source), options,
+                                     cell->why, sizeof cell->why);
     if (!prepared->program) {
         cell->status = GUIDES_NOT_OFFERED;
         return false;
     }
     for (uint32_t l = 0; l < GUIDES_LAUNCHES_MAX && variant->launches[l].kernel; l++) {
-        prepared->kernels[l] = clCreateKernel(prepared->program, variant->launches[l].kernel, &code);
+        prepared->kernels[l] = clCreateKernel(prepared->program, variant->launches[l].kernel,
+                                              &code);
         if (failed(cell, code, "clCreateKernel"))
             return false;
         prepared->launches++;
@@ -255,8 +263,9 @@ double guides_launch(struct guides_run *run, uint32_t v, uint32_t repeat, bool w
     uint64_t begin = now_ns();
     for (uint32_t i = 0; i < repeat && !code; i++)
         for (uint32_t l = 0; l < prepared->launches && !code; l++) {
-            code = clEnqueueNDRangeKernel(device->queue, prepared->kernels[l], prepared->dimensions[l], NULL,
-                                          prepared->global[l], prepared->local[l][0] ? prepared->local[l] : NULL, 0,
+            code = clEnqueueNDRangeKernel(device->queue, prepared->kernels[l],
+                                          prepared->dimensions[l], NULL, prepared->global[l],
+                                          prepared->local[l][0] ? prepared->local[l] : NULL, 0,
                                           NULL, profile ? &events[count] : NULL);
             count += !code && profile;
         }
@@ -292,7 +301,8 @@ static double largest_error(const float *expected, const float *result, size_t c
 {
     double most = 0;
     for (size_t i = 0; i < count; i++) {
-        double error = fabs((double)result[i] - (double)expected[i]) / fmax(1, fabs((double)expected[i]));
+        double error = fabs((double)result[i] - (double)expected[i]) /
+                       fmax(1, fabs((double)expected[i]));
         if (!(error <= most)) {
             most = isnan(error) ? INFINITY : error;
             *at = i;
@@ -326,19 +336,20 @@ bool guides_check(struct guides_run *run, uint32_t v)
     const size_t count = expect(device, experiment, variant), bytes = count * sizeof(float);
     /* What no kernel wrote is no number. */
     memset(device->result, 0xff, bytes);
-    cl_int code = clEnqueueWriteBuffer(device->queue, device->buffers[GUIDES_OUT], CL_TRUE, 0, bytes, device->result, 0,
-                                       NULL, NULL);
+    cl_int code = clEnqueueWriteBuffer(device->queue, device->buffers[GUIDES_OUT], CL_TRUE, 0,
+                                       bytes, device->result, 0, NULL, NULL);
     if (failed(cell, code, "clEnqueueWriteBuffer") || guides_launch(run, v, 1, true) <= 0)
         return false;
-    code = clEnqueueReadBuffer(device->queue, device->buffers[GUIDES_OUT], CL_TRUE, 0, bytes, device->result, 0, NULL,
-                               NULL);
+    code = clEnqueueReadBuffer(device->queue, device->buffers[GUIDES_OUT], CL_TRUE, 0, bytes,
+                               device->result, 0, NULL, NULL);
     if (failed(cell, code, "clEnqueueReadBuffer"))
         return false;
     if (tolerance == 0) {
         cell->error = 0;
         while (at < count && bits_of(device->result[at]) == bits_of(device->expected[at]))
             at++;
-        return at == count || guides_cell_fail(cell, GUIDES_WRONG, "wrong from value %zu of %zu on", at, count);
+        return at == count ||
+               guides_cell_fail(cell, GUIDES_WRONG, "wrong from value %zu of %zu on", at, count);
     }
     cell->error = largest_error(device->expected, device->result, count, &at);
     if (cell->error <= tolerance)

@@ -10,8 +10,8 @@
 
 /* --- Transposes --------------------------------------------------------------------------------------------------- */
 
-static size_t expect_transposed(const struct guides_device *device, const struct guides_variant *variant,
-                                float *expected)
+static size_t expect_transposed(const struct guides_device *device,
+                                const struct guides_variant *variant, float *expected)
 {
     (void)variant;
     for (size_t y = 0; y < device->height; y++)
@@ -20,23 +20,30 @@ static size_t expect_transposed(const struct guides_device *device, const struct
     return device->pixels;
 }
 
-#define TRANSPOSE(key_, name_, kernel_, region_, options_)                                              \
-    {                                                                                                   \
-        .key = key_, .name = name_, .options = options_, .accesses = 2, .launches = {                   \
-            {.kernel = kernel_, .args = "iowh", .region = region_, .local = {GUIDES_TILE, GUIDES_TILE}} \
-        }                                                                                               \
+#define TRANSPOSE(key_, name_, kernel_, region_, options_)                            \
+    {                                                                                 \
+        .key = key_, .name = name_, .options = options_, .accesses = 2, .launches = { \
+            {.kernel = kernel_,                                                       \
+             .args = "iowh",                                                          \
+             .region = region_,                                                       \
+             .local = {GUIDES_TILE, GUIDES_TILE}}                                     \
+        }                                                                             \
     }
 
 static const struct guides_variant transposes[] = {
-    TRANSPOSE("reading_rows", "naive, reading along rows", "transpose_reading_rows", GUIDES_PLANE, "-D PAD=0"),
-    TRANSPOSE("writing_rows", "naive, writing along rows", "transpose_writing_rows", GUIDES_TURNED, "-D PAD=0"),
+    TRANSPOSE("reading_rows", "naive, reading along rows", "transpose_reading_rows", GUIDES_PLANE,
+              "-D PAD=0"),
+    TRANSPOSE("writing_rows", "naive, writing along rows", "transpose_writing_rows", GUIDES_TURNED,
+              "-D PAD=0"),
     TRANSPOSE("local", "through local memory", "transpose_local", GUIDES_PLANE, "-D PAD=0"),
-    TRANSPOSE("padded", "through local memory, padded", "transpose_local", GUIDES_PLANE, "-D PAD=1"),
+    TRANSPOSE("padded", "through local memory, padded", "transpose_local", GUIDES_PLANE,
+              "-D PAD=1"),
 };
 
 /* --- Scans -------------------------------------------------------------------------------------------------------- */
 
-static size_t expect_scanned(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_scanned(const struct guides_device *device,
+                             const struct guides_variant *variant, float *expected)
 {
     const size_t length = device->group / variant->number;
     uint32_t sum = 0, value;
@@ -48,28 +55,31 @@ static size_t expect_scanned(const struct guides_device *device, const struct gu
     return device->pixels;
 }
 
-#define SCAN(key_, name_, over, kernel_, local_, each_, need_)                                              \
-    {                                                                                                       \
-        .key = key_ #over, .name = name_, .group = "/" #over, .number = over, .accesses = 2, .need = need_, \
-        .launches = {                                                                                       \
-            {.kernel = kernel_, .args = "io", .local = {local_}, .each = each_}                             \
-        }                                                                                                   \
+#define SCAN(key_, name_, over, kernel_, local_, each_, need_)                               \
+    {                                                                                        \
+        .key = key_ #over, .name = name_, .group = "/" #over, .number = over, .accesses = 2, \
+        .need = need_, .launches = {                                                         \
+            {.kernel = kernel_, .args = "io", .local = {local_}, .each = each_}              \
+        }                                                                                    \
     }
 /* Segments as long as the large work-group over a number; the number is the name of their group until a device is
  * known. */
-#define SCANS(over)                                                                                     \
-    SCAN("alone_", "an item a segment", over, "scan_alone", 0, GUIDES_SEGMENT, GUIDES_NOTHING),         \
-        SCAN("hand_", "by hand", over, "scan_by_hand", GUIDES_SEGMENT, 1, GUIDES_NOTHING),              \
-        SCAN("steps_", "sub-steps of 4 values", over, "scan_steps", GUIDES_QUARTER, 4, GUIDES_NOTHING), \
-        SCAN("subgroups_", "sub-groups", over, "scan_subgroups", GUIDES_SEGMENT, 1, GUIDES_SUBGROUPS),  \
-        SCAN("built_in_", "work_group_scan_inclusive_add", over, "scan_work_group", GUIDES_SEGMENT, 1,  \
-             GUIDES_COLLECTIVE)
+#define SCANS(over)                                                                             \
+    SCAN("alone_", "an item a segment", over, "scan_alone", 0, GUIDES_SEGMENT, GUIDES_NOTHING), \
+        SCAN("hand_", "by hand", over, "scan_by_hand", GUIDES_SEGMENT, 1, GUIDES_NOTHING),      \
+        SCAN("steps_", "sub-steps of 4 values", over, "scan_steps", GUIDES_QUARTER, 4,          \
+             GUIDES_NOTHING),                                                                   \
+        SCAN("subgroups_", "sub-groups", over, "scan_subgroups", GUIDES_SEGMENT, 1,             \
+             GUIDES_SUBGROUPS),                                                                 \
+        SCAN("built_in_", "work_group_scan_inclusive_add", over, "scan_work_group",             \
+             GUIDES_SEGMENT, 1, GUIDES_COLLECTIVE)
 
 static const struct guides_variant scans[] = {SCANS(4), SCANS(2), SCANS(1)};
 
 /* --- Sizes of work-groups ----------------------------------------------------------------------------------------- */
 
-static size_t expect_12(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_12(const struct guides_device *device, const struct guides_variant *variant,
+                        float *expected)
 {
     (void)variant;
     for (size_t i = 0; i < device->pixels; i++) {
@@ -81,12 +91,12 @@ static size_t expect_12(const struct guides_device *device, const struct guides_
     return device->pixels;
 }
 
-#define SIZE(key_, name_, quarters, more_)                                                                        \
-    {                                                                                                             \
-        .key = key_, .name = name_, .number = quarters, .more = more_, .options = "-D VEC=1 -D CHAINS=1 -D N=12", \
-        .accesses = 2, .launches = {                                                                              \
-            {.kernel = "ceiling_guarded", .args = "ioa", .local = {GUIDES_MULTIPLE}}                              \
-        }                                                                                                         \
+#define SIZE(key_, name_, quarters, more_)                                           \
+    {                                                                                \
+        .key = key_, .name = name_, .number = quarters, .more = more_,               \
+        .options = "-D VEC=1 -D CHAINS=1 -D N=12", .accesses = 2, .launches = {      \
+            {.kernel = "ceiling_guarded", .args = "ioa", .local = {GUIDES_MULTIPLE}} \
+        }                                                                            \
     }
 
 static const struct guides_variant sizes[] = {
@@ -108,7 +118,8 @@ static const struct guides_variant sizes[] = {
 
 enum { STRIDED, SHIFTED, BACKWARDS, SCATTERED };
 
-static size_t place(const struct guides_device *device, uint32_t order, uint32_t log_stride, size_t i)
+static size_t place(const struct guides_device *device, uint32_t order, uint32_t log_stride,
+                    size_t i)
 {
     const size_t last = device->pixels - 1;
     switch (order) {
@@ -124,7 +135,8 @@ static size_t place(const struct guides_device *device, uint32_t order, uint32_t
 }
 
 /* A variant's number: the stride's logarithm, 8 times the order, and 64 for writes in that order. */
-static size_t expect_gathered(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_gathered(const struct guides_device *device,
+                              const struct guides_variant *variant, float *expected)
 {
     const uint32_t log_stride = variant->number & 7, order = variant->number >> 3 & 7;
     for (size_t i = 0; i < device->pixels; i++) {
@@ -138,11 +150,15 @@ static size_t expect_gathered(const struct guides_device *device, const struct g
 }
 
 /* An access brings a whole line, of which the work-item uses one value. */
-static double predict_gathered(const struct guides_device *device, const struct guides_variant *variant)
+static double predict_gathered(const struct guides_device *device,
+                               const struct guides_variant *variant)
 {
     const double line = (double)device->line, stride = exp2(variant->number & 7);
     const uint32_t order = variant->number >> 3 & 7;
-    return device->copy_rate * 2 / (1 + (order == STRIDED ? fmin(stride, line) : order == SCATTERED ? line : 1));
+    return device->copy_rate * 2 /
+           (1 + (order == STRIDED     ? fmin(stride, line)
+                 : order == SCATTERED ? line
+                                      : 1));
 }
 
 #define ORDER(key_, name_, number_, options_, kernel_)                                    \
@@ -151,11 +167,13 @@ static double predict_gathered(const struct guides_device *device, const struct 
             {.kernel = kernel_, .args = "ioc", .local = {GUIDES_GROUP}}                   \
         }                                                                                 \
     }
-#define STRIDE_READ(log, name_) ORDER("read_" #log, name_, log, "-D GATHER=0 -D LOG_STRIDE=" #log, "gather")
+#define STRIDE_READ(log, name_) \
+    ORDER("read_" #log, name_, log, "-D GATHER=0 -D LOG_STRIDE=" #log, "gather")
 
 static const struct guides_variant orders[] = {
     STRIDE_READ(0, "reads side by side"),
-    ORDER("shifted", "reads side by side, one value on", 8 * SHIFTED, "-D GATHER=1 -D LOG_STRIDE=0", "gather"),
+    ORDER("shifted", "reads side by side, one value on", 8 * SHIFTED, "-D GATHER=1 -D LOG_STRIDE=0",
+          "gather"),
     ORDER("backwards", "reads backwards", 8 * BACKWARDS, "-D GATHER=2 -D LOG_STRIDE=0", "gather"),
     STRIDE_READ(1, "reads 2 apart"),
     STRIDE_READ(2, "reads 4 apart"),
@@ -164,14 +182,16 @@ static const struct guides_variant orders[] = {
     STRIDE_READ(5, "reads 32 apart"),
     ORDER("scattered", "reads scattered", 8 * SCATTERED, "-D GATHER=3 -D LOG_STRIDE=0", "gather"),
     ORDER("write_5", "writes 32 apart", 64 + 5, "-D GATHER=0 -D LOG_STRIDE=5", "scatter"),
-    ORDER("write_scattered", "writes scattered", 64 + 8 * SCATTERED, "-D GATHER=3 -D LOG_STRIDE=0", "scatter"),
+    ORDER("write_scattered", "writes scattered", 64 + 8 * SCATTERED, "-D GATHER=3 -D LOG_STRIDE=0",
+          "scatter"),
 };
 
 /* --- Local memory ------------------------------------------------------------------------------------------------- */
 
 enum { KEPT = 1024, READS = 128, SHARE = 16, BANKS = 32, EACH = 8 };
 
-static size_t expect_strides(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_strides(const struct guides_device *device,
+                             const struct guides_variant *variant, float *expected)
 {
     const size_t count = device->pixels / SHARE;
     for (size_t i = 0; i < count; i++) {
@@ -183,11 +203,12 @@ static size_t expect_strides(const struct guides_device *device, const struct gu
     return count;
 }
 
-#define STRIDE_LOCAL(stride, name_)                                                                               \
-    {                                                                                                             \
-        .key = "stride_" #stride, .name = name_, .number = stride, .options = "-D STRIDE=" #stride, .launches = { \
-            {.kernel = "local_strides", .args = "io", .local = {GUIDES_GROUP}, .share = SHARE}                    \
-        }                                                                                                         \
+#define STRIDE_LOCAL(stride, name_)                                                            \
+    {                                                                                          \
+        .key = "stride_" #stride, .name = name_, .number = stride,                             \
+        .options = "-D STRIDE=" #stride, .launches = {                                         \
+            {.kernel = "local_strides", .args = "io", .local = {GUIDES_GROUP}, .share = SHARE} \
+        }                                                                                      \
     }
 
 static const struct guides_variant strides[] = {
@@ -203,13 +224,15 @@ static void keep_strides(struct guides_device *device, const struct guides_cell 
 }
 
 /* As many turns as neighbours share a bank. A CPU's local memory is memory like any other. */
-static double predict_strides(const struct guides_device *device, const struct guides_variant *variant)
+static double predict_strides(const struct guides_device *device,
+                              const struct guides_variant *variant)
 {
     const uint32_t shared = variant->number & (~variant->number + 1);
     return device->local_rate / (device->cpu ? 1 : fmin(shared, BANKS));
 }
 
-static size_t expect_reversed(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_reversed(const struct guides_device *device,
+                              const struct guides_variant *variant, float *expected)
 {
     const size_t chunk = EACH * (size_t)device->group;
     (void)variant;
@@ -236,18 +259,20 @@ static const struct guides_variant fills[] = {
 const struct guides_experiment guides_memory[] = {
     {.key = "transpose",
      .title = "Transposes",
-     .guide = "Reading along rows means writing along columns. Through a tile of local memory both go along rows; a "
-              "value of padding in each of its rows keeps columns from falling into one bank. Predicted: the copy's "
-              "rate.",
+     .guide =
+         "Reading along rows means writing along columns. Through a tile of local memory both go along rows; a "
+         "value of padding in each of its rows keeps columns from falling into one bank. Predicted: the copy's "
+         "rate.",
      .source = "transpose.cl",
      .expect = expect_transposed,
      .count = COUNT(transposes),
      .variants = transposes},
     {.key = "scan",
      .title = "Scans in a work-group",
-     .guide = "Sums up to each value, by segments. By hand: each step adds what stands twice as far, with a barrier "
-              "(Hillis and Steele). Sub-steps: each item sums 4 values by itself first. Or what OpenCL 2.0 brings. "
-              "Predicted: the copy's rate.",
+     .guide =
+         "Sums up to each value, by segments. By hand: each step adds what stands twice as far, with a barrier "
+         "(Hillis and Steele). Sub-steps: each item sums 4 values by itself first. Or what OpenCL 2.0 brings. "
+         "Predicted: the copy's rate.",
      .source = "scan.cl",
      .unit = GUIDES_MVALUES,
      .chart_ratio = true,
@@ -256,8 +281,9 @@ const struct guides_experiment guides_memory[] = {
      .variants = scans},
     {.key = "sizes",
      .title = "Sizes of work-groups",
-     .guide = "Take a multiple of the size that the kernel prefers (warp, wavefront, vector). 12 multiply-adds on each "
-              "pixel. Predicted: the copy's rate.",
+     .guide =
+         "Take a multiple of the size that the kernel prefers (warp, wavefront, vector). 12 multiply-adds on each "
+         "pixel. Predicted: the copy's rate.",
      .source = "ceilings.cl",
      .tolerance = 1e-4,
      .expect = expect_12,
@@ -265,8 +291,9 @@ const struct guides_experiment guides_memory[] = {
      .variants = sizes},
     {.key = "global_memory",
      .title = "Orders of access in global memory",
-     .guide = "Neighbouring work-items should read neighbouring values: an access brings a whole line of the cache, "
-              "whatever is used of it. Predicted: from the copy's rate, with so many more bytes.",
+     .guide =
+         "Neighbouring work-items should read neighbouring values: an access brings a whole line of the cache, "
+         "whatever is used of it. Predicted: from the copy's rate, with so many more bytes.",
      .source = "access.cl",
      .unit = GUIDES_MVALUES,
      .expect = expect_gathered,
@@ -290,8 +317,9 @@ const struct guides_experiment guides_memory[] = {
      .variants = strides},
     {.key = "local_fill",
      .title = "Filling local memory",
-     .guide = "All work-items fill it together, neighbours side by side. Each work-group turns its values around. "
-              "Predicted: the copy's rate.",
+     .guide =
+         "All work-items fill it together, neighbours side by side. Each work-group turns its values around. "
+         "Predicted: the copy's rate.",
      .source = "access.cl",
      .unit = GUIDES_MVALUES,
      .expect = expect_reversed,

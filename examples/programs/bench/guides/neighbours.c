@@ -26,14 +26,15 @@ static void blur_line(const struct guides_device *device, double *line, size_t c
     for (size_t i = 0; i < count; i++) {
         line[i] = 0;
         for (int k = 0; k < GUIDES_TAPS; k++)
-            line[i] += (double)device->gauss[k] * before[clamped((int64_t)i + k - GUIDES_TAPS / 2, count)];
+            line[i] += (double)device->gauss[k] *
+                       before[clamped((int64_t)i + k - GUIDES_TAPS / 2, count)];
     }
 }
 
 static void recursive_line(const struct guides_device *device, double *line, size_t count)
 {
-    const double b = (double)device->ratios[0], b1 = (double)device->ratios[1], b2 = (double)device->ratios[2],
-                 b3 = (double)device->ratios[3];
+    const double b = (double)device->ratios[0], b1 = (double)device->ratios[1],
+                 b2 = (double)device->ratios[2], b3 = (double)device->ratios[3];
     for (int back = 0; back < 2; back++) {
         double v1 = line[back ? count - 1 : 0], v2 = v1, v3 = v1;
         for (size_t i = 0; i < count; i++) {
@@ -47,11 +48,12 @@ static void recursive_line(const struct guides_device *device, double *line, siz
 }
 
 /* Rows, then columns. */
-static size_t expect_blur(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_blur(const struct guides_device *device, const struct guides_variant *variant,
+                          float *expected)
 {
     const size_t width = device->width, height = device->height;
-    void (*blur)(const struct guides_device *, double *, size_t) = variant->number == RECURSIVE ? recursive_line
-                                                                                                : blur_line;
+    void (*blur)(const struct guides_device *, double *,
+                 size_t) = variant->number == RECURSIVE ? recursive_line : blur_line;
     double line[LINE_MAX] = {0};
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < width; x++)
@@ -76,15 +78,23 @@ static const struct guides_variant blurs[] = {
      .number = GAUSSIAN,
      .accesses = 82,
      .adds = 81,
-     .launches = {{.kernel = "blur_2d", .args = "iogwh", .region = GUIDES_PLANE, .local = {GUIDES_TILE, GUIDES_TILE}}}},
+     .launches = {{.kernel = "blur_2d",
+                   .args = "iogwh",
+                   .region = GUIDES_PLANE,
+                   .local = {GUIDES_TILE, GUIDES_TILE}}}},
     {.key = "separable",
      .name = "separable, 9 and 9 taps",
      .number = GAUSSIAN,
      .accesses = 20,
      .adds = 18,
-     .launches =
-         {{.kernel = "blur_rows", .args = "itgwh", .region = GUIDES_PLANE, .local = {GUIDES_TILE, GUIDES_TILE}},
-          {.kernel = "blur_columns", .args = "togwh", .region = GUIDES_PLANE, .local = {GUIDES_TILE, GUIDES_TILE}}}},
+     .launches = {{.kernel = "blur_rows",
+                   .args = "itgwh",
+                   .region = GUIDES_PLANE,
+                   .local = {GUIDES_TILE, GUIDES_TILE}},
+                  {.kernel = "blur_columns",
+                   .args = "togwh",
+                   .region = GUIDES_PLANE,
+                   .local = {GUIDES_TILE, GUIDES_TILE}}}},
     {.key = "recursive",
      .name = "recursive, a line an item",
      .number = RECURSIVE,
@@ -95,8 +105,9 @@ static const struct guides_variant blurs[] = {
 };
 
 /* How many accesses a pixel the time would do for, if they were as fast as a copy's. */
-static void say_blurs(const struct guides_device *device, const struct guides_experiment *experiment,
-                      const struct guides_cell *cells, char *text, size_t bytes)
+static void say_blurs(const struct guides_device *device,
+                      const struct guides_experiment *experiment, const struct guides_cell *cells,
+                      char *text, size_t bytes)
 {
     if (!(device->copy_rate > 0 && device->add_rate > 0))
         return;
@@ -106,21 +117,23 @@ static void say_blurs(const struct guides_device *device, const struct guides_ex
         const double share = cells[v].value.median * variant->adds / device->add_rate;
         if (cells[v].status != GUIDES_MEASURED)
             continue;
-        guides_say(text, bytes, "“%s” takes as long as %.1f accesses of a copy, estimated %.0f", cells[v].name, took,
-                   variant->accesses);
+        guides_say(text, bytes, "“%s” takes as long as %.1f accesses of a copy, estimated %.0f",
+                   cells[v].name, took, variant->accesses);
         if (took < variant->accesses / 1.5)
             guides_say(text, bytes, ": caches serve the others. ");
         else if (took < variant->accesses * 1.5)
             guides_say(text, bytes, ". ");
         else
             guides_say(text, bytes, ": %s, at %.2f of the multiply-adds. ",
-                       share > 0.4 ? "arithmetic binds" : "neither memory nor arithmetic binds", share);
+                       share > 0.4 ? "arithmetic binds" : "neither memory nor arithmetic binds",
+                       share);
     }
 }
 
 /* --- Edges -------------------------------------------------------------------------------------------------------- */
 
-static size_t expect_mean(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_mean(const struct guides_device *device, const struct guides_variant *variant,
+                          float *expected)
 {
     static const double weights[3] = {0.25, 0.5, 0.25};
     const size_t width = device->width, height = device->height;
@@ -152,8 +165,14 @@ static size_t expect_mean(const struct guides_device *device, const struct guide
     }
 
 static const struct guides_variant edges[] = {
-    {.key = "each", .name = "test in each item", .accesses = 2, .launches = {MEAN_OF("edges_each", "iowh")}},
-    {.key = "padded", .name = "padded input", .accesses = 2, .launches = {MEAN_OF("edges_padded", "towh")}},
+    {.key = "each",
+     .name = "test in each item",
+     .accesses = 2,
+     .launches = {MEAN_OF("edges_each", "iowh")}},
+    {.key = "padded",
+     .name = "padded input",
+     .accesses = 2,
+     .launches = {MEAN_OF("edges_padded", "towh")}},
     {.key = "pad_and",
      .name = "padded input, with the padding of it",
      .accesses = 4,
@@ -165,8 +184,9 @@ static const struct guides_variant edges[] = {
     {.key = "interior",
      .name = "kernels for interior and border",
      .accesses = 2,
-     .launches = {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, .local = TILED},
-                  {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
+     .launches =
+         {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, .local = TILED},
+          {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
 };
 
 /* A padded input is there before its kernel runs. */
@@ -187,11 +207,14 @@ static bool prepare_edges(struct guides_run *run, uint32_t v)
 
 /* --- Shapes of work-groups ---------------------------------------------------------------------------------------- */
 
-#define SHAPE(across, key_, name_)                                                                                   \
-    {                                                                                                                \
-        .key = key_, .name = name_, .number = across, .accesses = 2, .launches = {                                   \
-            {.kernel = "edges_each", .args = "iowh", .region = GUIDES_PLANE, .local = {GUIDES_ACROSS, GUIDES_SHAPE}} \
-        }                                                                                                            \
+#define SHAPE(across, key_, name_)                                                 \
+    {                                                                              \
+        .key = key_, .name = name_, .number = across, .accesses = 2, .launches = { \
+            {.kernel = "edges_each",                                               \
+             .args = "iowh",                                                       \
+             .region = GUIDES_PLANE,                                               \
+             .local = {GUIDES_ACROSS, GUIDES_SHAPE}}                               \
+        }                                                                          \
     }
 
 static const struct guides_variant shapes[] = {
@@ -208,7 +231,8 @@ static const struct guides_variant shapes[] = {
 
 /* --- Images ------------------------------------------------------------------------------------------------------- */
 
-static size_t expect_images(const struct guides_device *device, const struct guides_variant *variant, float *expected)
+static size_t expect_images(const struct guides_device *device,
+                            const struct guides_variant *variant, float *expected)
 {
     if (variant->number)
         return expect_mean(device, variant, expected);
@@ -255,9 +279,10 @@ static const struct guides_variant images[] = {
 const struct guides_experiment guides_neighbours[] = {
     {.key = "blur",
      .title = "A Gaussian blur, estimated and measured",
-     .guide = "Count the accesses of a pixel before writing the kernel: a copy has 2, so n of them run at 2/n of the "
-              "copy's rate, unless a cache serves them. Radius 4: 81 reads and a write, twice 9 reads and a write, or "
-              "a recursion along rows and columns, there and back, of 8.",
+     .guide =
+         "Count the accesses of a pixel before writing the kernel: a copy has 2, so n of them run at 2/n of the "
+         "copy's rate, unless a cache serves them. Radius 4: 81 reads and a write, twice 9 reads and a write, or "
+         "a recursion along rows and columns, there and back, of 8.",
      .source = "blur.cl",
      .tolerance = 1e-4,
      .expect = expect_blur,
@@ -266,9 +291,10 @@ const struct guides_experiment guides_neighbours[] = {
      .variants = blurs},
     {.key = "edges",
      .title = "Edges, four ways",
-     .guide = "A test in each work-item costs them all; pad the input, load a tile with its halo into local memory, or "
-              "take a kernel of its own for the border. A mean of 3 × 3 pixels. Predicted: the copy's rate, for every "
-              "pixel read and written once.",
+     .guide =
+         "A test in each work-item costs them all; pad the input, load a tile with its halo into local memory, or "
+         "take a kernel of its own for the border. A mean of 3 × 3 pixels. Predicted: the copy's rate, for every "
+         "pixel read and written once.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_mean,
@@ -277,8 +303,9 @@ const struct guides_experiment guides_neighbours[] = {
      .variants = edges},
     {.key = "shapes",
      .title = "Shapes of work-groups",
-     .guide = "Rows for accesses side by side, squares for neighbourhoods, never columns. The same mean of 3 × 3 "
-              "pixels. Predicted: the copy's rate.",
+     .guide =
+         "Rows for accesses side by side, squares for neighbourhoods, never columns. The same mean of 3 × 3 "
+         "pixels. Predicted: the copy's rate.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_mean,
@@ -286,8 +313,9 @@ const struct guides_experiment guides_neighbours[] = {
      .variants = shapes},
     {.key = "images",
      .title = "Images against buffers",
-     .guide = "Images go through caches made for two dimensions, and their samplers handle edges and interpolate for "
-              "nothing. Predicted: the copy's rate.",
+     .guide =
+         "Images go through caches made for two dimensions, and their samplers handle edges and interpolate for "
+         "nothing. Predicted: the copy's rate.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_images,

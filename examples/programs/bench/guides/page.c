@@ -48,7 +48,8 @@ static void cell_row(struct html *out, const struct guides_cell *cell)
             html_raw(out, cell->error == 0 ? "none" : "–");
         html_raw(out, "</td>");
     } else {
-        html_format(out, "<td class=\"why\" colspan=\"7\">%s%s: ", cell->status == GUIDES_WRONG ? "<b>WRONG</b>" : "",
+        html_format(out, "<td class=\"why\" colspan=\"7\">%s%s: ",
+                    cell->status == GUIDES_WRONG ? "<b>WRONG</b>" : "",
                     cell->status == GUIDES_WRONG         ? ""
                     : cell->status == GUIDES_NOT_OFFERED ? "not offered by this device"
                                                          : "<b>failed</b>");
@@ -61,12 +62,16 @@ static void cell_row(struct html *out, const struct guides_cell *cell)
 static void table(struct html *out, const struct guides_result *result)
 {
     const struct guides_experiment *experiment = result->experiment;
-    html_raw(out, "<details><summary>The values</summary><div class=\"scroll\"><table class=\"dense\"><thead><tr>"
-                  "<th scope=\"col\">Way</th><th scope=\"col\">");
+    html_raw(
+        out,
+        "<details><summary>The values</summary><div class=\"scroll\"><table class=\"dense\"><thead><tr>"
+        "<th scope=\"col\">Way</th><th scope=\"col\">");
     html_raw(out, guides_unit_name(experiment->unit));
-    html_raw(out, "</th><th scope=\"col\">quartiles</th><th scope=\"col\">speed over the first</th>"
-                  "<th scope=\"col\">quartiles</th><th scope=\"col\">predicted</th>"
-                  "<th scope=\"col\">of predicted</th><th scope=\"col\">largest error</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "</th><th scope=\"col\">quartiles</th><th scope=\"col\">speed over the first</th>"
+        "<th scope=\"col\">quartiles</th><th scope=\"col\">predicted</th>"
+        "<th scope=\"col\">of predicted</th><th scope=\"col\">largest error</th></tr></thead><tbody>\n");
     for (uint32_t v = 0; v < experiment->count; v++) {
         const struct guides_cell *cell = &result->cells[v];
         if (*cell->group && (v == 0 || strcmp(cell->group, result->cells[v - 1].group) != 0)) {
@@ -79,8 +84,8 @@ static void table(struct html *out, const struct guides_result *result)
     html_raw(out, "</tbody></table></div></details>\n");
 }
 
-static void one_result(struct html *out, const struct guides_report *report, const struct guides_sheet *sheet,
-                       const struct guides_result *result)
+static void one_result(struct html *out, const struct guides_report *report,
+                       const struct guides_sheet *sheet, const struct guides_result *result)
 {
     if (report->count > 1) {
         html_raw(out, "<h3>");
@@ -97,9 +102,11 @@ static void one_result(struct html *out, const struct guides_report *report, con
 
 static void devices(struct html *out, const struct guides_report *report)
 {
-    html_raw(out, "<div class=\"scroll\"><table class=\"words\"><caption>Devices</caption><thead><tr>"
-                  "<th scope=\"col\">Device</th><th scope=\"col\">Platform</th><th scope=\"col\">Driver</th>"
-                  "<th scope=\"col\">Pixels</th><th scope=\"col\">Times are</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "<div class=\"scroll\"><table class=\"words\"><caption>Devices</caption><thead><tr>"
+        "<th scope=\"col\">Device</th><th scope=\"col\">Platform</th><th scope=\"col\">Driver</th>"
+        "<th scope=\"col\">Pixels</th><th scope=\"col\">Times are</th></tr></thead><tbody>\n");
     for (uint32_t d = 0; d < report->count; d++) {
         const struct guides_device *device = &report->sheets[d].device;
         html_raw(out, "<tr><th scope=\"row\">");
@@ -132,8 +139,8 @@ static void machine(struct html *out, const struct guides_report *report)
     snprintf(text, sizeof text, "%s, %.0f seconds", report->date, report->seconds);
     fact(out, "Measured", text);
     if (quiet_others(&report->quiet) >= 0) {
-        snprintf(text, sizeof text, "used %.2f processors; %u rounds done again", quiet_others(&report->quiet),
-                 report->quiet.again);
+        snprintf(text, sizeof text, "used %.2f processors; %u rounds done again",
+                 quiet_others(&report->quiet), report->quiet.again);
         fact(out, "Others", text);
     }
     fact(out, "Version", cox_version());
@@ -145,8 +152,10 @@ static void head(struct html *out, const struct guides_report *report)
 {
     html_begin(out, "OpenCL's guides, measured", "cox-bench guides",
                (const char *const[]){guides_text("style.css"), guides_text("guides.css"), NULL});
-    html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">cox-bench guides</p>"
-                  "<h1>What guides to OpenCL say, measured on this machine</h1></header>\n<article><header><h2>");
+    html_raw(
+        out,
+        "<header class=\"masthead\"><p class=\"kicker\">cox-bench guides</p>"
+        "<h1>What guides to OpenCL say, measured on this machine</h1></header>\n<article><header><h2>");
     for (uint32_t d = 0; d < report->count; d++) {
         html_raw(out, d ? ", " : "");
         html_text(out, report->sheets[d].device.info.name);
@@ -164,10 +173,11 @@ static void head(struct html *out, const struct guides_report *report)
     }
     html_raw(out, "</ul></nav>\n");
     if (quiet_busy(&report->quiet))
-        html_format(out,
-                    "<p class=\"busy\">Other programs used %.1f processors while this was measured: the figures say "
-                    "little.</p>\n",
-                    quiet_others(&report->quiet));
+        html_format(
+            out,
+            "<p class=\"busy\">Other programs used %.1f processors while this was measured: the figures say "
+            "little.</p>\n",
+            quiet_others(&report->quiet));
 }
 
 bool guides_page(const struct guides_report *report, struct html *out)
@@ -175,8 +185,8 @@ bool guides_page(const struct guides_report *report, struct html *out)
     head(out, report);
     for (uint32_t r = 0; r < report->sheets[0].count; r++) {
         const struct guides_experiment *experiment = report->sheets[0].results[r].experiment;
-        html_format(out, "<section id=\"%s\"><h2 class=\"part\">%s</h2>\n<p class=\"sub\">", experiment->key,
-                    experiment->title);
+        html_format(out, "<section id=\"%s\"><h2 class=\"part\">%s</h2>\n<p class=\"sub\">",
+                    experiment->key, experiment->title);
         html_text(out, experiment->guide);
         html_raw(out, "</p>\n");
         for (uint32_t d = 0; d < report->count; d++)
@@ -184,9 +194,10 @@ bool guides_page(const struct guides_report *report, struct html *out)
         html_raw(out, "</section>\n");
     }
     machine(out, report);
-    html_format(out,
-                "</article>\n<footer><p>Made by cox-bench %s. The page loads nothing and runs nothing.</p></footer>\n"
-                "</main></body></html>\n",
-                cox_version());
+    html_format(
+        out,
+        "</article>\n<footer><p>Made by cox-bench %s. The page loads nothing and runs nothing.</p></footer>\n"
+        "</main></body></html>\n",
+        cox_version());
     return !out->failed;
 }

@@ -18,7 +18,8 @@ static void quartiles(struct json *json, const struct guides_quartiles *value)
     json_close_object(json);
 }
 
-static void one_cell(struct json *json, const struct guides_variant *variant, const struct guides_cell *cell)
+static void one_cell(struct json *json, const struct guides_variant *variant,
+                     const struct guides_cell *cell)
 {
     json_open_object(json, true);
     json_key(json, "key");

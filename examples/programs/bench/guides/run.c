@@ -13,8 +13,8 @@ enum { ROUNDS_LEAST = 5 };
 
 const struct guides_experiment *guides_experiment_at(uint32_t index)
 {
-    static const struct guides_experiment *const tables[] = {guides_arithmetic, guides_neighbours, guides_memory,
-                                                             guides_host};
+    static const struct guides_experiment *const tables[] = {guides_arithmetic, guides_neighbours,
+                                                             guides_memory, guides_host};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct guides_experiment *experiment = tables[t]; experiment->key; experiment++)
             if (index-- == 0)
@@ -139,13 +139,15 @@ static void find_prediction(struct guides_run *run, uint32_t v)
         run->result->cells[v].predicted = device->copy_rate * 2 / variant->accesses;
 }
 
-static void name_cell(const struct guides_run *run, const struct guides_variant *variant, struct guides_cell *cell)
+static void name_cell(const struct guides_run *run, const struct guides_variant *variant,
+                      struct guides_cell *cell)
 {
     cell->error = cell->predicted = NAN;
     snprintf(cell->name, sizeof cell->name, "%s", variant->name);
     snprintf(cell->group, sizeof cell->group, "%s", variant->group ? variant->group : "");
     if (*cell->group == '/') /* the device decides on the length */
-        snprintf(cell->group, sizeof cell->group, "segments of %u", run->device->group / variant->number);
+        snprintf(cell->group, sizeof cell->group, "segments of %u",
+                 run->device->group / variant->number);
 }
 
 bool guides_measure(struct guides_device *device, struct guides_result *result)
@@ -161,7 +163,8 @@ bool guides_measure(struct guides_device *device, struct guides_result *result)
         round_ns += ns;
     }
     run_rounds(&run, device->quick ? ROUNDS_LEAST
-                                   : (uint32_t)fmin(fmax(rounds_ns / round_ns, ROUNDS_LEAST), GUIDES_ROUNDS_MAX));
+                                   : (uint32_t)fmin(fmax(rounds_ns / round_ns, ROUNDS_LEAST),
+                                                    GUIDES_ROUNDS_MAX));
     for (uint32_t v = 0; v < experiment->count; v++)
         if (result->cells[v].status == GUIDES_MEASURED)
             check(&run, v);

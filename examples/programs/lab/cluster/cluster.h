@@ -35,8 +35,9 @@ struct cluster {
     double read_bytes, written_bytes; /* of a frame */
     uint32_t kind_count;
     struct cluster_kind kinds[CLUSTER_KINDS_MAX];
-    double spread;                   /* a range's time: standard deviation over mean */
-    double slow_part, slow_times;    /* so many machines are so many times slower, for the whole film */
+    double spread; /* a range's time: standard deviation over mean */
+    double slow_part,
+        slow_times; /* so many machines are so many times slower, for the whole film */
     double deaths_per_day, again_s;  /* of each machine; until what it ended goes on */
     double storage_bytes_per_s;      /* for all machines together; 0 = no limit */
     double machine_bytes_per_s;      /* for each; 0 = no limit */
@@ -97,8 +98,8 @@ struct cluster_losses {
 };
 
 /* By the formula of docs/reference/clusters.md. `losses` may be NULL. */
-void cluster_model(const struct cluster *cluster, const struct cluster_way *way, struct cluster_times *out,
-                   struct cluster_losses *losses);
+void cluster_model(const struct cluster *cluster, const struct cluster_way *way,
+                   struct cluster_times *out, struct cluster_losses *losses);
 
 /* --- simulate.c --------------------------------------------------------------------------------------------------- */
 

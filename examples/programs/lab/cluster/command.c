@@ -67,7 +67,8 @@ static bool read_engine(struct arguments *arguments, const char *name)
 {
     bool known = false;
     for (int engine = 0; engine < CLUSTER_ENGINES; engine++) {
-        arguments->engines[engine] = !strcmp(name, cluster_engine_name((enum cluster_engine)engine));
+        arguments->engines[engine] = !strcmp(name,
+                                             cluster_engine_name((enum cluster_engine)engine));
         known |= arguments->engines[engine];
     }
     return known || lab_fail("--engine: mpi or queue, not '%s'", name);
@@ -91,7 +92,8 @@ static int parse(int argc, char **argv, struct arguments *out)
                                    {"help", no_argument, NULL, 'h'},
                                    {NULL, 0, NULL, 0}};
     static const uint64_t counts[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000};
-    *out = (struct arguments){.count_count = sizeof counts / sizeof *counts, .engines = {true, true}, .seeds = 20};
+    *out = (struct arguments){
+        .count_count = sizeof counts / sizeof *counts, .engines = {true, true}, .seeds = 20};
     memcpy(out->counts, counts, sizeof counts);
     bool ok = true;
     optind = 0; /* the words before were the program's own */
@@ -127,7 +129,8 @@ static int parse(int argc, char **argv, struct arguments *out)
     out->format = (enum lab_format)format;
     out->fit = fit;
     if (ok && (optind == argc || (!fit && optind + 1 < argc)))
-        ok = lab_fail("cluster: %s", optind == argc ? "no file" : "one file, unless --fit is given");
+        ok = lab_fail("cluster: %s",
+                      optind == argc ? "no file" : "one file, unless --fit is given");
     if (ok && (fit || out->times) && (out->output || format != LAB_TABLE))
         ok = lab_fail("cluster: --fit and --times have no page and no rows");
     if (ok && out->output && outfile_same_place(argv[optind], out->output))
@@ -172,13 +175,15 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
     double *totals = calloc(arguments->seeds, sizeof *totals);
     if (!totals)
         return lab_fail("cluster: out of memory");
-    *out = (struct cluster_figures){.way = *way, .ideal_s = cluster_ideal_s(cluster, way->machines)};
+    *out = (struct cluster_figures){.way = *way,
+                                    .ideal_s = cluster_ideal_s(cluster, way->machines)};
     cluster_model(cluster, way, &out->model, &out->losses);
     for (uint64_t seed = 0; seed < arguments->seeds; seed++) {
         struct cluster_times run;
         if (!cluster_simulate(cluster, way, seed + 1, &run)) {
             free(totals);
-            return lab_fail("cluster: %" PRIu64 " machines: they die faster than they do a range, or out of memory",
+            return lab_fail("cluster: %" PRIu64
+                            " machines: they die faster than they do a range, or out of memory",
                             way->machines);
         }
         totals[seed] = run.total;
@@ -224,19 +229,20 @@ static void print_head(const struct cluster *cluster)
     printf("%s: %" PRIu64 " frames", text_plain(cluster->name, text, sizeof text), cluster->frames);
     if (*cluster->text)
         printf("; %s", text_plain(cluster->text, text, sizeof text));
-    printf("\n  %-8s %-6s %11s %11s %23s %9s %11s  %s\n", "machines", "engine", "model s", "simulated s",
-           "10 % .. 90 %", "speed-up", "efficiency", "lost most, by the model");
+    printf("\n  %-8s %-6s %11s %11s %23s %9s %11s  %s\n", "machines", "engine", "model s",
+           "simulated s", "10 % .. 90 %", "speed-up", "efficiency", "lost most, by the model");
 }
 
 static void print_figures(const struct cluster_figures *figures, double one_s)
 {
-    printf("  %-8" PRIu64 " %-6s %11.1f %11.1f %10.1f .. %9.1f %9.1f %11.3f  %s\n", figures->way.machines,
-           cluster_engine_name(figures->way.engine), figures->model.total, figures->median_s, figures->low_s,
-           figures->high_s, one_s / figures->median_s, figures->ideal_s / figures->median_s,
-           largest_loss(&figures->losses));
+    printf("  %-8" PRIu64 " %-6s %11.1f %11.1f %10.1f .. %9.1f %9.1f %11.3f  %s\n",
+           figures->way.machines, cluster_engine_name(figures->way.engine), figures->model.total,
+           figures->median_s, figures->low_s, figures->high_s, one_s / figures->median_s,
+           figures->ideal_s / figures->median_s, largest_loss(&figures->losses));
 }
 
-static void put_row(struct lab_rows *rows, const struct cluster *cluster, const struct cluster_figures *figures)
+static void put_row(struct lab_rows *rows, const struct cluster *cluster,
+                    const struct cluster_figures *figures)
 {
     lab_rows_open(rows);
     lab_rows_text(rows, "cluster", cluster->name);
@@ -264,14 +270,17 @@ static void put_row(struct lab_rows *rows, const struct cluster *cluster, const 
 
 static void print_real(const struct times *times, const struct cluster_figures *figures)
 {
-    const double real[] = {times->step_s[CLUSTER_ANALYSE], times->step_s[CLUSTER_MAP], times->total_s};
-    const double simulated[] = {figures->mean.shared[CLUSTER_ANALYSE], figures->mean.shared[CLUSTER_MAP],
-                                figures->median_s};
+    const double real[] = {times->step_s[CLUSTER_ANALYSE], times->step_s[CLUSTER_MAP],
+                           times->total_s};
+    const double simulated[] = {figures->mean.shared[CLUSTER_ANALYSE],
+                                figures->mean.shared[CLUSTER_MAP], figures->median_s};
     static const char *const names[] = {"analyse", "map", "all"};
-    printf("  real run, %" PRIu32 " rank%s: simulated over real:", times->ranks, times->ranks == 1 ? "" : "s");
+    printf("  real run, %" PRIu32 " rank%s: simulated over real:", times->ranks,
+           times->ranks == 1 ? "" : "s");
     for (int i = 0; i < 3; i++)
         if (real[i] > 0)
-            printf(" %s %.1f / %.1f s = %.3f;", names[i], simulated[i], real[i], simulated[i] / real[i]);
+            printf(" %s %.1f / %.1f s = %.3f;", names[i], simulated[i], real[i],
+                   simulated[i] / real[i]);
     printf(" model: %.3f\n", figures->model.total / times->total_s);
 }
 
@@ -282,8 +291,8 @@ static void print_bend(const struct cluster_page *page, enum cluster_engine engi
         const struct cluster_figures *figures = &page->all[i];
         if (figures->way.engine != engine || figures->ideal_s / figures->median_s >= 0.5)
             continue;
-        printf("  %s: below half the ideal from %" PRIu64 " machines on: %s\n", cluster_engine_name(engine),
-               figures->way.machines, largest_loss(&figures->losses));
+        printf("  %s: below half the ideal from %" PRIu64 " machines on: %s\n",
+               cluster_engine_name(engine), figures->way.machines, largest_loss(&figures->losses));
         return;
     }
 }
@@ -340,9 +349,9 @@ static bool compare(const struct arguments *arguments, const struct cluster *clu
     char why[WHY_MAX];
     if (!times_read(&times, arguments->times, why, sizeof why))
         return fail(why);
-    bool good = times.frames == cluster->frames ||
-                lab_fail("cluster: the real run has %" PRIu64 " frames, the cluster's film %" PRIu64, times.frames,
-                         cluster->frames);
+    bool good = times.frames == cluster->frames || lab_fail("cluster: the real run has %" PRIu64
+                                                            " frames, the cluster's film %" PRIu64,
+                                                            times.frames, cluster->frames);
     const struct cluster_way way = {CLUSTER_MPI, times.ranks, 0};
     good = good && count_figures(cluster, arguments, &way, &figures);
     if (good)
@@ -361,7 +370,8 @@ static bool run(const struct arguments *arguments, const char *path)
     if (arguments->times)
         return compare(arguments, &cluster);
     page.cluster = &cluster;
-    return all_figures(arguments, &page) && (!arguments->output || write_page(&page, arguments->output));
+    return all_figures(arguments, &page) &&
+           (!arguments->output || write_page(&page, arguments->output));
 }
 
 int lab_cluster_main(int argc, char **argv)
@@ -370,7 +380,8 @@ int lab_cluster_main(int argc, char **argv)
     const int status = parse(argc, argv, &arguments);
     if (status >= 0)
         return status;
-    const bool good = arguments.fit ? fit_all(argv + optind, argc - optind) : run(&arguments, argv[optind]);
+    const bool good = arguments.fit ? fit_all(argv + optind, argc - optind)
+                                    : run(&arguments, argv[optind]);
     if (good && (fflush(stdout) || ferror(stdout)))
         lab_fail("cluster: standard output cannot be written");
     return good && !ferror(stdout) ? LAB_OK : LAB_BAD;

@@ -12,7 +12,8 @@ struct machines {
     double begin_s; /* of a range, in the mean */
 };
 
-static struct machines machines_of(const struct cluster *cluster, uint64_t machines, enum cluster_step step)
+static struct machines machines_of(const struct cluster *cluster, uint64_t machines,
+                                   enum cluster_step step)
 {
     struct machines all = {.count = (double)machines};
     for (uint64_t m = 0; m < machines; m++) {
@@ -29,7 +30,8 @@ struct ranges {
     double count, first_s, last_s, apart_s;
 };
 
-static struct ranges ranges_of(const struct cluster *cluster, const struct cluster_way *way, const struct machines *all)
+static struct ranges ranges_of(const struct cluster *cluster, const struct cluster_way *way,
+                               const struct machines *all)
 {
     const double frames = (double)cluster->frames, each_s = frames / all->fps;
     struct ranges ranges;
@@ -38,7 +40,8 @@ static struct ranges ranges_of(const struct cluster *cluster, const struct clust
         ranges.first_s = fmax(1, first) * all->count / all->fps;
         ranges.last_s = fmin(DEAL_LEAST_SECONDS, each_s);
         const double halved_s = fmin(each_s, 2 * DEAL_MOST_SECONDS);
-        ranges.count = 2 + fmax(0, log2(halved_s / DEAL_LEAST_SECONDS)) + (each_s - halved_s) / DEAL_MOST_SECONDS;
+        ranges.count = 2 + fmax(0, log2(halved_s / DEAL_LEAST_SECONDS)) +
+                       (each_s - halved_s) / DEAL_MOST_SECONDS;
         ranges.apart_s = ranges.last_s / 2;
     } else {
         const double pieces = fmin((double)way->pieces, frames), rounds = ceil(pieces / all->count);
@@ -52,13 +55,14 @@ static struct ranges ranges_of(const struct cluster *cluster, const struct clust
 }
 
 /* Returns the step's time, and adds to the losses. */
-static double step_s(const struct cluster *cluster, const struct cluster_way *way, enum cluster_step step,
-                     struct cluster_losses *losses)
+static double step_s(const struct cluster *cluster, const struct cluster_way *way,
+                     enum cluster_step step, struct cluster_losses *losses)
 {
     const struct machines all = machines_of(cluster, way->machines, step);
     const struct ranges ranges = ranges_of(cluster, way, &all);
     const double frames = (double)cluster->frames, work = frames / all.fps;
-    const double slowed = work / (1 - cluster->slow_part + cluster->slow_part / cluster->slow_times);
+    const double slowed = work /
+                          (1 - cluster->slow_part + cluster->slow_part / cluster->slow_times);
     const double bytes = frames * cluster_step_bytes(cluster, step);
     double storage = 0;
     if (cluster->storage_bytes_per_s > 0)
@@ -84,7 +88,8 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
     const double deaths = cluster_death_rate(cluster, mpi ? all.count : 1);
     const double half_s = mpi ? fmin(work / 8, DEAL_MOST_SECONDS / 2) : ranges.last_s / 2;
     if (deaths > 0) {
-        const double more = deaths * half_s < 1 ? total * deaths * (cluster->again_s + half_s) / (1 - deaths * half_s)
+        const double more = deaths * half_s < 1 ? total * deaths * (cluster->again_s + half_s) /
+                                                      (1 - deaths * half_s)
                                                 : HUGE_VAL;
         faults += more;
         total += more;
@@ -96,8 +101,8 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
     return total;
 }
 
-void cluster_model(const struct cluster *cluster, const struct cluster_way *way, struct cluster_times *out,
-                   struct cluster_losses *losses)
+void cluster_model(const struct cluster *cluster, const struct cluster_way *way,
+                   struct cluster_times *out, struct cluster_losses *losses)
 {
     struct cluster_losses own;
     struct cluster_losses *sum = losses ? losses : &own;

@@ -21,23 +21,26 @@ static bool has(const struct cluster_page *page, enum cluster_engine engine)
 enum kind { SIMULATED, MODEL };
 
 /* One engine's line, in seconds or as a part of the ideal. */
-static void add_line(const struct cluster_page *page, struct plot *plot, enum cluster_engine engine, enum kind kind,
-                     bool efficiency)
+static void add_line(const struct cluster_page *page, struct plot *plot, enum cluster_engine engine,
+                     enum kind kind, bool efficiency)
 {
     if (!has(page, engine))
         return;
-    struct plot_series *series = plot_series_add(plot, kind == MODEL ? PLOT_DASHED : PLOT_LINE, colours[engine],
-                                                 "%s, %s", cluster_engine_name(engine),
+    struct plot_series *series = plot_series_add(plot, kind == MODEL ? PLOT_DASHED : PLOT_LINE,
+                                                 colours[engine], "%s, %s",
+                                                 cluster_engine_name(engine),
                                                  kind == MODEL ? "formula" : "simulated");
     for (uint32_t i = 0; i < page->count; i++) {
         const struct cluster_figures *figures = &page->all[i];
         if (figures->way.engine != engine)
             continue;
-        struct plot_point point = {(double)figures->way.machines, figures->median_s, figures->low_s, figures->high_s};
+        struct plot_point point = {(double)figures->way.machines, figures->median_s, figures->low_s,
+                                   figures->high_s};
         if (kind == MODEL)
             point = (struct plot_point){point.x, figures->model.total, NAN, NAN};
         if (efficiency)
-            point = (struct plot_point){point.x, figures->ideal_s / point.y, figures->ideal_s / point.high,
+            point = (struct plot_point){point.x, figures->ideal_s / point.y,
+                                        figures->ideal_s / point.high,
                                         figures->ideal_s / point.low};
         plot_add(plot, series, point);
     }
@@ -47,7 +50,8 @@ static bool plot_all(const struct cluster_page *page, bool efficiency, struct ht
 {
     struct plot plot = {.logarithmic = true, .line = NAN, .x = "machines"};
     snprintf(plot.name, sizeof plot.name, "%s", efficiency ? "efficiency" : "time");
-    snprintf(plot.title, sizeof plot.title, "%s", efficiency ? "Part of the ideal" : "Time of the film");
+    snprintf(plot.title, sizeof plot.title, "%s",
+             efficiency ? "Part of the ideal" : "Time of the film");
     snprintf(plot.y, sizeof plot.y, "%s", efficiency ? "ideal time over time" : "seconds");
     for (int engine = 0; engine < CLUSTER_ENGINES; engine++) {
         add_line(page, &plot, (enum cluster_engine)engine, SIMULATED, efficiency);
@@ -57,8 +61,8 @@ static bool plot_all(const struct cluster_page *page, bool efficiency, struct ht
     for (uint32_t i = 0; i < page->count; i++)
         if (!i || page->all[i].way.machines != page->all[i - 1].way.machines)
             plot_add(&plot, ideal,
-                     (struct plot_point){(double)page->all[i].way.machines, efficiency ? 1 : page->all[i].ideal_s, NAN,
-                                         NAN});
+                     (struct plot_point){(double)page->all[i].way.machines,
+                                         efficiency ? 1 : page->all[i].ideal_s, NAN, NAN});
     plot_figure(&plot, NULL, out);
     const bool good = !plot.failed;
     plot_free(&plot);
@@ -74,9 +78,11 @@ static void number_cell(struct html *out, double value)
 static void losses(const struct cluster_page *page, struct html *out)
 {
     table_begin(out, "dense", "What the formula says that the time goes into, in seconds");
-    html_raw(out, "<thead><tr><th scope=\"col\">Machines</th><th scope=\"col\">Engine</th><th scope=\"col\">Ideal</th>"
-                  "<th scope=\"col\">Serial</th><th scope=\"col\">Storage</th><th scope=\"col\">Beginning ranges</th>"
-                  "<th scope=\"col\">Last ranges</th><th scope=\"col\">Faults</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "<thead><tr><th scope=\"col\">Machines</th><th scope=\"col\">Engine</th><th scope=\"col\">Ideal</th>"
+        "<th scope=\"col\">Serial</th><th scope=\"col\">Storage</th><th scope=\"col\">Beginning ranges</th>"
+        "<th scope=\"col\">Last ranges</th><th scope=\"col\">Faults</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < page->count; i++) {
         const struct cluster_figures *figures = &page->all[i];
         html_format(out, "<tr><th scope=\"row\">%" PRIu64 "</th><td>%s</td>", figures->way.machines,
@@ -94,24 +100,29 @@ static void losses(const struct cluster_page *page, struct html *out)
 
 bool cluster_page(const struct cluster_page *page, struct html *out)
 {
-    html_begin(out, "A film over many machines", "cox-lab cluster", (const char *const[]){lab_text("style.css"), NULL});
+    html_begin(out, "A film over many machines", "cox-lab cluster",
+               (const char *const[]){lab_text("style.css"), NULL});
     html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">Coxswain lab</p>"
                   "<h1>A film over many machines</h1></header>\n<article><header><h2>");
     html_text(out, page->cluster->name);
-    html_format(out, "</h2>\n<p class=\"sub\"><span class=\"badge\">simulated</span> %" PRIu64 " frames",
+    html_format(out,
+                "</h2>\n<p class=\"sub\"><span class=\"badge\">simulated</span> %" PRIu64 " frames",
                 page->cluster->frames);
     if (*page->cluster->text) {
         html_raw(out, "; ");
         html_text(out, page->cluster->text);
     }
-    html_raw(out, "</p></header>\n<p>Ideal: all machines at work all the time, nothing else. Intervals: a tenth of the "
-                  "simulated runs is below, a tenth above.</p>\n");
+    html_raw(
+        out,
+        "</p></header>\n<p>Ideal: all machines at work all the time, nothing else. Intervals: a tenth of the "
+        "simulated runs is below, a tenth above.</p>\n");
     bool good = plot_all(page, false, out);
     good = plot_all(page, true, out) && good;
     losses(page, out);
-    html_format(out,
-                "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing.</p></footer>\n"
-                "</main></body></html>\n",
-                cox_version());
+    html_format(
+        out,
+        "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing.</p></footer>\n"
+        "</main></body></html>\n",
+        cox_version());
     return good && !out->failed;
 }

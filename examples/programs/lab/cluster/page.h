@@ -13,8 +13,9 @@ enum { CLUSTER_COUNTS_MAX = 32 };
 struct cluster_figures {
     struct cluster_way way;
     double ideal_s;
-    double median_s, low_s, high_s; /* of simulated runs; low, high: a tenth of them is below, above */
-    struct cluster_times mean;      /* of them */
+    double median_s, low_s,
+        high_s;                /* of simulated runs; low, high: a tenth of them is below, above */
+    struct cluster_times mean; /* of them */
     struct cluster_times model;
     struct cluster_losses losses;
 };

@@ -9,7 +9,8 @@
 static const double MOST = 1e15;
 
 /* Go to the object under `key`; false where there is none, or it is wrong. */
-static bool enter(struct strict_place *in, const struct strict_place *at, const char *key, const char *const *known)
+static bool enter(struct strict_place *in, const struct strict_place *at, const char *key,
+                  const char *const *known)
 {
     return json_object_get(at->object, key) && lab_place_enter_member(in, at, key, known);
 }
@@ -24,7 +25,8 @@ static void read_kinds(const struct strict_place *at, struct cluster *out)
         struct cluster_kind *kind = &out->kinds[out->kind_count++];
         *kind = (struct cluster_kind){.count = 1};
         snprintf(kind->name, sizeof kind->name, "machine %zu", i);
-        if (!strict_enter(&in, at->reader, json_array_get(kinds, i), known, "machines[#]", (uint32_t)i))
+        if (!strict_enter(&in, at->reader, json_array_get(kinds, i), known, "machines[#]",
+                          (uint32_t)i))
             return;
         strict_string(&in, "name", false, sizeof kind->name, kind->name);
         strict_integer(&in, "count", false, 1, CLUSTER_MACHINES_MAX, &kind->count);
@@ -40,10 +42,12 @@ static void read_kinds(const struct strict_place *at, struct cluster *out)
 
 bool cluster_read(struct cluster *out, const char *path, char *why, size_t why_bytes)
 {
-    static const char *const known[] = {
-        "name",   "text",    "frames",  "read_bytes",      "written_bytes", "machines", "spread", "slow",
-        "deaths", "storage", "begin_s", "begin_machine_s", "steer_fps",     "join_fps", NULL};
-    static const char *const slow[] = {"part", "times", NULL}, *const deaths[] = {"per_day", "again_s", NULL},
+    static const char *const known[] = {"name",          "text",     "frames",  "read_bytes",
+                                        "written_bytes", "machines", "spread",  "slow",
+                                        "deaths",        "storage",  "begin_s", "begin_machine_s",
+                                        "steer_fps",     "join_fps", NULL};
+    static const char *const slow[] = {"part", "times", NULL},
+                             *const deaths[] = {"per_day", "again_s", NULL},
                              *const storage[] = {"bytes_per_s", "machine_bytes_per_s", NULL};
     struct strict_reader reader = {.file = path, .why = why, .why_bytes = why_bytes};
     struct strict_place at, in;

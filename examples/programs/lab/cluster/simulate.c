@@ -39,12 +39,14 @@ struct run {
     uint64_t done_count, done_room;
     struct deal_range *again; /* of a queue: pieces that were lost */
     uint64_t again_count, piece;
-    uint64_t deaths, drawn_deaths; /* `drawn`: since a range ended; those of machines that are out count, too */
+    uint64_t deaths,
+        drawn_deaths; /* `drawn`: since a range ended; those of machines that are out count, too */
 };
 
 static double uniform(struct run *run, uint32_t stream, uint32_t machine)
 {
-    return lab_random_uniform(lab_random_bits(run->seed, stream, run->drawn++, machine, (uint32_t)run->step));
+    return lab_random_uniform(lab_random_bits(run->seed, stream, run->drawn++, machine,
+                                              (uint32_t)run->step));
 }
 
 /* When the next machine dies; all are alike in that. */
@@ -63,7 +65,8 @@ static struct deal_range next_range(struct run *run, uint32_t machine)
     if (run->again_count)
         return run->again[--run->again_count];
     struct deal_range range = {0, 0};
-    while (!range.count && run->piece < run->way->pieces) { /* there may be more pieces than frames */
+    while (!range.count &&
+           run->piece < run->way->pieces) { /* there may be more pieces than frames */
         range.first = run->cluster->frames * run->piece / run->way->pieces;
         range.count = run->cluster->frames * (run->piece + 1) / run->way->pieces - range.first;
         run->piece++;
@@ -81,8 +84,10 @@ static void give(struct run *run, uint32_t m)
     }
     const double chance = lab_random_normal(uniform(run, CHANCE_RANGE, m)) * run->cluster->spread;
     const double factor = fmax(0.2, 1 + chance);
-    machine->took_s = machine->left_s = (machine->begin_s + (double)machine->range.count / machine->fps) * factor;
-    machine->wants = (double)machine->range.count * cluster_step_bytes(run->cluster, run->step) / machine->took_s;
+    machine->took_s = machine->left_s =
+        (machine->begin_s + (double)machine->range.count / machine->fps) * factor;
+    machine->wants = (double)machine->range.count * cluster_step_bytes(run->cluster, run->step) /
+                     machine->took_s;
     machine->state = WORKING;
     machine->since_s = run->now_s;
 }
@@ -124,7 +129,8 @@ static bool begin_again(struct run *run)
         run->machines[m].state = OUT;
         run->machines[m].back_s = run->now_s + run->cluster->again_s;
     }
-    return deal_begin(&run->deal, (uint32_t)run->way->machines, run->cluster->frames, run->done, run->done_count);
+    return deal_begin(&run->deal, (uint32_t)run->way->machines, run->cluster->frames, run->done,
+                      run->done_count);
 }
 
 static bool die(struct run *run)
@@ -156,8 +162,10 @@ static bool die(struct run *run)
 /* How fast each machine works: its bytes within its link, and all of them within what storage gives. */
 static void share_storage(struct run *run)
 {
-    const double link = run->cluster->machine_bytes_per_s > 0 ? run->cluster->machine_bytes_per_s : HUGE_VAL;
-    const double all = run->cluster->storage_bytes_per_s > 0 ? run->cluster->storage_bytes_per_s : HUGE_VAL;
+    const double link = run->cluster->machine_bytes_per_s > 0 ? run->cluster->machine_bytes_per_s
+                                                              : HUGE_VAL;
+    const double all = run->cluster->storage_bytes_per_s > 0 ? run->cluster->storage_bytes_per_s
+                                                             : HUGE_VAL;
     double sum = 0, level = 0;
     uint64_t open = 0;
     for (uint64_t m = 0; m < run->way->machines; m++)
@@ -197,8 +205,8 @@ static bool next_event(const struct run *run, double *at_s)
             *at_s = fmin(*at_s, run->now_s + machine->left_s / machine->rate);
         else if (machine->state == OUT)
             *at_s = fmin(*at_s, machine->back_s);
-        any |= machine->state == WORKING || (machine->state == OUT && run->way->engine == CLUSTER_MPI) ||
-               run->again_count;
+        any |= machine->state == WORKING ||
+               (machine->state == OUT && run->way->engine == CLUSTER_MPI) || run->again_count;
     }
     *at_s = fmin(*at_s, run->death_s);
     return any;
@@ -238,17 +246,20 @@ static bool play(struct run *run)
     }
 }
 
-static bool simulate_step(const struct cluster *cluster, const struct cluster_way *way, enum cluster_step step,
-                          uint64_t seed, struct cluster_times *out)
+static bool simulate_step(const struct cluster *cluster, const struct cluster_way *way,
+                          enum cluster_step step, uint64_t seed, struct cluster_times *out)
 {
     struct run run = {.cluster = cluster, .way = way, .step = step, .seed = seed};
     run.machines = calloc(way->machines, sizeof *run.machines);
     run.again = calloc(way->machines + 1, sizeof *run.again);
-    bool good = run.machines && run.again && deal_begin(&run.deal, (uint32_t)way->machines, cluster->frames, NULL, 0);
+    bool good = run.machines && run.again &&
+                deal_begin(&run.deal, (uint32_t)way->machines, cluster->frames, NULL, 0);
     for (uint64_t m = 0; good && m < way->machines; m++) {
         const struct cluster_kind *kind = cluster_kind_of(cluster, m);
-        const double chance = lab_random_uniform(lab_random_bits(seed, CHANCE_SLOW, 0, (uint32_t)m, 0));
-        run.machines[m].fps = kind->fps[step] / (chance < cluster->slow_part ? cluster->slow_times : 1);
+        const double chance = lab_random_uniform(lab_random_bits(seed, CHANCE_SLOW, 0, (uint32_t)m,
+                                                                 0));
+        run.machines[m].fps = kind->fps[step] /
+                              (chance < cluster->slow_part ? cluster->slow_times : 1);
         run.machines[m].begin_s = kind->begin_s;
     }
     run.death_s = good ? next_death(&run) : 0;
@@ -265,7 +276,8 @@ static bool simulate_step(const struct cluster *cluster, const struct cluster_wa
 bool cluster_simulate(const struct cluster *cluster, const struct cluster_way *way, uint64_t seed,
                       struct cluster_times *out)
 {
-    *out = (struct cluster_times){.begin = cluster->begin_s + cluster->begin_machine_s * (double)way->machines};
+    *out = (struct cluster_times){.begin = cluster->begin_s +
+                                           cluster->begin_machine_s * (double)way->machines};
     out->total = out->begin;
     for (int step = 0; step < CLUSTER_STEPS; step++) {
         if (!(cluster->kinds[0].fps[step] > 0))

@@ -15,7 +15,8 @@ enum { TIMES_BYTES_MAX = 64 << 20 };
 static bool add(struct times *times, const struct times_range *range)
 {
     if (!(times->count & (times->count - 1))) { /* it grows at powers of two */
-        struct times_range *more = realloc(times->ranges, (times->count ? 2 * times->count : 1) * sizeof *more);
+        struct times_range *more = realloc(times->ranges,
+                                           (times->count ? 2 * times->count : 1) * sizeof *more);
         if (!more)
             return false;
         times->ranges = more;
@@ -32,10 +33,10 @@ static bool read_line(struct times *times, const char *line)
     uint64_t first, count;
     double start_s, seconds;
     int end = 0;
-    if (sscanf(line, "%15[a-z],%" SCNu32 ",%" SCNu64 ",%" SCNu64 ",%lf,%lf%n", step, &rank, &first, &count, &start_s,
-               &seconds, &end) != 6 ||
-        line[end] || rank >= CLUSTER_MACHINES_MAX || !count || count > CLUSTER_FRAMES_MAX || !(seconds >= 0) ||
-        !(start_s >= 0) || !isfinite(start_s + seconds))
+    if (sscanf(line, "%15[a-z],%" SCNu32 ",%" SCNu64 ",%" SCNu64 ",%lf,%lf%n", step, &rank, &first,
+               &count, &start_s, &seconds, &end) != 6 ||
+        line[end] || rank >= CLUSTER_MACHINES_MAX || !count || count > CLUSTER_FRAMES_MAX ||
+        !(seconds >= 0) || !(start_s >= 0) || !isfinite(start_s + seconds))
         return false;
     times->total_s = fmax(times->total_s, start_s + seconds);
     double *serial = !strcmp(step, "begin")   ? &times->begin_s
@@ -63,7 +64,8 @@ static bool is_whole(const struct times *times)
     for (size_t i = 0; i < times->count; i++)
         frames[times->ranges[i].step] += times->ranges[i].frames;
     const double all = (double)times->frames;
-    return frames[CLUSTER_MAP] == all && (frames[CLUSTER_ANALYSE] == all || frames[CLUSTER_ANALYSE] == 0);
+    return frames[CLUSTER_MAP] == all &&
+           (frames[CLUSTER_ANALYSE] == all || frames[CLUSTER_ANALYSE] == 0);
 }
 
 /* A step lasts from its first range's beginning to its last one's end. */
@@ -89,7 +91,8 @@ bool times_read(struct times *out, const char *path, char *why, size_t why_bytes
     if (!text)
         return false;
     char *rest, *line = strtok_r(text, "\n", &rest);
-    bool good = bytes <= TIMES_BYTES_MAX && line && !strcmp(line, "step,rank,first,count,start_s,seconds");
+    bool good = bytes <= TIMES_BYTES_MAX && line &&
+                !strcmp(line, "step,rank,first,count,start_s,seconds");
     while (good && (line = strtok_r(NULL, "\n", &rest))) {
         number++;
         good = read_line(out, line);
@@ -98,13 +101,16 @@ bool times_read(struct times *out, const char *path, char *why, size_t why_bytes
     if (good && !out->frames)
         good = false;
     if (!good) {
-        snprintf(why, why_bytes, "%s: line %u: these are not the times of a run of cox-tonemap-mpi", path, number);
+        snprintf(why, why_bytes, "%s: line %u: these are not the times of a run of cox-tonemap-mpi",
+                 path, number);
         times_free(out);
         return false;
     }
     if (!is_whole(out)) {
-        snprintf(why, why_bytes,
-                 "%s: it is of a run that went on with what another one had begun, and not of a whole film", path);
+        snprintf(
+            why, why_bytes,
+            "%s: it is of a run that went on with what another one had begun, and not of a whole film",
+            path);
         times_free(out);
         return false;
     }
@@ -133,7 +139,8 @@ static double predicted_s(const struct fit *fit, const struct times_range *range
 }
 
 /* The seconds of a frame in a step that fit best with this beginning; 0 = no range of it. */
-static double fit_frame(const struct times *times, uint32_t rank, enum cluster_step step, double begin_s)
+static double fit_frame(const struct times *times, uint32_t rank, enum cluster_step step,
+                        double begin_s)
 {
     double over = 0, under = 0;
     for (size_t i = 0; i < times->count; i++) {
@@ -179,14 +186,16 @@ static struct fit fit_rank(const struct times *times, uint32_t rank)
             fit.begin_s = shortest / 2 * i;
         }
         for (int step = 0; step < CLUSTER_STEPS; step++)
-            fit.frame_s[step] = fmax(0, fit_frame(times, rank, (enum cluster_step)step, fit.begin_s));
+            fit.frame_s[step] = fmax(0,
+                                     fit_frame(times, rank, (enum cluster_step)step, fit.begin_s));
         if (i < 3)
             sums[i] = residual(times, &fit, &count);
     }
     return fit;
 }
 
-bool times_fit(const struct times *times, const char *path, struct cluster *out, char *why, size_t why_bytes)
+bool times_fit(const struct times *times, const char *path, struct cluster *out, char *why,
+               size_t why_bytes)
 {
     const size_t length = strlen(path), most = 34;
     const char *tail = length > most ? path + length - most : path;
@@ -199,8 +208,9 @@ bool times_fit(const struct times *times, const char *path, struct cluster *out,
         if (out->kind_count == CLUSTER_KINDS_MAX || !(fit.frame_s[CLUSTER_MAP] > 0) ||
             (analysed && !(fit.frame_s[CLUSTER_ANALYSE] > 0))) {
             snprintf(why, why_bytes, "%s: rank %u %s", path, rank,
-                     out->kind_count == CLUSTER_KINDS_MAX ? "is one too many"
-                                                          : "has done nothing that tells its speed");
+                     out->kind_count == CLUSTER_KINDS_MAX
+                         ? "is one too many"
+                         : "has done nothing that tells its speed");
             return false;
         }
         struct cluster_kind *kind = &out->kinds[out->kind_count++];

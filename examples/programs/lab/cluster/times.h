@@ -28,6 +28,7 @@ void times_free(struct times *times);
 
 /* Adds a kind of machine for each rank, named after the file and the rank, and sets the serial steps' speeds and the
  * spread. `frames` is the film's. False with the reason: ranks have too few ranges. */
-bool times_fit(const struct times *times, const char *path, struct cluster *out, char *why, size_t why_bytes);
+bool times_fit(const struct times *times, const char *path, struct cluster *out, char *why,
+               size_t why_bytes);
 
 #endif

@@ -69,7 +69,8 @@ static int parse(int argc, char **argv, struct options *options)
     }
     options->database = argv[optind];
     if (!options->format || !options->output || !*options->output) {
-        lab_fail("export: %s is needed", options->format ? "-o FILE" : "--format paje or --format perfetto");
+        lab_fail("export: %s is needed",
+                 options->format ? "-o FILE" : "--format paje or --format perfetto");
         return LAB_USAGE;
     }
     return -1;

@@ -22,40 +22,41 @@ enum {
     SET
 };
 
-static const char header[] = "%EventDef PajeDefineContainerType 0\n"
-                             "% Alias string\n% Type string\n% Name string\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeDefineStateType 1\n"
-                             "% Alias string\n% Type string\n% Name string\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeDefineEventType 2\n"
-                             "% Alias string\n% Type string\n% Name string\n% Color color\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeDefineVariableType 3\n"
-                             "% Alias string\n% Type string\n% Name string\n% Color color\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeDefineEntityValue 4\n"
-                             "% Alias string\n% Type string\n% Name string\n% Color color\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeCreateContainer 5\n"
-                             "% Time date\n% Alias string\n% Type string\n% Container string\n% Name string\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeDestroyContainer 6\n"
-                             "% Time date\n% Type string\n% Name string\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajePushState 7\n"
-                             "% Time date\n% Type string\n% Container string\n% Value string\n"
-                             "% Frame int\n% FirstRow int\n% Rows int\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajePopState 8\n"
-                             "% Time date\n% Type string\n% Container string\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeNewEvent 9\n"
-                             "% Time date\n% Type string\n% Container string\n% Value string\n% Frame int\n"
-                             "%EndEventDef\n"
-                             "%EventDef PajeSetVariable 10\n"
-                             "% Time date\n% Type string\n% Container string\n% Value double\n"
-                             "%EndEventDef\n";
+static const char header[] =
+    "%EventDef PajeDefineContainerType 0\n"
+    "% Alias string\n% Type string\n% Name string\n"
+    "%EndEventDef\n"
+    "%EventDef PajeDefineStateType 1\n"
+    "% Alias string\n% Type string\n% Name string\n"
+    "%EndEventDef\n"
+    "%EventDef PajeDefineEventType 2\n"
+    "% Alias string\n% Type string\n% Name string\n% Color color\n"
+    "%EndEventDef\n"
+    "%EventDef PajeDefineVariableType 3\n"
+    "% Alias string\n% Type string\n% Name string\n% Color color\n"
+    "%EndEventDef\n"
+    "%EventDef PajeDefineEntityValue 4\n"
+    "% Alias string\n% Type string\n% Name string\n% Color color\n"
+    "%EndEventDef\n"
+    "%EventDef PajeCreateContainer 5\n"
+    "% Time date\n% Alias string\n% Type string\n% Container string\n% Name string\n"
+    "%EndEventDef\n"
+    "%EventDef PajeDestroyContainer 6\n"
+    "% Time date\n% Type string\n% Name string\n"
+    "%EndEventDef\n"
+    "%EventDef PajePushState 7\n"
+    "% Time date\n% Type string\n% Container string\n% Value string\n"
+    "% Frame int\n% FirstRow int\n% Rows int\n"
+    "%EndEventDef\n"
+    "%EventDef PajePopState 8\n"
+    "% Time date\n% Type string\n% Container string\n"
+    "%EndEventDef\n"
+    "%EventDef PajeNewEvent 9\n"
+    "% Time date\n% Type string\n% Container string\n% Value string\n% Frame int\n"
+    "%EndEventDef\n"
+    "%EventDef PajeSetVariable 10\n"
+    "% Time date\n% Type string\n% Container string\n% Value double\n"
+    "%EndEventDef\n";
 
 /* Containers' types by kind of track, and the type that contains them. */
 static const char *const types[] = {
@@ -89,7 +90,8 @@ static void put_line(struct trace_writer *writer, int event, int64_t ns)
     fprintf(writer->to, "%d %" PRId64 ".%09d", event, ns / 1000000000, (int)(ns % 1000000000));
 }
 
-static void tell_name(struct trace_writer *writer, uint32_t name, enum trace_category category, const char *text)
+static void tell_name(struct trace_writer *writer, uint32_t name, enum trace_category category,
+                      const char *text)
 {
     static const char *const colours[] = {"0.6 0.7 0.8", "0.3 0.6 0.3", "0.3 0.5 0.8",
                                           "0.8 0.6 0.2", "0.6 0.4 0.7", "0.8 0.3 0.3"};
@@ -119,9 +121,9 @@ static int64_t known(int64_t value)
 static void begin_slice(struct trace_writer *writer, const struct trace_event *event)
 {
     put_line(writer, PUSH, event->ns);
-    fprintf(writer->to, " ST t%" PRIu32 " n%" PRIu32 " %" PRId64 " %" PRId64 " %" PRId64 "\n", event->track,
-            event->name, known(event->fields[TRACE_FIELD_FRAME]), known(event->fields[TRACE_FIELD_FIRST_ROW]),
-            known(event->fields[TRACE_FIELD_ROWS]));
+    fprintf(writer->to, " ST t%" PRIu32 " n%" PRIu32 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+            event->track, event->name, known(event->fields[TRACE_FIELD_FRAME]),
+            known(event->fields[TRACE_FIELD_FIRST_ROW]), known(event->fields[TRACE_FIELD_ROWS]));
 }
 
 static void end_slice(struct trace_writer *writer, uint32_t track, int64_t ns)

@@ -24,7 +24,14 @@ enum {
 enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_PARENT = 5, TRACK_COUNTER = 8 };
 enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
 enum { COUNTER_UNIT_NAME = 6 };
-enum { EVENT_CATEGORY = 3, EVENT_ANNOTATION = 4, EVENT_TYPE = 9, EVENT_NAME = 10, EVENT_TRACK = 11, EVENT_DOUBLE = 44 };
+enum {
+    EVENT_CATEGORY = 3,
+    EVENT_ANNOTATION = 4,
+    EVENT_TYPE = 9,
+    EVENT_NAME = 10,
+    EVENT_TRACK = 11,
+    EVENT_DOUBLE = 44
+};
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3, COUNTER = 4 };
 enum { ANNOTATION_NAME = 1, ANNOTATION_INT = 4 };
 enum { INTERNED_CATEGORY = 1, INTERNED_EVENT = 2, INTERNED_ANNOTATION = 3 };
@@ -95,7 +102,8 @@ static void write_packet(const struct trace_writer *writer, const struct message
 }
 
 /* Later interned names add to earlier ones until the state is cleared, which only the first packet does. */
-static void intern(const struct trace_writer *writer, unsigned kind, uint32_t number, const char *text, uint32_t flags)
+static void intern(const struct trace_writer *writer, unsigned kind, uint32_t number,
+                   const char *text, uint32_t flags)
 {
     struct message name = {.bytes = 0}, interned = {.bytes = 0}, packet = {.bytes = 0};
     put_number(&name, NAME_IID, number);
@@ -110,12 +118,14 @@ static void intern(const struct trace_writer *writer, unsigned kind, uint32_t nu
 static void begin(struct trace_writer *writer)
 {
     for (uint32_t c = 0; c < TRACE_CATEGORIES; c++)
-        intern(writer, INTERNED_CATEGORY, 1 + c, trace_category_names[c], c == 0 ? STATE_CLEARED : NEEDS_STATE);
+        intern(writer, INTERNED_CATEGORY, 1 + c, trace_category_names[c],
+               c == 0 ? STATE_CLEARED : NEEDS_STATE);
     for (uint32_t f = 0; f < TRACE_FIELDS; f++)
         intern(writer, INTERNED_ANNOTATION, 1 + f, trace_field_names[f], NEEDS_STATE);
 }
 
-static void tell_name(struct trace_writer *writer, uint32_t name, enum trace_category category, const char *text)
+static void tell_name(struct trace_writer *writer, uint32_t name, enum trace_category category,
+                      const char *text)
 {
     (void)category;
     intern(writer, INTERNED_EVENT, name, text, NEEDS_STATE);

@@ -12,7 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SESSIONS_MAX = 10000, DEVICES_MAX = 32, SLOTS_MAX = 64, SOURCES_MAX = 4096, NAMES_MAX = 4096 };
+enum {
+    SESSIONS_MAX = 10000,
+    DEVICES_MAX = 32,
+    SLOTS_MAX = 64,
+    SOURCES_MAX = 4096,
+    NAMES_MAX = 4096
+};
 
 static const int64_t ns_max = INT64_C(1) << 60;
 
@@ -56,7 +62,8 @@ struct reading {
     size_t why_bytes;
 };
 
-static bool refuse(struct reading *reading, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(struct reading *reading, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static bool refuse(struct reading *reading, const char *format, ...)
 {
     va_list args;
@@ -91,7 +98,8 @@ static const char *text_at(sqlite3_stmt *row, int column, char *text, size_t byt
 /* Call `take` for each row, with its place; the first column becomes its number, where there are `places`. */
 typedef bool take_fn(struct reading *reading, sqlite3_stmt *row, uint32_t place);
 
-static bool each(struct reading *reading, const char *sql, uint32_t most, struct places *places, take_fn *take)
+static bool each(struct reading *reading, const char *sql, uint32_t most, struct places *places,
+                 take_fn *take)
 {
     sqlite3_stmt *statement = query(reading, sql);
     uint32_t count = 0;
@@ -124,11 +132,14 @@ static uint32_t place_of(const struct places *places, int64_t number)
     return place;
 }
 
-static uint32_t add_track(struct reading *reading, enum trace_track_kind kind, uint32_t parent, const char *name,
-                          const char *unit)
+static uint32_t add_track(struct reading *reading, enum trace_track_kind kind, uint32_t parent,
+                          const char *name, const char *unit)
 {
-    const struct trace_track track = {
-        .kind = kind, .number = reading->track_count + 1, .parent = parent, .name = name, .unit = unit};
+    const struct trace_track track = {.kind = kind,
+                                      .number = reading->track_count + 1,
+                                      .parent = parent,
+                                      .name = name,
+                                      .unit = unit};
     reading->format->tell_track(&reading->writer, &track);
     reading->tracks[reading->track_count] = track;
     reading->tracks[reading->track_count].name = reading->tracks[reading->track_count].unit = NULL;
@@ -155,7 +166,8 @@ static uint32_t scheduler_track(const struct reading *reading, uint32_t session)
 
 static uint32_t slot_track(const struct reading *reading, uint32_t session, int64_t frame)
 {
-    return scheduler_track(reading, session) + 1 + (uint32_t)(frame < 0 ? 0 : frame % reading->slots);
+    return scheduler_track(reading, session) + 1 +
+           (uint32_t)(frame < 0 ? 0 : frame % reading->slots);
 }
 
 static uint32_t passes_track(const struct reading *reading, uint32_t session, int64_t frame)
@@ -165,7 +177,8 @@ static uint32_t passes_track(const struct reading *reading, uint32_t session, in
 
 static uint32_t queue_track(const struct reading *reading, uint32_t session, uint32_t device)
 {
-    return scheduler_track(reading, session) + 1 + (has_passes(reading) ? 2 : 1) * reading->slots + device;
+    return scheduler_track(reading, session) + 1 + (has_passes(reading) ? 2 : 1) * reading->slots +
+           device;
 }
 
 static uint32_t rows_track(const struct reading *reading, uint32_t session, uint32_t device)
@@ -186,9 +199,11 @@ static bool take_queue(struct reading *reading, sqlite3_stmt *row, uint32_t plac
 {
     char texts[3][160], name[512];
     (void)place;
-    snprintf(name, sizeof name, "queue %d: %s (%s, %s)", sqlite3_column_int(row, 0), text_at(row, 1, texts[0], 160),
-             text_at(row, 2, texts[1], 160), text_at(row, 3, texts[2], 160));
-    add_track(reading, TRACE_SLICES, reading->first_session + reading->sessions * session_tracks(reading), name, "");
+    snprintf(name, sizeof name, "queue %d: %s (%s, %s)", sqlite3_column_int(row, 0),
+             text_at(row, 1, texts[0], 160), text_at(row, 2, texts[1], 160),
+             text_at(row, 3, texts[2], 160));
+    add_track(reading, TRACE_SLICES,
+              reading->first_session + reading->sessions * session_tracks(reading), name, "");
     return true;
 }
 
@@ -206,12 +221,13 @@ static bool take_session(struct reading *reading, sqlite3_stmt *row, uint32_t pl
     add_track(reading, TRACE_SLICES, own, "scheduler", "");
     static const char *const of_slots[][2] = {{"frames", "frames %u"}, {"passes", "passes %u"}};
     for (uint32_t i = 0; i < (has_passes(reading) ? 2 : 1) * reading->slots; i++) {
-        snprintf(name, sizeof name, of_slots[i / reading->slots][reading->slots > 1], i % reading->slots);
+        snprintf(name, sizeof name, of_slots[i / reading->slots][reading->slots > 1],
+                 i % reading->slots);
         add_track(reading, TRACE_SLICES, own, name, "");
     }
     reading->sessions = place;
-    if (!each(reading, "SELECT device, name, type, mode FROM device WHERE run = ?1 ORDER BY device", DEVICES_MAX, NULL,
-              take_queue))
+    if (!each(reading, "SELECT device, name, type, mode FROM device WHERE run = ?1 ORDER BY device",
+              DEVICES_MAX, NULL, take_queue))
         return false;
     for (uint32_t d = 0; d < reading->devices.count; d++) {
         snprintf(name, sizeof name, "rows of device %lld", (long long)reading->devices.numbers[d]);
@@ -261,12 +277,13 @@ static bool take_pass(struct reading *reading, sqlite3_stmt *row, uint32_t place
 static bool tell_names(struct reading *reading)
 {
     tell_name(reading, TRACE_FRAME, "frame");
-    return each(reading, "SELECT pass, name, count(*) OVER () FROM pass WHERE run = ?1 ORDER BY pass", COX_PASSES_MAX,
-                &reading->passes, take_pass) &&
-           each(reading, "SELECT reason, text FROM reason ORDER BY reason", NAMES_MAX, &reading->reasons,
-                take_reason) &&
-           each(reading, "SELECT phase, text FROM phase WHERE run = ?1 ORDER BY phase", NAMES_MAX, &reading->phases,
-                take_phase);
+    return each(reading,
+                "SELECT pass, name, count(*) OVER () FROM pass WHERE run = ?1 ORDER BY pass",
+                COX_PASSES_MAX, &reading->passes, take_pass) &&
+           each(reading, "SELECT reason, text FROM reason ORDER BY reason", NAMES_MAX,
+                &reading->reasons, take_reason) &&
+           each(reading, "SELECT phase, text FROM phase WHERE run = ?1 ORDER BY phase", NAMES_MAX,
+                &reading->phases, take_phase);
 }
 
 /* The sessions that take part, with their places and where they begin in the trace: by telemetry's clock, or all at
@@ -279,35 +296,59 @@ static bool tell_names(struct reading *reading)
 
 static bool tell_tracks(struct reading *reading)
 {
-    if (!each(reading, "SELECT device FROM device WHERE run = ?1 ORDER BY device", DEVICES_MAX, &reading->devices,
-              NULL) ||
-        !each(reading, "SELECT source FROM telemetry_source WHERE run = ?1 AND kind <> 'setting' ORDER BY source",
-              SOURCES_MAX, &reading->sources, NULL))
+    if (!each(reading, "SELECT device FROM device WHERE run = ?1 ORDER BY device", DEVICES_MAX,
+              &reading->devices, NULL) ||
+        !each(
+            reading,
+            "SELECT source FROM telemetry_source WHERE run = ?1 AND kind <> 'setting' ORDER BY source",
+            SOURCES_MAX, &reading->sources, NULL))
         return false;
     const uint32_t machine = 1 + (reading->sources.count ? 1 : 0) + reading->sources.count;
-    reading->tracks = calloc(machine + (size_t)SESSIONS_MAX * session_tracks(reading), sizeof *reading->tracks);
+    reading->tracks = calloc(machine + (size_t)SESSIONS_MAX * session_tracks(reading),
+                             sizeof *reading->tracks);
     if (!reading->tracks)
         return refuse(reading, "out of memory");
     add_track(reading, TRACE_MACHINE, 0, "machine", "");
     if (reading->sources.count) {
         reading->first_source = 1 + add_track(reading, TRACE_GROUP, 1, "telemetry", "");
-        if (!each(reading,
-                  "SELECT source, name, unit FROM telemetry_source WHERE run = ?1 AND kind <> 'setting' "
-                  "ORDER BY source",
-                  SOURCES_MAX, NULL, take_source))
+        if (!each(
+                reading,
+                "SELECT source, name, unit FROM telemetry_source WHERE run = ?1 AND kind <> 'setting' "
+                "ORDER BY source",
+                SOURCES_MAX, NULL, take_source))
             return false;
     }
     reading->first_session = machine + 1;
-    return each(reading, PICKED " SELECT session, policy, repeat FROM picked ORDER BY place", SESSIONS_MAX, NULL,
-                take_session) &&
-           (reading->sessions || refuse(reading, "run %lld has no frames of %s", (long long)reading->run,
-                                        reading->policy ? "that policy" : "policies"));
+    return each(reading, PICKED " SELECT session, policy, repeat FROM picked ORDER BY place",
+                SESSIONS_MAX, NULL, take_session) &&
+           (reading->sessions ||
+            refuse(reading, "run %lld has no frames of %s", (long long)reading->run,
+                   reading->policy ? "that policy" : "policies"));
 }
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
-enum { FRAME_BEGINS, FRAME_ENDS, BAND_BEGINS, BAND_ENDS, SPLIT, PHASE, ROWS, READING, PASS_BEGINS, PASS_ENDS };
-enum { COLUMN_WHAT, COLUMN_NS, COLUMN_SESSION, COLUMN_OF, COLUMN_NAME, COLUMN_VALUE, COLUMN_FIELDS };
+enum {
+    FRAME_BEGINS,
+    FRAME_ENDS,
+    BAND_BEGINS,
+    BAND_ENDS,
+    SPLIT,
+    PHASE,
+    ROWS,
+    READING,
+    PASS_BEGINS,
+    PASS_ENDS
+};
+enum {
+    COLUMN_WHAT,
+    COLUMN_NS,
+    COLUMN_SESSION,
+    COLUMN_OF,
+    COLUMN_NAME,
+    COLUMN_VALUE,
+    COLUMN_FIELDS
+};
 
 /* Slices of a track do not overlap: a queue does one band at a time, and a slot one frame; clocks read apart may say a
  * little else. At one moment, what ends comes before what begins, unless it is the same slice. */
@@ -356,7 +397,8 @@ static void write_slice(struct reading *reading, sqlite3_stmt *row, struct trace
     for (int f = TRACE_FIELD_QUEUE_NS; f < TRACE_FIELDS; f++)
         if (event->fields[f] == 0) /* not known, or nothing to tell */
             event->fields[f] = -1;
-    (event->category <= TRACE_BAND ? reading->format->begin_slice : reading->format->instant)(&reading->writer, event);
+    (event->category <= TRACE_BAND ? reading->format->begin_slice
+                                   : reading->format->instant)(&reading->writer, event);
 }
 
 static void write_event(struct reading *reading, sqlite3_stmt *row)
@@ -364,11 +406,13 @@ static void write_event(struct reading *reading, sqlite3_stmt *row)
     const struct trace_format *format = reading->format;
     const int what = sqlite3_column_int(row, COLUMN_WHAT);
     const uint32_t session = (uint32_t)sqlite3_column_int(row, COLUMN_SESSION);
-    const int64_t of = sqlite3_column_int64(row, COLUMN_OF), at = sqlite3_column_int64(row, COLUMN_NS);
+    const int64_t of = sqlite3_column_int64(row, COLUMN_OF),
+                  at = sqlite3_column_int64(row, COLUMN_NS);
     const int64_t ns = at < 0 ? 0 : at > ns_max ? ns_max : at;
     const uint32_t device = place_of(&reading->devices, of);
     const double value = sqlite3_column_double(row, COLUMN_VALUE);
-    const int64_t name = sqlite3_column_int64(row, COLUMN_NAME), names = BAND_NAMES * (int64_t)reading->passes.count;
+    const int64_t name = sqlite3_column_int64(row, COLUMN_NAME),
+                  names = BAND_NAMES * (int64_t)reading->passes.count;
     struct trace_event event = {.ns = ns};
     event.name = NAME_BAND + (name >= 0 && name < names ? (uint32_t)name : 0);
     switch (what) {
@@ -395,14 +439,16 @@ static void write_event(struct reading *reading, sqlite3_stmt *row)
         const uint32_t place = place_of(places, of);
         event.track = scheduler_track(reading, session);
         event.category = what == SPLIT ? TRACE_SPLIT : TRACE_PHASE;
-        event.name = NAME_BAND + (uint32_t)names + (what == SPLIT ? 0 : reading->reasons.count) + place;
+        event.name = NAME_BAND + (uint32_t)names + (what == SPLIT ? 0 : reading->reasons.count) +
+                     place;
         if (place < places->count)
             write_slice(reading, row, &event);
         return;
     }
     case READING:
         if (place_of(&reading->sources, of) < reading->sources.count)
-            format->count(&reading->writer, reading->first_source + place_of(&reading->sources, of), ns, value);
+            format->count(&reading->writer, reading->first_source + place_of(&reading->sources, of),
+                          ns, value);
         return;
     default:
         break;
@@ -451,19 +497,22 @@ static bool take_run(struct reading *reading, sqlite3_stmt *row, uint32_t place)
 /* Databases of versions before telemetry have tables of it that are empty, for this connection. */
 static bool complete_schema(struct reading *reading)
 {
-    static const char tables[] = "CREATE TEMP TABLE telemetry_source(run, source, name, kind, unit);"
-                                 "CREATE TEMP TABLE telemetry(run, source, at_ns, value);"
-                                 "CREATE TEMP TABLE telemetry_session(session, start_ns)";
-    sqlite3_stmt *statement = query(reading, "SELECT count(*) FROM sqlite_master WHERE name = 'telemetry_session'");
-    const bool has = statement && sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) > 0;
+    static const char tables[] =
+        "CREATE TEMP TABLE telemetry_source(run, source, name, kind, unit);"
+        "CREATE TEMP TABLE telemetry(run, source, at_ns, value);"
+        "CREATE TEMP TABLE telemetry_session(session, start_ns)";
+    sqlite3_stmt *statement =
+        query(reading, "SELECT count(*) FROM sqlite_master WHERE name = 'telemetry_session'");
+    const bool has = statement && sqlite3_step(statement) == SQLITE_ROW &&
+                     sqlite3_column_int(statement, 0) > 0;
     const bool good = statement != NULL;
     sqlite3_finalize(statement);
     return good && (has || sqlite3_exec(reading->db, tables, NULL, NULL, NULL) == SQLITE_OK ||
                     refuse(reading, "%s", sqlite3_errmsg(reading->db)));
 }
 
-bool trace_read(struct sqlite3 *db, int64_t run, const char *policy, const struct trace_format *format, FILE *to,
-                char *why, size_t why_bytes)
+bool trace_read(struct sqlite3 *db, int64_t run, const char *policy,
+                const struct trace_format *format, FILE *to, char *why, size_t why_bytes)
 {
     struct reading reading = {.db = db,
                               .run = run,
@@ -472,9 +521,11 @@ bool trace_read(struct sqlite3 *db, int64_t run, const char *policy, const struc
                               .writer = {.to = to},
                               .why = why,
                               .why_bytes = why_bytes};
-    bool good = complete_schema(&reading) &&
-                each(&reading, "SELECT run, in_flight FROM run WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1", 1,
-                     NULL, take_run);
+    bool good =
+        complete_schema(&reading) &&
+        each(&reading,
+             "SELECT run, in_flight FROM run WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1", 1,
+             NULL, take_run);
     if (good && !reading.slots)
         good = run ? refuse(&reading, "there is no run %lld", (long long)run)
                    : refuse(&reading, "there is no run in it");

@@ -26,7 +26,14 @@ struct trace_track {
 };
 
 /* Those up to TRACE_BAND are slices, the others instants. */
-enum trace_category { TRACE_FRAME, TRACE_PASS, TRACE_BAND, TRACE_SPLIT, TRACE_PHASE, TRACE_CATEGORIES };
+enum trace_category {
+    TRACE_FRAME,
+    TRACE_PASS,
+    TRACE_BAND,
+    TRACE_SPLIT,
+    TRACE_PHASE,
+    TRACE_CATEGORIES
+};
 extern const char *const trace_category_names[TRACE_CATEGORIES];
 
 enum trace_field {
@@ -63,7 +70,8 @@ struct trace_writer {
 struct trace_format {
     const char *name;
     void (*begin)(struct trace_writer *writer);
-    void (*tell_name)(struct trace_writer *writer, uint32_t name, enum trace_category category, const char *text);
+    void (*tell_name)(struct trace_writer *writer, uint32_t name, enum trace_category category,
+                      const char *text);
     void (*tell_track)(struct trace_writer *writer, const struct trace_track *track);
     void (*begin_slice)(struct trace_writer *writer, const struct trace_event *event);
     void (*end_slice)(struct trace_writer *writer, uint32_t track, int64_t ns);
@@ -76,7 +84,7 @@ extern const struct trace_format trace_paje, trace_perfetto;
 /* One run of a database: its policies' sessions. `run` 0 = the last one; `policy` NULL = all. False with one sentence
  * in `why`. */
 struct sqlite3;
-bool trace_read(struct sqlite3 *db, int64_t run, const char *policy, const struct trace_format *format, FILE *to,
-                char *why, size_t why_bytes);
+bool trace_read(struct sqlite3 *db, int64_t run, const char *policy,
+                const struct trace_format *format, FILE *to, char *why, size_t why_bytes);
 
 #endif

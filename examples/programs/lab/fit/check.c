@@ -39,7 +39,8 @@ static uint32_t index_of(const struct lab_fit *fit, uint32_t device)
     return index;
 }
 
-static bool name_session(const struct lab_replay_session *session, char *name, size_t bytes, struct cox_policy *policy)
+static bool name_session(const struct lab_replay_session *session, char *name, size_t bytes,
+                         struct cox_policy *policy)
 {
     if (session->kind == LAB_REPLAY_SOLO && session->band_count > 0) {
         snprintf(name, bytes, "device %u alone", (unsigned)device_of(session));
@@ -56,9 +57,10 @@ static void add_recorded(const struct lab_replay_session *session, struct period
             periods->ns[periods->count++] = session->frames[f].period_ns;
 }
 
-static bool forecast(const struct lab_fit *fit, const struct lab_replay_session *session, const struct lab_world *world,
-                     const struct cox_policy *policy, uint32_t seeds, struct lab_sim_frame *frames,
-                     struct periods *periods, char *why, size_t why_bytes)
+static bool forecast(const struct lab_fit *fit, const struct lab_replay_session *session,
+                     const struct lab_world *world, const struct cox_policy *policy, uint32_t seeds,
+                     struct lab_sim_frame *frames, struct periods *periods, char *why,
+                     size_t why_bytes)
 {
     struct lab_sim_options options = {.in_flight = fit->in_flight,
                                       .min_band_rows = session->min_band_rows,
@@ -67,7 +69,8 @@ static bool forecast(const struct lab_fit *fit, const struct lab_replay_session 
                                       .no_oracle = true,
                                       .policy = session->options};
     if (session->kind == LAB_REPLAY_SOLO)
-        options.policy = (struct cox_policy_options){.device = 1 + index_of(fit, device_of(session))};
+        options.policy = (struct cox_policy_options){.device = 1 +
+                                                               index_of(fit, device_of(session))};
     for (uint32_t s = 0; s < seeds; s++) {
         char said[400];
         cox_status status = lab_simulate(world, policy, &options, 1 + s, frames, said, sizeof said);
@@ -82,8 +85,9 @@ static bool forecast(const struct lab_fit *fit, const struct lab_replay_session 
 
 /* The same with the levels that the sessions of that name met, as far as the traces reach. */
 static bool forecast_own(const struct lab_replay_data *data, const struct lab_fit *fit,
-                         const struct lab_scenario *scenario, struct lab_fit_check *check, uint32_t seeds,
-                         struct lab_sim_frame *frames, struct periods *periods, char *why, size_t why_bytes)
+                         const struct lab_scenario *scenario, struct lab_fit_check *check,
+                         uint32_t seeds, struct lab_sim_frame *frames, struct periods *periods,
+                         char *why, size_t why_bytes)
 {
     size_t at = 0;
     bool good = true;
@@ -126,9 +130,10 @@ static bool has_traces(const struct lab_scenario *scenario)
 }
 
 static bool check_all(const struct lab_replay_data *data, const struct lab_fit *fit,
-                      const struct lab_scenario *scenario, const struct lab_world *world, uint32_t seeds,
-                      struct lab_sim_frame *frames, struct periods *periods, struct lab_fit_check *checks,
-                      uint32_t most, uint32_t *count, char *why, size_t why_bytes)
+                      const struct lab_scenario *scenario, const struct lab_world *world,
+                      uint32_t seeds, struct lab_sim_frame *frames, struct periods *periods,
+                      struct lab_fit_check *checks, uint32_t most, uint32_t *count, char *why,
+                      size_t why_bytes)
 {
     for (size_t s = 0; s < data->session_count && *count < most; s++) {
         const struct lab_replay_session *session = &data->sessions[s];
@@ -147,7 +152,8 @@ static bool check_all(const struct lab_replay_data *data, const struct lab_fit *
         for (size_t o = s; o < data->session_count; o++) {
             char name[sizeof check->name];
             struct cox_policy same;
-            if (name_session(&data->sessions[o], name, sizeof name, &same) && strcmp(name, check->name) == 0)
+            if (name_session(&data->sessions[o], name, sizeof name, &same) &&
+                strcmp(name, check->name) == 0)
                 add_recorded(&data->sessions[o], periods);
         }
         if (periods->count == 0)
@@ -164,14 +170,17 @@ static bool check_all(const struct lab_replay_data *data, const struct lab_fit *
             return false;
         (*count)++;
     }
-    return *count > 0 || lab_replay_refuse(why, why_bytes, "the run has no policy that this program knows");
+    return *count > 0 ||
+           lab_replay_refuse(why, why_bytes, "the run has no policy that this program knows");
 }
 
-bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit, const char *scenario, uint32_t seeds,
-                   struct lab_fit_check *checks, uint32_t most, uint32_t *count, char *why, size_t why_bytes)
+bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit,
+                   const char *scenario, uint32_t seeds, struct lab_fit_check *checks,
+                   uint32_t most, uint32_t *count, char *why, size_t why_bytes)
 {
     *count = 0;
-    struct lab_scenario *parsed = lab_scenario_parse(scenario, strlen(scenario), "fitted", why, why_bytes);
+    struct lab_scenario *parsed = lab_scenario_parse(scenario, strlen(scenario), "fitted", why,
+                                                     why_bytes);
     if (!parsed)
         return false;
     struct lab_world world;
@@ -181,10 +190,12 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
     for (size_t s = 0; s < data->session_count; s++)
         recorded += data->sessions[s].frame_count;
     size_t simulated = (size_t)parsed->frames * seeds;
-    struct periods periods = {calloc(recorded > simulated ? recorded : simulated, sizeof(double)), 0};
+    struct periods periods = {calloc(recorded > simulated ? recorded : simulated, sizeof(double)),
+                              0};
     bool good = ctx && frames && periods.ns;
     if (good)
-        good = check_all(data, fit, parsed, &world, seeds, frames, &periods, checks, most, count, why, why_bytes);
+        good = check_all(data, fit, parsed, &world, seeds, frames, &periods, checks, most, count,
+                         why, why_bytes);
     else
         lab_replay_refuse(why, why_bytes, "out of memory");
     free(periods.ns);
@@ -208,7 +219,8 @@ bool lab_fit_same_order(const struct lab_fit_check *checks, uint32_t count, bool
 {
     for (uint32_t a = 0; a < count; a++)
         for (uint32_t b = 0; b < count; b++)
-            if (checks[a].simple && checks[b].simple && checks[a].mean_ns < checks[b].mean_ns * (1 - ORDER) &&
+            if (checks[a].simple && checks[b].simple &&
+                checks[a].mean_ns < checks[b].mean_ns * (1 - ORDER) &&
                 value_of(&checks[a], own) >= value_of(&checks[b], own))
                 return false;
     return true;

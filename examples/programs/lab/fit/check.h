@@ -17,8 +17,9 @@ struct lab_fit_check {
 
 /* Simulate the recorded policies, and each device that was recorded alone, in the scenario. Fills up to `most` checks.
  * False with a sentence in `why` if nothing can be compared. */
-bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit, const char *scenario, uint32_t seeds,
-                   struct lab_fit_check *checks, uint32_t most, uint32_t *count, char *why, size_t why_bytes);
+bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit,
+                   const char *scenario, uint32_t seeds, struct lab_fit_check *checks,
+                   uint32_t most, uint32_t *count, char *why, size_t why_bytes);
 
 /* Within 3 %; `own`: with its own levels, where these are known. */
 bool lab_fit_is_near(const struct lab_fit_check *check, bool own);

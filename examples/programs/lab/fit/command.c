@@ -74,7 +74,8 @@ static int parse(int argc, char **argv, struct fit_options *options)
         }
     }
     if (ok && optind + 1 != argc)
-        ok = lab_fail(optind == argc ? "fit needs a session database" : "fit takes one session database");
+        ok = lab_fail(optind == argc ? "fit needs a session database"
+                                     : "fit takes one session database");
     if (!ok)
         return lab_refer_to_help("fit");
     options->path = argv[optind];
@@ -89,8 +90,8 @@ static int parse(int argc, char **argv, struct fit_options *options)
 static void print_tail(const char *what, const struct lab_scenario_tail *tail)
 {
     if (tail->probability > 0)
-        printf(", %s %.1f %% by %.0f us, p99 %.0f us", what, 100 * tail->probability, tail->median_ns / 1e3,
-               tail->p99_ns / 1e3);
+        printf(", %s %.1f %% by %.0f us, p99 %.0f us", what, 100 * tail->probability,
+               tail->median_ns / 1e3, tail->p99_ns / 1e3);
 }
 
 static void print_fit(const struct lab_fit *fit)
@@ -102,13 +103,14 @@ static void print_fit(const struct lab_fit *fit)
             puts("never had rows; it takes no part");
             continue;
         }
-        printf("%.1f us + %.3f us a row, %.1f us a further launch", device->fixed_ns / 1e3, device->row_ns / 1e3,
-               device->launch_ns / 1e3);
+        printf("%.1f us + %.3f us a row, %.1f us a further launch", device->fixed_ns / 1e3,
+               device->row_ns / 1e3, device->launch_ns / 1e3);
         print_tail("launches late", &device->launch_tail);
-        printf("\n            noise %.1f %%, the level changes by %.2f %% a frame, lag %.3f", 100 * device->jitter,
-               100 * device->level_change, device->level_lag);
+        printf("\n            noise %.1f %%, the level changes by %.2f %% a frame, lag %.3f",
+               100 * device->jitter, 100 * device->level_change, device->level_lag);
         if (device->jump_frames > 0)
-            printf(", jumps every %.1f frames, sigma %.2f", device->jump_frames, device->jump_sigma);
+            printf(", jumps every %.1f frames, sigma %.2f", device->jump_frames,
+                   device->jump_sigma);
         putchar('\n');
     }
     if (fit->slowdown > 1)
@@ -133,26 +135,30 @@ static void print_ratio(double forecast, double measured)
         printf("%7s", "-");
 }
 
-static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *checks, uint32_t count)
+static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *checks,
+                         uint32_t count)
 {
     bool good = true, with_own = false;
-    printf("%" PRIu32 " frame%s in flight; forecast over measured\n", fit->in_flight, fit->in_flight == 1 ? "" : "s");
-    printf("  %-20s %10s %10s %7s %7s %10s %10s %7s %7s\n", "policy", "mean ms", "forecast", "", "own", "p99 ms",
-           "forecast", "", "own");
+    printf("%" PRIu32 " frame%s in flight; forecast over measured\n", fit->in_flight,
+           fit->in_flight == 1 ? "" : "s");
+    printf("  %-20s %10s %10s %7s %7s %10s %10s %7s %7s\n", "policy", "mean ms", "forecast", "",
+           "own", "p99 ms", "forecast", "", "own");
     for (uint32_t i = 0; i < count; i++) {
         const struct lab_fit_check *c = &checks[i];
         bool off = c->simple && !lab_fit_is_near(c, true);
         printf("  %-20s %10.3f %10.3f %7.3f ", c->name, c->mean_ns / 1e6, c->forecast_ns / 1e6,
                c->forecast_ns / c->mean_ns);
         print_ratio(c->own_ns, c->mean_ns);
-        printf(" %10.3f %10.3f %7.3f ", c->p99_ns / 1e6, c->forecast_p99_ns / 1e6, c->forecast_p99_ns / c->p99_ns);
+        printf(" %10.3f %10.3f %7.3f ", c->p99_ns / 1e6, c->forecast_p99_ns / 1e6,
+               c->forecast_p99_ns / c->p99_ns);
         print_ratio(c->own_p99_ns, c->p99_ns);
         puts(off ? " *" : "");
         good &= !off;
         with_own |= c->own_ns > 0;
     }
     bool own = lab_fit_same_order(checks, count, true);
-    printf("the order of the simple policies: %s", lab_fit_same_order(checks, count, false) ? "the same" : "another");
+    printf("the order of the simple policies: %s",
+           lab_fit_same_order(checks, count, false) ? "the same" : "another");
     if (with_own)
         printf("; with the levels that each of them met: %s", own ? "the same" : "another");
     putchar('\n');
@@ -169,15 +175,16 @@ static bool write_file(const char *path, const char *text)
     return good || lab_fail("%s: cannot be written", path);
 }
 
-static int fit_run(const struct fit_options *options, const struct lab_replay_data *data, struct lab_fit *fit)
+static int fit_run(const struct fit_options *options, const struct lab_replay_data *data,
+                   struct lab_fit *fit)
 {
     char why[WHY_MAX], text[LAB_TEXT_MAX];
     struct lab_fit_check checks[CHECKS_MAX];
     uint32_t count = 0;
     char path[81], kernel[41];
     snprintf(text, sizeof text, "like run %" PRId64 " of %s, %s, %" PRIu32 " in flight", data->run,
-             text_plain(options->path, path, sizeof path), text_plain(data->kernel, kernel, sizeof kernel),
-             fit->in_flight);
+             text_plain(options->path, path, sizeof path),
+             text_plain(data->kernel, kernel, sizeof kernel), fit->in_flight);
     char *scenario = lab_fit_write(fit, "fitted", text, !options->model);
     int result = LAB_BAD;
     if (!scenario) {
@@ -188,7 +195,8 @@ static int fit_run(const struct fit_options *options, const struct lab_replay_da
     print_fit(fit);
     if (options->out && !write_file(options->out, scenario))
         goto end;
-    if (!lab_fit_check(data, fit, scenario, options->seeds, checks, CHECKS_MAX, &count, why, sizeof why)) {
+    if (!lab_fit_check(data, fit, scenario, options->seeds, checks, CHECKS_MAX, &count, why,
+                       sizeof why)) {
         lab_fail("%s: %s", options->path, why);
         goto end;
     }

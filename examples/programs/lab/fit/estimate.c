@@ -10,12 +10,14 @@
 
 /* Where the time beyond the kernels is at most this share of a band's, the kernels' profile tells what rows cost. */
 static const double KERNEL_SHARE = 0.2;
-static const double PAUSE_TIMES = 10; /* of the median period: a gap between frames that is a pause */
+static const double PAUSE_TIMES =
+    10; /* of the median period: a gap between frames that is a pause */
 static const double JUMP_TIMES = 8, JUMP_LEAST = 0.03;
 static const double SMALL_SHARE = 0.5; /* of the median rows */
 static const double SPIKE_TIMES = 1.5;
 static const double SLOWDOWN_LEAST = 1.03;
-static const double DEVIATION = 1.4826; /* the standard deviation of a normal variable over its median deviation */
+static const double DEVIATION =
+    1.4826; /* the standard deviation of a normal variable over its median deviation */
 enum { BANDS_LEAST = 20, FRAMES_LEAST = 16, DEEDS = 4 };
 
 /* What is found out on the way. */
@@ -50,12 +52,13 @@ static double rows_ns(const struct work *work, const struct lab_replay_band *ban
     const struct lab_fit_device *device = &work->fit->devices[band->device];
     double ns = work->by_kernel[band->device]
                     ? band->kernel_ns
-                    : fmax(0.05 * band->wall_ns, band->wall_ns - (band->launch ? device->launch_ns : device->fixed_ns));
+                    : fmax(0.05 * band->wall_ns,
+                           band->wall_ns - (band->launch ? device->launch_ns : device->fixed_ns));
     return ns / (1 + (work->fit->slowdown - 1) * band->together);
 }
 
-typedef void band_fn(struct work *work, const struct lab_replay_session *session, const struct lab_replay_band *band,
-                     void *into);
+typedef void band_fn(struct work *work, const struct lab_replay_session *session,
+                     const struct lab_replay_band *band, void *into);
 
 static void each_band(struct work *work, band_fn *visit, void *into)
 {
@@ -75,8 +78,8 @@ struct wanted {
     struct lab_sample sample;
 };
 
-static void collect(struct work *work, const struct lab_replay_session *session, const struct lab_replay_band *band,
-                    void *into)
+static void collect(struct work *work, const struct lab_replay_session *session,
+                    const struct lab_replay_band *band, void *into)
 {
     (void)work;
     (void)session;
@@ -84,13 +87,17 @@ static void collect(struct work *work, const struct lab_replay_session *session,
     if (band->device != wanted->device || (band->launch > 0) != wanted->further ||
         (wanted->kernel && band->kernel_ns <= 0))
         return;
-    lab_sample_add(&wanted->sample, wanted->beyond ? band->wall_ns - band->kernel_ns : band->wall_ns);
+    lab_sample_add(&wanted->sample,
+                   wanted->beyond ? band->wall_ns - band->kernel_ns : band->wall_ns);
 }
 
 static struct lab_sample beyond_kernels(struct work *work, uint32_t device, bool further)
 {
-    struct wanted wanted = {
-        .device = device, .further = further, .beyond = true, .kernel = true, .sample = {work->room, 0}};
+    struct wanted wanted = {.device = device,
+                            .further = further,
+                            .beyond = true,
+                            .kernel = true,
+                            .sample = {work->room, 0}};
     each_band(work, collect, &wanted);
     return wanted.sample;
 }
@@ -118,8 +125,8 @@ static void find_launches(struct work *work, uint32_t d)
 }
 
 /* The device's time per row, and its rows, in each frame of a session; 0 without rows. */
-static void find_levels(const struct work *work, const struct lab_replay_session *session, uint32_t device,
-                        double *levels, double *rows)
+static void find_levels(const struct work *work, const struct lab_replay_session *session,
+                        uint32_t device, double *levels, double *rows)
 {
     for (size_t f = 0; f < session->frame_count; f++) {
         const struct lab_replay_frame *frame = &session->frames[f];
@@ -279,27 +286,29 @@ static void find_noise(struct work *work, uint32_t d)
     device->jitter = fmin(1, sqrt(fmax(0, near * near - wandered) / 2));
     if (wandered < 1e-6)
         return;
-    double level = jumps >= 3 ? 10 * wandered : fmax(wandered, variance - device->jitter * device->jitter);
+    double level = jumps >= 3 ? 10 * wandered
+                              : fmax(wandered, variance - device->jitter * device->jitter);
     device->level_lag = fmin(0.995, fmax(0.5, 1 - wandered / (2 * level)));
     device->level_change = fmin(0.5, sqrt(wandered));
 }
 
 /* --- the engine and the application --- */
 
-static void visit_gaps(struct work *work, const struct lab_replay_session *session, const struct lab_replay_band *band,
-                       void *into)
+static void visit_gaps(struct work *work, const struct lab_replay_session *session,
+                       const struct lab_replay_band *band, void *into)
 {
     (void)session;
     (void)into;
     const struct lab_fit_device *device = &work->fit->devices[band->device];
     if (work->by_kernel[band->device] && band->kernel_ns > 0)
-        lab_sample_add(&work->beyond, fmax(0, band->wall_ns - band->kernel_ns -
-                                                  (band->launch ? device->launch_ns : device->fixed_ns)));
+        lab_sample_add(&work->beyond,
+                       fmax(0, band->wall_ns - band->kernel_ns -
+                                   (band->launch ? device->launch_ns : device->fixed_ns)));
 }
 
 /* How long after `from_ns`, in the frame's time, the next band of another device ends, which wakes the engine. */
-static double next_end_ns(const struct lab_replay_session *session, const struct lab_replay_frame *frame,
-                          uint32_t device, double from_ns)
+static double next_end_ns(const struct lab_replay_session *session,
+                          const struct lab_replay_frame *frame, uint32_t device, double from_ns)
 {
     double next_ns = HUGE_VAL;
     for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
@@ -358,7 +367,8 @@ static void visit_submits(struct work *work, const struct lab_replay_session *se
 }
 
 /* Whether rows were handed out in the frame: then first bands may be, too. */
-static bool hands_out(const struct lab_replay_session *session, const struct lab_replay_frame *frame)
+static bool hands_out(const struct lab_replay_session *session,
+                      const struct lab_replay_frame *frame)
 {
     for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++)
         if (session->bands[b].launch > 0)
@@ -366,7 +376,8 @@ static bool hands_out(const struct lab_replay_session *session, const struct lab
     return false;
 }
 
-static void visit_session(struct work *work, const struct lab_replay_session *session, uint64_t *pauses)
+static void visit_session(struct work *work, const struct lab_replay_session *session,
+                          uint64_t *pauses)
 {
     enum { IN_FLIGHT = 64 };
     double period_ns = median_period(work, session);
@@ -381,7 +392,8 @@ static void visit_session(struct work *work, const struct lab_replay_session *se
                 pauses[since]++;
             since = 0;
         } else if (since >= in_flight && in_flight < IN_FLIGHT) {
-            lab_sample_add(&work->handed_over, fmax(0, frame->start_ns - ends[(f - in_flight) % IN_FLIGHT]));
+            lab_sample_add(&work->handed_over,
+                           fmax(0, frame->start_ns - ends[(f - in_flight) % IN_FLIGHT]));
         }
         visit_handed(work, session, frame);
         if (!hands_out(session, frame))
@@ -419,7 +431,8 @@ static bool find_engine(struct work *work)
     lab_sample_tail(&work->submitted, &submit_ns, &fit->engine.submit);
     lab_sample_tail(&work->handed_over, &fit->application.ns, &fit->application.tail);
     /* By the host's clock bands last until their end is noticed; by the device's the gap after them is longer. */
-    fit->host_clock = work->beyond.count >= BANDS_LEAST && (work->handed.count < BANDS_LEAST || late_ns > gap_ns);
+    fit->host_clock = work->beyond.count >= BANDS_LEAST &&
+                      (work->handed.count < BANDS_LEAST || late_ns > gap_ns);
     if (fit->host_clock) {
         double between_ns = fit->in_flight == 1 ? fit->application.ns : submit_ns;
         fit->busy_ns = fmin(between_ns, gap_ns > 0 ? gap_ns : between_ns) / DEEDS;
@@ -453,7 +466,8 @@ static void find_launch_tails(struct work *work)
         device->launch_tail.median_ns = fmax(0, device->launch_tail.median_ns - device->fixed_ns);
         if (!(device->launch_tail.median_ns > 0))
             device->launch_tail.probability = 0;
-        device->launch_tail.p99_ns = fmax(device->launch_tail.median_ns, device->launch_tail.p99_ns - device->fixed_ns);
+        device->launch_tail.p99_ns = fmax(device->launch_tail.median_ns,
+                                          device->launch_tail.p99_ns - device->fixed_ns);
     }
 }
 
@@ -475,7 +489,8 @@ static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit
 {
     for (uint32_t d = 0; d < fit->device_count; d++) {
         char *name = fit->device_names[d];
-        int used = snprintf(name, LAB_NAME_MAX - 12, "%.*s", LAB_NAME_MAX - 13, data->device_names[d]);
+        int used = snprintf(name, LAB_NAME_MAX - 12, "%.*s", LAB_NAME_MAX - 13,
+                            data->device_names[d]);
         for (char *c = name; *c; c++)
             if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f)
                 *c = '?';
@@ -508,7 +523,8 @@ static bool count_all(const struct lab_replay_data *data, struct lab_fit *fit, s
     return frames >= FRAMES_LEAST;
 }
 
-bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, char *why, size_t why_bytes)
+bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, char *why,
+                      size_t why_bytes)
 {
     struct work work = {.data = data, .fit = out};
     size_t values = 0;
@@ -522,7 +538,8 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     if (data->device_count == 0)
         return lab_replay_refuse(why, why_bytes, "the run has no device");
     if (!count_all(data, out, &values))
-        return lab_replay_refuse(why, why_bytes, "the run has fewer than %d frames of policies", FRAMES_LEAST);
+        return lab_replay_refuse(why, why_bytes, "the run has fewer than %d frames of policies",
+                                 FRAMES_LEAST);
     double *room = malloc(6 * values * sizeof *room);
     if (!room || !lab_replay_fit(data, 0, work.models)) {
         free(room);
@@ -553,7 +570,8 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     free(room);
     if (!good || !any) {
         lab_fit_free(out);
-        return lab_replay_refuse(why, why_bytes, good ? "the run has no band that ended" : "out of memory");
+        return lab_replay_refuse(why, why_bytes,
+                                 good ? "the run has no band that ended" : "out of memory");
     }
     return true;
 }

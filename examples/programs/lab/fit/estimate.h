@@ -9,11 +9,11 @@
 #include "lab/sim/scenario.h"
 
 struct lab_fit_device {
-    size_t bands;                       /* it is made from; 0 = the device never had rows and takes no part */
+    size_t bands; /* it is made from; 0 = the device never had rows and takes no part */
     double fixed_ns, launch_ns, row_ns; /* as in a scenario; row_ns at the mean level */
-    double jitter;                      /* between launches of one frame, or of neighbouring frames */
-    double level_change, level_lag;     /* 0 = the level does not wander */
-    double jump_frames, jump_sigma;     /* 0 = it does not jump */
+    double jitter;                  /* between launches of one frame, or of neighbouring frames */
+    double level_change, level_lag; /* 0 = the level does not wander */
+    double jump_frames, jump_sigma; /* 0 = it does not jump */
     struct lab_scenario_tail launch_tail;
     double *trace; /* the level in each frame, over its mean; NULL = unknown */
 };
@@ -29,12 +29,14 @@ struct lab_fit {
     bool host_clock;
     double busy_ns;
     struct lab_scenario_wake engine, application; /* without `beside` */
-    double hand_over_idle_ns; /* the application waits at most so long after a device has nothing to do */
+    double
+        hand_over_idle_ns; /* the application waits at most so long after a device has nothing to do */
     uint64_t pause_frames;
 };
 
 /* False if the run has not what is needed, with a sentence in `why` whose subject is "the run". lab_fit_free it. */
-bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, char *why, size_t why_bytes);
+bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, char *why,
+                      size_t why_bytes);
 
 /* Whether the session is a policy's and has bands with times; that of a simulation's oracle has none. */
 bool lab_fit_is_policy(const struct lab_replay_session *session);

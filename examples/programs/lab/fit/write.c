@@ -30,7 +30,8 @@ static void tail(struct json *json, const char *key, const struct lab_scenario_t
     json_close_object(json);
 }
 
-static void two(struct json *json, const char *key, const char *first, double a, const char *second, double b)
+static void two(struct json *json, const char *key, const char *first, double a, const char *second,
+                double b)
 {
     json_key(json, key);
     json_open_object(json, true);

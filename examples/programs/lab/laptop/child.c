@@ -70,7 +70,8 @@ static void keep_to(const char *cpus)
     }
 }
 
-__attribute__((noreturn)) static void become(struct laptop_command *command, int output, pid_t parent)
+__attribute__((noreturn)) static void become(struct laptop_command *command, int output,
+                                             pid_t parent)
 {
     char name[] = "cox-lab", *argv[ARGS_MAX + 2] = {name};
     int argc = 1;
@@ -106,7 +107,9 @@ static int run_command(struct laptop_command *command, int output)
     while (waitpid(made, &status, 0) < 0 && errno == EINTR)
         ;
     child = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) == SIGINT ? LAB_INTERRUPTED : LAB_BAD;
+    return WIFEXITED(status)            ? WEXITSTATUS(status)
+           : WTERMSIG(status) == SIGINT ? LAB_INTERRUPTED
+                                        : LAB_BAD;
 }
 
 static void remove_database(const struct laptop_record *record)
@@ -144,7 +147,8 @@ bool laptop_run_part(const struct laptop_options *options, struct laptop_record 
     for (int times = 1;; times++) {
         const int64_t suspended = suspended_ns();
         record->status = run_commands(record);
-        if (suspended_ns() - suspended < slept_ns || record->status != LAB_OK || times == SLEPT_TIMES_MAX)
+        if (suspended_ns() - suspended < slept_ns || record->status != LAB_OK ||
+            times == SLEPT_TIMES_MAX)
             break;
         printf("  the machine was suspended meanwhile: this part is done again\n");
         fflush(stdout);

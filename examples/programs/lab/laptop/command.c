@@ -48,7 +48,8 @@ enum {
 
 /* --- Arguments ---------------------------------------------------------------------------------------------------- */
 
-static bool read_number(const char *option, const char *text, double low, double high, double *value)
+static bool read_number(const char *option, const char *text, double low, double high,
+                        double *value)
 {
     char *end;
     *value = strtod(text, &end);
@@ -59,10 +60,12 @@ static bool read_number(const char *option, const char *text, double low, double
 static bool read_size(const char *text, struct laptop_options *options)
 {
     int end = 0;
-    return (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->columns, &options->rows, &end) == 2 && !text[end] &&
-            options->columns >= LAB_SIZE_MIN && options->rows >= LAB_SIZE_MIN && options->columns <= LAB_SIZE_MAX &&
-            options->rows <= LAB_SIZE_MAX) ||
-           lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN, LAB_SIZE_MAX);
+    return (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->columns, &options->rows, &end) ==
+                2 &&
+            !text[end] && options->columns >= LAB_SIZE_MIN && options->rows >= LAB_SIZE_MIN &&
+            options->columns <= LAB_SIZE_MAX && options->rows <= LAB_SIZE_MAX) ||
+           lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN,
+                    LAB_SIZE_MAX);
 }
 
 static bool read_parts(const char *list)
@@ -71,7 +74,8 @@ static bool read_parts(const char *list)
     for (const char *at = list;; at++) {
         char name[32];
         size_t length = strcspn(at, ",");
-        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), at);
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1),
+                 at);
         if (!laptop_part_find(name, &part) || part == LAPTOP_PROBE)
             return lab_fail(
                 "--parts: there is no part '%s'; there are sizes, curve, reserve, corun, kinds, disturb and "
@@ -175,7 +179,8 @@ struct laptop {
 
 static void show_plan(const struct laptop_record *record)
 {
-    printf("%s%s\n", laptop_part_name(record->part), record->supply == LAPTOP_SUPPLY_BATTERY ? ", on battery" : "");
+    printf("%s%s\n", laptop_part_name(record->part),
+           record->supply == LAPTOP_SUPPLY_BATTERY ? ", on battery" : "");
     for (uint32_t c = 0; c < record->plan.count; c++)
         printf("  %s\n", record->plan.commands[c].text);
     fflush(stdout);
@@ -208,8 +213,8 @@ static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
     if (!laptop_run_part(&laptop->options, &record))
         return LAB_INTERRUPTED;
     if (record.status != LAB_OK)
-        lab_fail("part %s failed with exit status %d; what it printed is in %s/%s", laptop_part_name(part),
-                 record.status, laptop->options.folder, printed);
+        lab_fail("part %s failed with exit status %d; what it printed is in %s/%s",
+                 laptop_part_name(part), record.status, laptop->options.folder, printed);
     laptop_record_put(&laptop->records, &record);
     return laptop_records_write(&laptop->options, &laptop->records) ? LAB_OK : LAB_BAD;
 }
@@ -217,7 +222,8 @@ static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
 /* The time that is left, by weight. */
 static double seconds_for(const struct laptop *laptop, enum laptop_part part)
 {
-    const bool on_battery = laptop_supply_now(laptop_or_null(laptop->options.sysfs)) == LAPTOP_SUPPLY_BATTERY;
+    const bool on_battery = laptop_supply_now(laptop_or_null(laptop->options.sysfs)) ==
+                            LAPTOP_SUPPLY_BATTERY;
     double left = laptop->options.minutes * 60, weights = 0;
     for (enum laptop_part p = 0; p < LAPTOP_ALL_PARTS; p++) {
         const struct laptop_record *done = laptop_record_find(&laptop->records, p, on_battery);
@@ -254,9 +260,11 @@ static int do_parts(struct laptop *laptop)
     if (status != LAB_OK || !probe || probe->status != LAB_OK)
         return status != LAB_OK ? status : LAB_BAD;
     laptop_file_name(LAPTOP_PROBE, probe->supply, ".db", database, sizeof database);
-    if (!laptop_probe_read(database, &laptop->machine.probe) || !has_devices(&laptop->machine.probe))
+    if (!laptop_probe_read(database, &laptop->machine.probe) ||
+        !has_devices(&laptop->machine.probe))
         return LAB_BAD;
-    for (enum laptop_part part = LAPTOP_PROBE + 1; part < LAPTOP_ALL_PARTS && status == LAB_OK; part++)
+    for (enum laptop_part part = LAPTOP_PROBE + 1; part < LAPTOP_ALL_PARTS && status == LAB_OK;
+         part++)
         if (laptop_part_wanted(&laptop->options, part))
             status = do_part(laptop, part, seconds_for(laptop, part));
     return status;
@@ -273,7 +281,8 @@ static bool enter_folder(const struct laptop_options *options)
     int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) != 0)
         return lab_fail("%s: %s", options->folder,
-                        errno == EWOULDBLOCK ? "another cox-lab laptop is at work in it" : strerror(errno));
+                        errno == EWOULDBLOCK ? "another cox-lab laptop is at work in it"
+                                             : strerror(errno));
     return true;
 }
 

@@ -13,7 +13,8 @@
 
 enum { BINS = 40, FIRST_PART = 10, LAST_PART = 3 };
 
-static const double overlap_least = 0.5; /* of a band's time beside others, to say something of these */
+static const double overlap_least =
+    0.5; /* of a band's time beside others, to say something of these */
 
 /* A band of a whole frame. */
 struct band {
@@ -48,11 +49,12 @@ static bool read_bands(struct source *source, const struct source_run *run, stru
         }
         double end = reader_number(statement, 2), wall = reader_number(statement, 3);
         if (good && isfinite(end) && isfinite(wall))
-            bands->all[bands->count++] = (struct band){.device = (uint32_t)sqlite3_column_int(statement, 0),
-                                                       .frame = (uint64_t)sqlite3_column_int64(statement, 1),
-                                                       .start_ns = end - wall,
-                                                       .end_ns = end,
-                                                       .wall_ns = wall};
+            bands->all[bands->count++] = (struct band){
+                .device = (uint32_t)sqlite3_column_int(statement, 0),
+                .frame = (uint64_t)sqlite3_column_int64(statement, 1),
+                .start_ns = end - wall,
+                .end_ns = end,
+                .wall_ns = wall};
     }
     sqlite3_finalize(statement);
     return good && statement;
@@ -64,7 +66,8 @@ static double beside_ns(const struct bands *bands, size_t index)
     const struct band *band = &bands->all[index];
     double until = band->start_ns, sum = 0;
     size_t from = index > 2 * COX_IN_FLIGHT_MAX ? index - 2 * COX_IN_FLIGHT_MAX : 0;
-    size_t to = index + 2 * COX_IN_FLIGHT_MAX < bands->count ? index + 2 * COX_IN_FLIGHT_MAX : bands->count;
+    size_t to = index + 2 * COX_IN_FLIGHT_MAX < bands->count ? index + 2 * COX_IN_FLIGHT_MAX
+                                                             : bands->count;
     /* The others' time, each moment once: with two devices, bands of the other one never overlap. */
     for (uint32_t pass = 0; pass < to - from; pass++) {
         double start = INFINITY, end = 0;
@@ -85,7 +88,8 @@ static double beside_ns(const struct bands *bands, size_t index)
     return sum;
 }
 
-static bool alone_bands(struct source *source, const struct source_run *run, uint32_t device, struct lab_blocks *out)
+static bool alone_bands(struct source *source, const struct source_run *run, uint32_t device,
+                        struct lab_blocks *out)
 {
     sqlite3_stmt *statement = source_ask(
         source, run,
@@ -111,7 +115,8 @@ static double median_of(const struct lab_blocks *blocks)
 }
 
 /* Of a band of wall time w, o of it beside others, that takes a alone: a = w - o + o / s, so s = o / (a - w + o). */
-static bool make_slowdown(struct source *source, const struct source_run *run, struct figures *figures)
+static bool make_slowdown(struct source *source, const struct source_run *run,
+                          struct figures *figures)
 {
     struct plot *plot = figures_plot(figures, "corun", "Each device beside the others", "device",
                                      "time beside the others over time alone");
@@ -128,22 +133,27 @@ static bool make_slowdown(struct source *source, const struct source_run *run, s
         const double ns = median_of(&alone);
         for (size_t i = 0; i < bands.count; i++) {
             const struct band *band = &bands.all[i];
-            double overlap = band->device == d ? beside_ns(&bands, i) : 0, rest = ns - band->wall_ns + overlap;
+            double overlap = band->device == d ? beside_ns(&bands, i) : 0,
+                   rest = ns - band->wall_ns + overlap;
             if (overlap >= overlap_least * band->wall_ns && overlap > 0 && rest > 0)
-                lab_blocks_add(&beside, overlap / rest * ns, band->frame / (LAB_RUN_BLOCK * run->in_flight));
+                lab_blocks_add(&beside, overlap / rest * ns,
+                               band->frame / (LAB_RUN_BLOCK * run->in_flight));
         }
         plot_add(plot, series, source_ratio(&beside, &alone, plot_row(plot, run->devices[d])));
         lab_blocks_free(&alone);
         lab_blocks_free(&beside);
     }
     free(bands.all);
-    html_raw(&figures->words, "<p>Each device does whole frames of its own, alone and while the others do theirs. The "
-                              "quotient is that of a band that another device works beside from its beginning to its "
-                              "end; 1 is no loss. Medians, and 95&#160;% intervals of their quotients.</p>");
+    html_raw(
+        &figures->words,
+        "<p>Each device does whole frames of its own, alone and while the others do theirs. The "
+        "quotient is that of a band that another device works beside from its beginning to its "
+        "end; 1 is no loss. Medians, and 95&#160;% intervals of their quotients.</p>");
     if (!plot_has_points(plot))
-        html_raw(&figures->words,
-                 "<p class=\"note\">Each device beside the others: no band had another device's beside "
-                 "it for half of its time. More or larger frames have such bands.</p>");
+        html_raw(
+            &figures->words,
+            "<p class=\"note\">Each device beside the others: no band had another device's beside "
+            "it for half of its time. More or larger frames have such bands.</p>");
     return good;
 }
 
@@ -155,11 +165,13 @@ struct stage {
     char name[100], colour[4];
 };
 
-static uint32_t read_stages(struct source *source, const struct source_run *run, struct stage *stages, uint32_t most)
+static uint32_t read_stages(struct source *source, const struct source_run *run,
+                            struct stage *stages, uint32_t most)
 {
-    sqlite3_stmt *statement = source_ask(source, run,
-                                         "SELECT session, kind, device FROM session WHERE run = ?1 AND policy = 'soak' "
-                                         "ORDER BY session");
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT session, kind, device FROM session WHERE run = ?1 AND policy = 'soak' "
+                   "ORDER BY session");
     uint32_t count = 0;
     while (statement && count < most && reader_next(&source->reader, statement) == 1) {
         struct stage *stage = &stages[count++];
@@ -167,9 +179,10 @@ static uint32_t read_stages(struct source *source, const struct source_run *run,
         uint32_t device = (uint32_t)sqlite3_column_int(statement, 2);
         bool alone = kind && strcmp(kind, "solo") == 0 && device < run->device_count;
         *stage = (struct stage){.session = sqlite3_column_int64(statement, 0)};
-        snprintf(stage->name, sizeof stage->name, "%s%s", alone ? run->devices[device] : "all together",
-                 alone ? " alone" : "");
-        snprintf(stage->colour, sizeof stage->colour, alone ? "d%u" : "p%u", alone ? device % 8 : 1);
+        snprintf(stage->name, sizeof stage->name, "%s%s",
+                 alone ? run->devices[device] : "all together", alone ? " alone" : "");
+        snprintf(stage->colour, sizeof stage->colour, alone ? "d%u" : "p%u",
+                 alone ? device % 8 : 1);
     }
     sqlite3_finalize(statement);
     return count;
@@ -208,7 +221,8 @@ static bool track_add(struct track *track, double seconds, double value)
 }
 
 /* The median of each of the bins in which the time is cut. */
-static void add_track(struct plot *plot, struct plot_series *series, const struct track *track, double scale)
+static void add_track(struct plot *plot, struct plot_series *series, const struct track *track,
+                      double scale)
 {
     const double end = track->count ? track->seconds[track->count - 1] : 0;
     double *values = malloc((track->count + 1) * sizeof *values);
@@ -223,14 +237,15 @@ static void add_track(struct plot *plot, struct plot_series *series, const struc
     free(values);
 }
 
-static bool read_frames(struct source *source, const struct source_run *run, const struct stage *stage,
-                        struct track *track)
+static bool read_frames(struct source *source, const struct source_run *run,
+                        const struct stage *stage, struct track *track)
 {
     bool good = true;
     double first = NAN;
-    sqlite3_stmt *statement = source_ask(source, run,
-                                         "SELECT f.start_ns, f.period_ns FROM frame f JOIN session s USING (session) "
-                                         "WHERE s.run = ?1 AND f.session = ?2 AND f.status = 0 ORDER BY f.frame");
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT f.start_ns, f.period_ns FROM frame f JOIN session s USING (session) "
+                   "WHERE s.run = ?1 AND f.session = ?2 AND f.status = 0 ORDER BY f.frame");
     if (!statement)
         return false;
     sqlite3_bind_int64(statement, 2, stage->session);
@@ -260,39 +275,43 @@ static struct plot_point steady_over_first(const struct track *track, double x)
     return point;
 }
 
-static bool make_course(struct source *source, const struct source_run *run, const struct stage *stages, uint32_t count,
-                        struct figures *figures)
+static bool make_course(struct source *source, const struct source_run *run,
+                        const struct stage *stages, uint32_t count, struct figures *figures)
 {
     struct plot *course = figures_plot(figures, "course", "Time of a frame without a pause",
                                        "seconds since the stage began", "time of a frame, ms");
-    struct plot *turbo = figures_plot(figures, "turbo", "What comes after the first seconds", "stage",
-                                      "time in the last third over the first tenth");
+    struct plot *turbo = figures_plot(figures, "turbo", "What comes after the first seconds",
+                                      "stage", "time in the last third over the first tenth");
     bool good = course && turbo;
     if (!good)
         return false;
     course->from_zero = turbo->has_rows = true;
     turbo->line = 1;
-    struct plot_series *quotients = plot_series_add(turbo, PLOT_MARKS, "d0", "last third over first tenth");
+    struct plot_series *quotients = plot_series_add(turbo, PLOT_MARKS, "d0",
+                                                    "last third over first tenth");
     for (uint32_t i = 0; good && i < count; i++) {
         struct track track = {.count = 0};
         good = read_frames(source, run, &stages[i], &track);
-        add_track(course, plot_series_add(course, PLOT_LINE, stages[i].colour, "%s", stages[i].name), &track, 1e-6);
+        add_track(course,
+                  plot_series_add(course, PLOT_LINE, stages[i].colour, "%s", stages[i].name),
+                  &track, 1e-6);
         plot_add(turbo, quotients, steady_over_first(&track, plot_row(turbo, stages[i].name)));
         track_free(&track);
     }
-    html_raw(&figures->words,
-             "<p>At first each device works alone without a pause, then all together, with the rows shared "
-             "by their speeds alone; before each stage the machine rests. More than 1: it slows "
-             "down, from heat or because the power that is allowed for the first seconds ends.</p>");
+    html_raw(
+        &figures->words,
+        "<p>At first each device works alone without a pause, then all together, with the rows shared "
+        "by their speeds alone; before each stage the machine rests. More than 1: it slows "
+        "down, from heat or because the power that is allowed for the first seconds ends.</p>");
     return good;
 }
 
 /* The clocks in the course of the stages: what telemetry read then. */
-static bool make_clocks(struct source *source, const struct source_run *run, const struct stage *stages, uint32_t count,
-                        struct figures *figures)
+static bool make_clocks(struct source *source, const struct source_run *run,
+                        const struct stage *stages, uint32_t count, struct figures *figures)
 {
-    struct plot *plot = figures_plot(figures, "clocks", "Clocks meanwhile", "seconds since the stage began",
-                                     "clock, MHz");
+    struct plot *plot = figures_plot(figures, "clocks", "Clocks meanwhile",
+                                     "seconds since the stage began", "clock, MHz");
     sqlite3_stmt *statement = NULL;
     bool good = plot != NULL;
     if (plot)
@@ -314,21 +333,23 @@ static bool make_clocks(struct source *source, const struct source_run *run, con
             const char *of = more ? (const char *)sqlite3_column_text(statement, 0) : "";
             if (track.count && strcmp(of ? of : "", part) != 0) {
                 add_track(plot,
-                          plot_series_add(plot, i + 1 == count ? PLOT_LINE : PLOT_DASHED, stages[i].colour, "%s, %s",
-                                          part, stages[i].name),
+                          plot_series_add(plot, i + 1 == count ? PLOT_LINE : PLOT_DASHED,
+                                          stages[i].colour, "%s, %s", part, stages[i].name),
                           &track, 1);
                 track.count = 0;
             }
             snprintf(part, sizeof part, "%s", of ? of : "");
-            good = !more || track_add(&track, reader_number(statement, 1), reader_number(statement, 2));
+            good = !more ||
+                   track_add(&track, reader_number(statement, 1), reader_number(statement, 2));
         }
         sqlite3_finalize(statement);
         track_free(&track);
     }
     if (plot && !plot_has_points(plot))
-        html_raw(&figures->words,
-                 "<p class=\"note\">No clock can be read here: <code>cox-lab telemetry</code> says what "
-                 "would permit it.</p>");
+        html_raw(
+            &figures->words,
+            "<p class=\"note\">No clock can be read here: <code>cox-lab telemetry</code> says what "
+            "would permit it.</p>");
     return good;
 }
 
@@ -339,6 +360,7 @@ bool figures_corun(struct source *source, struct figures *figures)
     if (!source->run_count)
         return false;
     uint32_t count = read_stages(source, run, stages, COX_DEVICES_MAX + 1);
-    return make_slowdown(source, run, figures) && make_course(source, run, stages, count, figures) &&
+    return make_slowdown(source, run, figures) &&
+           make_course(source, run, stages, count, figures) &&
            make_clocks(source, run, stages, count, figures);
 }

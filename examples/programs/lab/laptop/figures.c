@@ -12,7 +12,8 @@ enum {
     LEARNING = 4 /* a part of the frames is left to learning where a policy's choice is shown */
 };
 
-struct plot *figures_plot(struct figures *figures, const char *name, const char *title, const char *x, const char *y)
+struct plot *figures_plot(struct figures *figures, const char *name, const char *title,
+                          const char *x, const char *y)
 {
     const bool on_battery = figures->record->supply == LAPTOP_SUPPLY_BATTERY;
     if (figures->count == FIGURES_MAX)
@@ -39,11 +40,13 @@ static const char *policy_colour(uint32_t policy, char colour[4])
     return colour;
 }
 
-static struct plot_series *add_device(struct plot *plot, enum plot_style style, const struct source_run *run,
-                                      uint32_t device, const char *what)
+static struct plot_series *add_device(struct plot *plot, enum plot_style style,
+                                      const struct source_run *run, uint32_t device,
+                                      const char *what)
 {
     char colour[4];
-    return plot_series_add(plot, style, device_colour(device, colour), "%s%s", run->devices[device], what);
+    return plot_series_add(plot, style, device_colour(device, colour), "%s%s", run->devices[device],
+                           what);
 }
 
 /* The policies of a run in the order of their sessions. */
@@ -52,29 +55,38 @@ struct policies {
     char names[POLICIES_MAX][40];
 };
 
-static bool read_policies(struct source *source, const struct source_run *run, struct policies *policies)
+static bool read_policies(struct source *source, const struct source_run *run,
+                          struct policies *policies)
 {
-    sqlite3_stmt *statement = source_ask(source, run,
-                                         "SELECT policy FROM session WHERE run = ?1 AND kind = 'policy' "
-                                         "GROUP BY policy ORDER BY min(session)");
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT policy FROM session WHERE run = ?1 AND kind = 'policy' "
+                   "GROUP BY policy ORDER BY min(session)");
     policies->count = 0;
-    while (statement && policies->count < POLICIES_MAX && reader_next(&source->reader, statement) == 1) {
+    while (statement && policies->count < POLICIES_MAX &&
+           reader_next(&source->reader, statement) == 1) {
         const char *name = (const char *)sqlite3_column_text(statement, 0);
-        snprintf(policies->names[policies->count++], sizeof policies->names[0], "%s", name ? name : "");
+        snprintf(policies->names[policies->count++], sizeof policies->names[0], "%s",
+                 name ? name : "");
     }
     sqlite3_finalize(statement);
     return statement != NULL;
 }
 
-static struct plot_point solo_point(struct source *source, const struct source_run *run, uint32_t device, double x)
+static struct plot_point solo_point(struct source *source, const struct source_run *run,
+                                    uint32_t device, double x)
 {
-    return source_point(source, &(const struct source_wish){.run = run, .kind = "solo", .device = (int)device}, x);
+    return source_point(source,
+                        &(const struct source_wish){
+                            .run = run, .kind = "solo", .device = (int)device},
+                        x);
 }
 
 /* Its time by halves of its samples, and the interval of all of them. */
 static struct plot_point oracle_point(struct source *source, const struct source_run *run, double x)
 {
-    const struct source_wish wish = {.run = run, .kind = "sweep", .ratios = run->oracle_text, .device = -1, .phase = 0};
+    const struct source_wish wish = {
+        .run = run, .kind = "sweep", .ratios = run->oracle_text, .device = -1, .phase = 0};
     struct plot_point point = source_point(source, &wish, x);
     point.y = run->oracle_ns / 1e6;
     if (!(point.low <= point.y && point.y <= point.high))
@@ -82,12 +94,15 @@ static struct plot_point oracle_point(struct source *source, const struct source
     return point;
 }
 
-static struct plot_point policy_point(struct source *source, const struct source_run *run, const char *policy,
-                                      int phase, double x)
+static struct plot_point policy_point(struct source *source, const struct source_run *run,
+                                      const char *policy, int phase, double x)
 {
     return source_point(source,
-                        &(const struct source_wish){
-                            .run = run, .kind = "policy", .policy = policy, .device = -1, .phase = phase},
+                        &(const struct source_wish){.run = run,
+                                                    .kind = "policy",
+                                                    .policy = policy,
+                                                    .device = -1,
+                                                    .phase = phase},
                         x);
 }
 
@@ -95,8 +110,8 @@ static struct plot_point policy_point(struct source *source, const struct source
 
 static bool make_sizes(struct source *source, struct figures *figures)
 {
-    struct plot *plot = figures_plot(figures, "sizes", "Time of a frame by its size", "million pixels in a frame",
-                                     "time of a frame, ms");
+    struct plot *plot = figures_plot(figures, "sizes", "Time of a frame by its size",
+                                     "million pixels in a frame", "time of a frame, ms");
     const struct source_run *first = source->runs;
     struct plot_series *devices[8] = {NULL}, *oracle, *adaptive;
     if (!plot || !source->run_count)
@@ -115,10 +130,11 @@ static bool make_sizes(struct source *source, struct figures *figures)
         plot_add(plot, oracle, oracle_point(source, run, x));
         plot_add(plot, adaptive, policy_point(source, run, "adaptive", 0, x));
     }
-    html_raw(&figures->words,
-             "<p>Medians with 95&#160;% intervals. Where a device's line bends to the left, the fixed cost "
-             "of a launch shows; where the oracle leaves the best device's line, balancing begins to "
-             "be worth it.</p>");
+    html_raw(
+        &figures->words,
+        "<p>Medians with 95&#160;% intervals. Where a device's line bends to the left, the fixed cost "
+        "of a launch shows; where the oracle leaves the best device's line, balancing begins to "
+        "be worth it.</p>");
     return true;
 }
 
@@ -131,18 +147,21 @@ struct sweep_point {
 
 static int by_share(const void *left, const void *right)
 {
-    double a = ((const struct sweep_point *)left)->share, b = ((const struct sweep_point *)right)->share;
+    double a = ((const struct sweep_point *)left)->share,
+           b = ((const struct sweep_point *)right)->share;
     return (a > b) - (a < b);
 }
 
 enum { SWEEP_MAX = 200 };
 
 /* The splits of the curve; with two devices, those of the sweep around its minimum lie on it too. */
-static size_t read_splits(struct source *source, const struct source_run *run, struct sweep_point *splits)
+static size_t read_splits(struct source *source, const struct source_run *run,
+                          struct sweep_point *splits)
 {
-    sqlite3_stmt *statement = source_ask(source, run,
-                                         "SELECT DISTINCT ratios FROM session WHERE run = ?1 AND kind = 'sweep' "
-                                         "AND policy IS 'curve'");
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT DISTINCT ratios FROM session WHERE run = ?1 AND kind = 'sweep' "
+                   "AND policy IS 'curve'");
     size_t count = 0;
     while (statement && count < SWEEP_MAX && reader_next(&source->reader, statement) == 1) {
         const char *text = (const char *)sqlite3_column_text(statement, 0);
@@ -156,8 +175,8 @@ static size_t read_splits(struct source *source, const struct source_run *run, s
     return count;
 }
 
-static void say_curve(const struct source_run *run, const struct plot_series *curve, double adaptive_ms,
-                      struct figures *figures)
+static void say_curve(const struct source_run *run, const struct plot_series *curve,
+                      double adaptive_ms, struct figures *figures)
 {
     struct html *finding = &figures->finding;
     double best = INFINITY, oracle_ms = run->oracle_ns / 1e6;
@@ -170,23 +189,26 @@ static void say_curve(const struct source_run *run, const struct plot_series *cu
         html_text(finding, run->devices[0]);
         html_format(finding, " and takes %.3g&#160;ms", oracle_ms);
         if (run->device_count == 2 && isfinite(best))
-            html_format(finding, "; the faster device alone takes %.3g&#160;ms, %.2f times as long", best,
-                        best / oracle_ms);
+            html_format(finding, "; the faster device alone takes %.3g&#160;ms, %.2f times as long",
+                        best, best / oracle_ms);
         if (isfinite(adaptive_ms))
-            html_format(finding, ". The policy <em>adaptive</em> takes %.3g&#160;ms, %.2f times as long", adaptive_ms,
-                        adaptive_ms / oracle_ms);
+            html_format(finding,
+                        ". The policy <em>adaptive</em> takes %.3g&#160;ms, %.2f times as long",
+                        adaptive_ms, adaptive_ms / oracle_ms);
         html_raw(finding, ".");
     }
-    html_raw(&figures->words,
-             "<p>Each split has a turn in each round, between the policies' frames, so that what happens "
-             "on the machine meets all alike: medians with 95&#160;% intervals. A policy stands at the "
-             "share that it gave in the mean, after the first quarter of its frames.</p>");
+    html_raw(
+        &figures->words,
+        "<p>Each split has a turn in each round, between the policies' frames, so that what happens "
+        "on the machine meets all alike: medians with 95&#160;% intervals. A policy stands at the "
+        "share that it gave in the mean, after the first quarter of its frames.</p>");
 }
 
 static bool make_curve(struct source *source, struct figures *figures)
 {
     struct plot *plot = figures_plot(figures, "curve", "Time of a frame by the split",
-                                     "share of the rows on the first device, per cent", "time of a frame, ms");
+                                     "share of the rows on the first device, per cent",
+                                     "time of a frame, ms");
     const struct source_run *run = source->runs;
     struct sweep_point *splits = calloc(SWEEP_MAX, sizeof *splits);
     struct policies policies;
@@ -215,13 +237,17 @@ static bool make_curve(struct source *source, struct figures *figures)
         plot_add(plot, plot_series_add(plot, PLOT_MARKS, "p1", "oracle: best static split"),
                  oracle_point(source, run, 100 * strtod(run->oracle_text + 1, NULL)));
     for (uint32_t p = 0; p < policies.count; p++) {
-        struct source_wish wish = {.run = run, .kind = "policy", .policy = policies.names[p], .device = -1, .phase = 0};
+        struct source_wish wish = {
+            .run = run, .kind = "policy", .policy = policies.names[p], .device = -1, .phase = 0};
         struct lab_blocks all = {0};
         if (source_values(source, &wish, &all))
             wish.first_frame = all.count / LEARNING;
         lab_blocks_free(&all);
         struct plot_point point = source_point(source, &wish, 100 * source_share(source, &wish));
-        plot_add(plot, plot_series_add(plot, PLOT_MARKS, policy_colour(p, colour), "%s", policies.names[p]), point);
+        plot_add(plot,
+                 plot_series_add(plot, PLOT_MARKS, policy_colour(p, colour), "%s",
+                                 policies.names[p]),
+                 point);
         if (strcmp(policies.names[p], "adaptive") == 0)
             adaptive_ms = point.y;
     }
@@ -235,8 +261,8 @@ end:
 
 static bool make_reserve(struct source *source, struct figures *figures)
 {
-    struct plot *plot = figures_plot(figures, "reserve", "A core reserved for feeding the devices", "policy",
-                                     "time with a reserved core over that without");
+    struct plot *plot = figures_plot(figures, "reserve", "A core reserved for feeding the devices",
+                                     "policy", "time with a reserved core over that without");
     struct policies policies;
     if (!plot || source->run_count < 2 || !read_policies(source, source->runs, &policies))
         return false;
@@ -244,7 +270,8 @@ static bool make_reserve(struct source *source, struct figures *figures)
     plot->line = 1;
     struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "p2", "with over without");
     for (uint32_t p = 0; p < policies.count; p++) {
-        struct source_wish wish = {.kind = "policy", .policy = policies.names[p], .device = -1, .phase = -1};
+        struct source_wish wish = {
+            .kind = "policy", .policy = policies.names[p], .device = -1, .phase = -1};
         struct lab_blocks on = {0}, off = {0};
         wish.run = &source->runs[0];
         bool good = source_values(source, &wish, &off);
@@ -254,30 +281,35 @@ static bool make_reserve(struct source *source, struct figures *figures)
         lab_blocks_free(&on);
         lab_blocks_free(&off);
     }
-    html_raw(&figures->words,
-             "<p>Less than 1: the reserved core is worth it. Two processes take turns, one with a core on "
-             "which no kernel runs, one without; medians, and 95&#160;% intervals of their "
-             "quotients.</p>");
+    html_raw(
+        &figures->words,
+        "<p>Less than 1: the reserved core is worth it. Two processes take turns, one with a core on "
+        "which no kernel runs, one without; medians, and 95&#160;% intervals of their "
+        "quotients.</p>");
     return true;
 }
 
 /* --- Kinds of cores ----------------------------------------------------------------------------------------------- */
 
-static bool make_kinds(const struct laptop_machine *machine, struct source *source, struct figures *figures)
+static bool make_kinds(const struct laptop_machine *machine, struct source *source,
+                       struct figures *figures)
 {
-    struct plot *plot = figures_plot(figures, "kinds", "The kinds of cores apart", "kind", "time of a frame, ms");
+    struct plot *plot = figures_plot(figures, "kinds", "The kinds of cores apart", "kind",
+                                     "time of a frame, ms");
     char name[64];
     if (!plot)
         return false;
     plot->has_rows = plot->from_zero = true;
-    struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "d0", "the CPU device on these cores only");
+    struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "d0",
+                                                 "the CPU device on these cores only");
     for (uint32_t r = 0; r < source->run_count && r < machine->kind_count; r++) {
         snprintf(name, sizeof name, "%u %s", machine->kinds[r].cores, machine->kinds[r].name);
         plot_add(plot, series, solo_point(source, &source->runs[r], 0, plot_row(plot, name)));
     }
-    html_raw(&figures->words,
-             "<p>The CPU alone, in a process that may use the cores of one kind only, one thread on each: "
-             "medians with 95&#160;% intervals. The processes ran one after the other.</p>");
+    html_raw(
+        &figures->words,
+        "<p>The CPU alone, in a process that may use the cores of one kind only, one thread on each: "
+        "medians with 95&#160;% intervals. The processes ran one after the other.</p>");
     return true;
 }
 
@@ -287,30 +319,34 @@ static bool make_disturb(struct source *source, struct figures *figures)
 {
     static const char *const names[] = {"before", "while others compute", "after"};
     static const char *const colours[] = {"d0", "d1", "d3"};
-    struct plot *plot = figures_plot(figures, "disturb", "Policies while another process computes", "policy",
-                                     "time of a frame, ms");
+    struct plot *plot = figures_plot(figures, "disturb", "Policies while another process computes",
+                                     "policy", "time of a frame, ms");
     const struct source_run *run = source->runs;
     struct policies policies;
     if (!plot || !source->run_count || !read_policies(source, run, &policies))
         return false;
     plot->has_rows = plot->from_zero = true;
     for (int phase = 0; phase < 3; phase++) {
-        struct plot_series *series = plot_series_add(plot, PLOT_MARKS, colours[phase], "%s", names[phase]);
+        struct plot_series *series = plot_series_add(plot, PLOT_MARKS, colours[phase], "%s",
+                                                     names[phase]);
         for (uint32_t p = 0; p < policies.count; p++)
             plot_add(plot, series,
-                     policy_point(source, run, policies.names[p], phase, plot_row(plot, policies.names[p])));
+                     policy_point(source, run, policies.names[p], phase,
+                                  plot_row(plot, policies.names[p])));
     }
-    html_raw(&figures->words,
-             "<p>In the second third of the frames a process of endless computing runs on the cores of the "
-             "CPU device. Medians with 95&#160;% intervals; the report of the database has every frame, "
-             "and the oracle of each phase.</p>");
+    html_raw(
+        &figures->words,
+        "<p>In the second third of the frames a process of endless computing runs on the cores of the "
+        "CPU device. Medians with 95&#160;% intervals; the report of the database has every frame, "
+        "and the oracle of each phase.</p>");
     return true;
 }
 
 /* --- Energy ------------------------------------------------------------------------------------------------------- */
 
 /* How many of their frames the policies did not have done by the deadline. */
-static bool make_late(struct source *source, const struct policies *policies, struct figures *figures)
+static bool make_late(struct source *source, const struct policies *policies,
+                      struct figures *figures)
 {
     struct plot *plot = figures_plot(figures, "late", "Frames after their deadline", "deadline, ms",
                                      "frames after the deadline, per cent");
@@ -319,8 +355,8 @@ static bool make_late(struct source *source, const struct policies *policies, st
         return false;
     plot->from_zero = true;
     for (uint32_t p = 0; p < policies->count; p++) {
-        struct plot_series *series = plot_series_add(plot, PLOT_LINE, policy_colour(p, colour), "%s",
-                                                     policies->names[p]);
+        struct plot_series *series = plot_series_add(plot, PLOT_LINE, policy_colour(p, colour),
+                                                     "%s", policies->names[p]);
         for (uint32_t r = 0; r < source->run_count; r++) {
             sqlite3_stmt *statement = source_ask(
                 source, &source->runs[r],
@@ -331,7 +367,8 @@ static bool make_late(struct source *source, const struct policies *policies, st
             sqlite3_bind_text(statement, 2, policies->names[p], -1, SQLITE_STATIC);
             if (reader_next(&source->reader, statement) == 1)
                 plot_add(plot, series,
-                         (struct plot_point){source->runs[r].deadline_ms, reader_number(statement, 0), NAN, NAN});
+                         (struct plot_point){source->runs[r].deadline_ms,
+                                             reader_number(statement, 0), NAN, NAN});
             sqlite3_finalize(statement);
         }
     }
@@ -340,16 +377,16 @@ static bool make_late(struct source *source, const struct policies *policies, st
 
 static bool make_energy(struct source *source, struct figures *figures)
 {
-    struct plot *plot = figures_plot(figures, "energy", "Energy of a frame by its deadline", "deadline, ms",
-                                     "energy of a frame, J");
+    struct plot *plot = figures_plot(figures, "energy", "Energy of a frame by its deadline",
+                                     "deadline, ms", "energy of a frame, J");
     struct policies policies;
     char colour[4];
     if (!plot || !source->run_count || !read_policies(source, source->runs, &policies))
         return false;
     plot->from_zero = true;
     for (uint32_t p = 0; p < policies.count; p++) {
-        struct plot_series *series = plot_series_add(plot, PLOT_LINE, policy_colour(p, colour), "%s",
-                                                     policies.names[p]);
+        struct plot_series *series = plot_series_add(plot, PLOT_LINE, policy_colour(p, colour),
+                                                     "%s", policies.names[p]);
         for (uint32_t r = 0; r < source->run_count; r++) {
             const struct source_run *run = &source->runs[r];
             struct lab_blocks joules = {0};
@@ -367,24 +404,26 @@ static bool make_energy(struct source *source, struct figures *figures)
                 for (size_t i = 0; i < joules.count; i++)
                     sum += joules.values[i].value;
                 plot_add(plot, series,
-                         (struct plot_point){run->deadline_ms, sum / (double)joules.count, sure.mean.low,
-                                             sure.mean.high});
+                         (struct plot_point){run->deadline_ms, sum / (double)joules.count,
+                                             sure.mean.low, sure.mean.high});
             }
             lab_blocks_free(&joules);
         }
     }
     if (!make_late(source, &policies, figures))
         return false;
-    html_raw(&figures->words,
-             "<p>Means with 95&#160;% intervals. <em>adaptive</em> makes the energy small as long as the "
-             "deadline is kept; the other policies do not know of it. The meter is the processor's: a "
-             "graphics card of its own is not in it.</p>");
+    html_raw(
+        &figures->words,
+        "<p>Means with 95&#160;% intervals. <em>adaptive</em> makes the energy small as long as the "
+        "deadline is kept; the other policies do not know of it. The meter is the processor's: a "
+        "graphics card of its own is not in it.</p>");
     return true;
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-bool figures_make(const struct laptop_machine *machine, const struct laptop_record *record, struct figures *figures)
+bool figures_make(const struct laptop_machine *machine, const struct laptop_record *record,
+                  struct figures *figures)
 {
     *figures = (struct figures){.record = record};
     struct source *source = source_open(record);
@@ -428,19 +467,24 @@ static void add_supply(struct source *source, struct plot *plot, struct plot_ser
     }
     if (source->run_count) {
         plot_add(plot, series, oracle_point(source, run, plot_row(plot, "oracle")));
-        plot_add(plot, series, policy_point(source, run, "adaptive", 0, plot_row(plot, "adaptive")));
+        plot_add(plot, series,
+                 policy_point(source, run, "adaptive", 0, plot_row(plot, "adaptive")));
     }
 }
 
-bool figures_supplies(const struct laptop_record *mains, const struct laptop_record *battery, struct figures *figures)
+bool figures_supplies(const struct laptop_record *mains, const struct laptop_record *battery,
+                      struct figures *figures)
 {
     *figures = (struct figures){.record = mains};
-    struct plot *plot = figures_plot(figures, "supplies", "On mains and on battery", "", "time of a frame, ms");
+    struct plot *plot = figures_plot(figures, "supplies", "On mains and on battery", "",
+                                     "time of a frame, ms");
     struct source *sources[2] = {source_open(mains), source_open(battery)};
     bool good = plot && sources[0] && sources[1];
     if (good) {
         plot->has_rows = plot->from_zero = true;
-        add_supply(sources[0], plot, plot_series_add(plot, PLOT_MARKS, "d0", "%s", laptop_supply_name(mains->supply)));
+        add_supply(sources[0], plot,
+                   plot_series_add(plot, PLOT_MARKS, "d0", "%s",
+                                   laptop_supply_name(mains->supply)));
         add_supply(sources[1], plot, plot_series_add(plot, PLOT_MARKS, "d1", "battery"));
     }
     source_close(&sources[0]);

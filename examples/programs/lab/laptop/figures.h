@@ -20,14 +20,17 @@ struct figures {
 };
 
 /* Of a part that is done. False after saying why. */
-bool figures_make(const struct laptop_machine *machine, const struct laptop_record *record, struct figures *figures);
+bool figures_make(const struct laptop_machine *machine, const struct laptop_record *record,
+                  struct figures *figures);
 void figures_free(struct figures *figures);
 
 /* A plot to be filled: its name gets the supply. NULL if there is no room. */
-struct plot *figures_plot(struct figures *figures, const char *name, const char *title, const char *x, const char *y);
+struct plot *figures_plot(struct figures *figures, const char *name, const char *title,
+                          const char *x, const char *y);
 
 /* What was measured on mains beside what was on battery. */
-bool figures_supplies(const struct laptop_record *mains, const struct laptop_record *battery, struct figures *figures);
+bool figures_supplies(const struct laptop_record *mains, const struct laptop_record *battery,
+                      struct figures *figures);
 
 /* --- Of single parts, for figures.c ------------------------------------------------------------------------------- */
 

@@ -104,8 +104,9 @@ struct laptop_machine {
 void laptop_machine_read(const struct laptop_options *options, struct laptop_machine *machine);
 
 /* So that it takes about so many seconds. */
-void laptop_plan(const struct laptop_options *options, const struct laptop_machine *machine, enum laptop_part part,
-                 double seconds, const char *database, struct laptop_plan *plan);
+void laptop_plan(const struct laptop_options *options, const struct laptop_machine *machine,
+                 enum laptop_part part, double seconds, const char *database,
+                 struct laptop_plan *plan);
 
 /* How much of the time is for the part: the seconds that are left are shared by these. */
 double laptop_part_weight(const struct laptop_machine *machine, enum laptop_part part);
@@ -130,16 +131,18 @@ struct laptop_records {
 extern const char laptop_records_file[]; /* "parts.json" */
 
 /* "curve.db", of what was measured on battery "curve-battery.db"; the same with another ending. */
-void laptop_file_name(enum laptop_part part, enum laptop_supply supply, const char *ending, char *name, size_t bytes);
+void laptop_file_name(enum laptop_part part, enum laptop_supply supply, const char *ending,
+                      char *name, size_t bytes);
 
 /* In the folder that is the current one. No file is no record. False after saying why: what it holds was measured with
  * other devices, another kernel or size. */
 bool laptop_records_read(const struct laptop_options *options, struct laptop_records *records);
-bool laptop_records_write(const struct laptop_options *options, const struct laptop_records *records);
+bool laptop_records_write(const struct laptop_options *options,
+                          const struct laptop_records *records);
 
 /* NULL = there is none. Mains and unknown are one. */
-const struct laptop_record *laptop_record_find(const struct laptop_records *records, enum laptop_part part,
-                                               bool on_battery);
+const struct laptop_record *laptop_record_find(const struct laptop_records *records,
+                                               enum laptop_part part, bool on_battery);
 
 /* In the place of the one of the same part and supply. */
 void laptop_record_put(struct laptop_records *records, const struct laptop_record *record);
@@ -156,7 +159,8 @@ bool laptop_run_part(const struct laptop_options *options, struct laptop_record 
 
 /* The page, the plots' CSV files with the gnuplot script, the description of the machine, the archive of all. False
  * after saying why. */
-bool laptop_write_results(const struct laptop_options *options, const struct laptop_machine *machine,
+bool laptop_write_results(const struct laptop_options *options,
+                          const struct laptop_machine *machine,
                           const struct laptop_records *records);
 
 #endif

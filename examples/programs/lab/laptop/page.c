@@ -10,11 +10,15 @@
 static const struct {
     const char *title, *lead;
 } chapters[LAPTOP_ALL_PARTS] = {
-    [LAPTOP_SIZES] = {"Each device alone", "Over the size of the frames, with the best static split and adaptive."},
-    [LAPTOP_CURVE] = {"The split", "What a frame takes by the share of the rows that the first device does."},
-    [LAPTOP_RESERVE] = {"A reserved core", "One core kept free of kernels, from which the devices are fed."},
-    [LAPTOP_CORUN] = {"Turbo, and devices beside each other",
-                      "How much a device slows down when the others compute, and what comes after the first seconds."},
+    [LAPTOP_SIZES] = {"Each device alone",
+                      "Over the size of the frames, with the best static split and adaptive."},
+    [LAPTOP_CURVE] = {"The split",
+                      "What a frame takes by the share of the rows that the first device does."},
+    [LAPTOP_RESERVE] = {"A reserved core",
+                        "One core kept free of kernels, from which the devices are fed."},
+    [LAPTOP_CORUN] =
+        {"Turbo, and devices beside each other",
+         "How much a device slows down when the others compute, and what comes after the first seconds."},
     [LAPTOP_KINDS] = {"Kinds of cores", "The CPU on the cores of one kind only."},
     [LAPTOP_DISTURB] = {"Disturbed", "Policies while another program takes the cores."},
     [LAPTOP_ENERGY] = {"Energy", "Joules of a frame by the deadline that it has."},
@@ -24,7 +28,8 @@ static void commands(struct html *out, const struct laptop_record *record)
 {
     html_raw(out, "<p class=\"note\">Measured ");
     html_text(out, record->started_at);
-    html_format(out, ", %.0f seconds, power: %s", record->seconds, laptop_supply_name(record->supply));
+    html_format(out, ", %.0f seconds, power: %s", record->seconds,
+                laptop_supply_name(record->supply));
     if (record->supply_end != record->supply)
         html_format(out, ", at the end %s", laptop_supply_name(record->supply_end));
     html_raw(out, ". Again by:</p><pre>");
@@ -47,8 +52,9 @@ static void commands(struct html *out, const struct laptop_record *record)
 static void one_figure(struct html *out, const struct figures *figures)
 {
     if (figures->busy)
-        html_raw(out,
-                 "<p class=\"busy\">Other programs kept the machine busy meanwhile: the figures say little.</p>\n");
+        html_raw(
+            out,
+            "<p class=\"busy\">Other programs kept the machine busy meanwhile: the figures say little.</p>\n");
     if (figures->words.text)
         html_append(out, &figures->words);
     for (uint32_t k = 0; k < figures->count; k++)
@@ -67,14 +73,17 @@ static void missing(struct html *out, const struct laptop_page *page, enum lapto
         if (failed->status == LAB_OK)
             html_raw(out, "Its database says too little.</p>");
         else
-            html_format(out, "It could not be measured here: exit status %d. What it said stood on standard error.</p>",
-                        failed->status);
+            html_format(
+                out,
+                "It could not be measured here: exit status %d. What it said stood on standard error.</p>",
+                failed->status);
         commands(out, failed);
         return;
     }
     if (part == LAPTOP_KINDS && page->machine->kind_count < 2)
-        html_raw(out, page->machine->kind_count ? "The cores of this machine are of one kind."
-                                                : "The system does not say what kinds of cores there are.");
+        html_raw(out, page->machine->kind_count
+                          ? "The cores of this machine are of one kind."
+                          : "The system does not say what kinds of cores there are.");
     else if (part == LAPTOP_ENERGY && !page->machine->meter) {
         html_raw(out, "Not measured: ");
         html_text(out, page->machine->no_meter);
@@ -86,7 +95,8 @@ static void missing(struct html *out, const struct laptop_page *page, enum lapto
 
 static void chapter(struct html *out, const struct laptop_page *page, enum laptop_part part)
 {
-    bool any = laptop_record_find(page->records, part, false) || laptop_record_find(page->records, part, true);
+    bool any = laptop_record_find(page->records, part, false) ||
+               laptop_record_find(page->records, part, true);
     if (!any && !laptop_part_wanted(page->options, part))
         return;
     any = false;
@@ -115,19 +125,23 @@ static void supplies(struct html *out, const struct laptop_page *page)
     if (page->supplies)
         one_figure(out, &page->all[page->supplies]);
     else if (battery && !mains)
-        html_raw(out,
-                 "<p>Everything was measured on battery. Start the same command again on mains: what it measures then "
-                 "comes beside this.</p>\n");
+        html_raw(
+            out,
+            "<p>Everything was measured on battery. Start the same command again on mains: what it measures then "
+            "comes beside this.</p>\n");
     else if (battery)
-        html_raw(out,
-                 "<p>Some parts were measured on mains, others on battery, as said with each. Start the same command "
-                 "again on either supply: what is missing there is measured.</p>\n");
+        html_raw(
+            out,
+            "<p>Some parts were measured on mains, others on battery, as said with each. Start the same command "
+            "again on either supply: what is missing there is measured.</p>\n");
     else if (laptop_supply_now(laptop_or_null(page->options->sysfs)) == LAPTOP_SUPPLY_UNKNOWN)
-        html_raw(out, "<p>The system lists no battery and no mains: there is nothing to compare.</p>\n");
-    else
         html_raw(out,
-                 "<p>Everything was measured on mains. Start the same command again on battery: what it measures then "
-                 "comes beside this.</p>\n");
+                 "<p>The system lists no battery and no mains: there is nothing to compare.</p>\n");
+    else
+        html_raw(
+            out,
+            "<p>Everything was measured on mains. Start the same command again on battery: what it measures then "
+            "comes beside this.</p>\n");
 }
 
 static void fact(struct html *out, const char *what, const char *text)
@@ -149,17 +163,20 @@ static void machine_part(struct html *out, const struct laptop_page *page)
     text[0] = '\0';
     for (uint32_t i = 0; i < machine->kind_count; i++) {
         size_t length = strlen(text);
-        snprintf(text + length, sizeof text - length, "%s%u %s", i ? ", " : "", machine->kinds[i].cores,
-                 machine->kinds[i].name);
+        snprintf(text + length, sizeof text - length, "%s%u %s", i ? ", " : "",
+                 machine->kinds[i].cores, machine->kinds[i].name);
     }
     fact(out, "Cores", text);
-    snprintf(text, sizeof text, "%s, %u × %u", page->options->kernel, page->options->columns, page->options->rows);
+    snprintf(text, sizeof text, "%s, %u × %u", page->options->kernel, page->options->columns,
+             page->options->rows);
     fact(out, "Kernel", text);
     fact(out, "Version", cox_version());
     html_raw(out, "</dl>\n");
     table_begin(out, "words", "Devices");
-    html_raw(out, "<thead><tr><th scope=\"col\">Device</th><th scope=\"col\">Platform</th><th scope=\"col\">Driver</th>"
-                  "<th scope=\"col\">Type</th><th scope=\"col\">Memory</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "<thead><tr><th scope=\"col\">Device</th><th scope=\"col\">Platform</th><th scope=\"col\">Driver</th>"
+        "<th scope=\"col\">Type</th><th scope=\"col\">Memory</th></tr></thead><tbody>\n");
     for (uint32_t d = 0; d < machine->probe.device_count; d++) {
         const struct laptop_device *device = &machine->probe.devices[d];
         const char *const texts[] = {device->platform, device->driver, device->type, device->mode};
@@ -199,7 +216,8 @@ static void finding(struct html *out, const struct laptop_page *page)
 
 bool laptop_page(const struct laptop_page *page, struct html *out)
 {
-    html_begin(out, "CPU and GPU of one machine", "cox-lab laptop", (const char *const[]){lab_text("style.css"), NULL});
+    html_begin(out, "CPU and GPU of one machine", "cox-lab laptop",
+               (const char *const[]){lab_text("style.css"), NULL});
     html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">Coxswain lab</p>"
                   "<h1>Load balancing of one machine</h1></header>\n<article><header><h2>");
     html_text(out, page->about.cpu);
@@ -212,11 +230,12 @@ bool laptop_page(const struct laptop_page *page, struct html *out)
         chapter(out, page, part);
     supplies(out, page);
     machine_part(out, page);
-    html_format(out,
-                "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing. "
-                "The archive beside it holds the session databases (cox-lab report, cox-lab replay), what each part "
-                "printed, and the plots as CSV with a gnuplot script.</p></footer>\n</main></body></html>\n",
-                cox_version());
+    html_format(
+        out,
+        "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing. "
+        "The archive beside it holds the session databases (cox-lab report, cox-lab replay), what each part "
+        "printed, and the plots as CSV with a gnuplot script.</p></footer>\n</main></body></html>\n",
+        cox_version());
     bool failed = out->failed;
     for (uint32_t i = 0; i < page->count; i++)
         for (uint32_t k = 0; k < page->all[i].count; k++)

@@ -9,24 +9,31 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { SIZES_MAX = 6, FRAMES_LEAST = 24, FRAMES_MOST = 2000, SPLITS = 12 /* of the sweep in a round */ };
+enum {
+    SIZES_MAX = 6,
+    FRAMES_LEAST = 24,
+    FRAMES_MOST = 2000,
+    SPLITS = 12 /* of the sweep in a round */
+};
 
 static const char compared_policies[] = "adaptive,last-frame,ewma,mean10,hguided,chunks";
 enum { COMPARED_POLICIES = 6, PHASES = 3 /* before, while and after others compute */ };
 
-static const double slack = 1.4; /* policies take longer than the oracle; time that is left over goes to later parts */
+static const double slack =
+    1.4; /* policies take longer than the oracle; time that is left over goes to later parts */
 static const double start_s = 2; /* until the first frame */
-static const double disturbed = 1.3; /* a frame takes longer in the mean, where a third of them are disturbed */
+static const double disturbed =
+    1.3; /* a frame takes longer in the mean, where a third of them are disturbed */
 static const double soak_short = 0.3, soak_least = 2, soak_most = 120;
 static const double sizes_share = 0.7; /* of the time, for the least frames of all sizes */
 
 static const struct {
     const char *name;
     double weight; /* of the time */
-} parts[LAPTOP_ALL_PARTS] = {
-    [LAPTOP_PROBE] = {"probe", 1},      [LAPTOP_SIZES] = {"sizes", 18},  [LAPTOP_CURVE] = {"curve", 24},
-    [LAPTOP_RESERVE] = {"reserve", 12}, [LAPTOP_CORUN] = {"corun", 20},  [LAPTOP_KINDS] = {"kinds", 6},
-    [LAPTOP_DISTURB] = {"disturb", 14}, [LAPTOP_ENERGY] = {"energy", 12}};
+} parts[LAPTOP_ALL_PARTS] = {[LAPTOP_PROBE] = {"probe", 1},      [LAPTOP_SIZES] = {"sizes", 18},
+                             [LAPTOP_CURVE] = {"curve", 24},     [LAPTOP_RESERVE] = {"reserve", 12},
+                             [LAPTOP_CORUN] = {"corun", 20},     [LAPTOP_KINDS] = {"kinds", 6},
+                             [LAPTOP_DISTURB] = {"disturb", 14}, [LAPTOP_ENERGY] = {"energy", 12}};
 
 const char *laptop_part_name(enum laptop_part part)
 {
@@ -69,7 +76,8 @@ void laptop_machine_read(const struct laptop_options *options, struct laptop_mac
 
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void add(struct laptop_command *command, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct laptop_command *command,
+                                                      const char *format, ...)
 {
     char text[LAPTOP_COMMAND_BYTES];
     va_list args;
@@ -77,7 +85,9 @@ __attribute__((format(printf, 2, 3))) static void add(struct laptop_command *com
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     const size_t bytes = strlen(text) + 1, shown = strlen(command->text);
-    bool plain = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,.:/@#") == bytes - 1;
+    bool plain =
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=,.:/@#") ==
+        bytes - 1;
     if (command->used + bytes > sizeof command->args)
         return;
     memcpy(command->args + command->used, text, bytes);
@@ -86,13 +96,15 @@ __attribute__((format(printf, 2, 3))) static void add(struct laptop_command *com
 }
 
 /* A command of the plan with what all have in common. */
-static struct laptop_command *add_command(const struct laptop_options *options, const char *database, const char *cpus,
+static struct laptop_command *add_command(const struct laptop_options *options,
+                                          const char *database, const char *cpus,
                                           struct laptop_plan *plan)
 {
     struct laptop_command *command = &plan->commands[plan->count++];
     *command = (struct laptop_command){.used = 0};
     snprintf(command->cpus, sizeof command->cpus, "%s", cpus);
-    snprintf(command->text, sizeof command->text, *cpus ? "taskset -c %s cox-lab" : "%scox-lab", cpus);
+    snprintf(command->text, sizeof command->text, *cpus ? "taskset -c %s cox-lab" : "%scox-lab",
+             cpus);
     add(command, "run");
     add(command, "--anonymous");
     if (*cpus) {
@@ -135,9 +147,11 @@ static void add_pair(struct laptop_command *command, const char *option, const c
 
 /* Seconds of a round: eight frames of each policy, and the references'. A step of the curve takes half of what the
  * slowest device takes alone, in the mean, or what the balanced frame takes. */
-static double round_s(const struct laptop_probe *probe, uint32_t policies, uint32_t steps, uint32_t turn)
+static double round_s(const struct laptop_probe *probe, uint32_t policies, uint32_t steps,
+                      uint32_t turn)
 {
-    double frames_ns = LAB_RUN_BLOCK * policies * probe->oracle_ns + SPLITS * turn * 1.1 * probe->oracle_ns;
+    double frames_ns = LAB_RUN_BLOCK * policies * probe->oracle_ns +
+                       SPLITS * turn * 1.1 * probe->oracle_ns;
     double slowest = 0;
     for (uint32_t d = 0; d < probe->device_count; d++) {
         frames_ns += turn * probe->solo_ns[d];
@@ -162,7 +176,8 @@ static void add_frames(struct laptop_command *command, uint32_t frames)
 
 /* --- The parts ---------------------------------------------------------------------------------------------------- */
 
-static void plan_probe(const struct laptop_options *options, const char *database, struct laptop_plan *plan)
+static void plan_probe(const struct laptop_options *options, const char *database,
+                       struct laptop_plan *plan)
 {
     struct laptop_command *command = add_command(options, database, "", plan);
     add_size(options, command);
@@ -171,8 +186,8 @@ static void plan_probe(const struct laptop_options *options, const char *databas
 }
 
 /* From a quarter of each side to twice; the largest are left out where the time is short. */
-static void plan_sizes(const struct laptop_options *options, const struct laptop_probe *probe, double seconds,
-                       const char *database, struct laptop_plan *plan)
+static void plan_sizes(const struct laptop_options *options, const struct laptop_probe *probe,
+                       double seconds, const char *database, struct laptop_plan *plan)
 {
     static const double sides[SIZES_MAX] = {0.25, 0.5, 0.75, 1, 1.5, 2};
     uint32_t count = SIZES_MAX;
@@ -183,16 +198,18 @@ static void plan_sizes(const struct laptop_options *options, const struct laptop
         areas = 0;
         for (uint32_t i = 0; i < count; i++)
             areas += sides[i] * sides[i];
-        if (count <= 3 || areas * round * FRAMES_LEAST / LAB_RUN_BLOCK + start_s * count <= sizes_share * seconds)
+        if (count <= 3 ||
+            areas * round * FRAMES_LEAST / LAB_RUN_BLOCK + start_s * count <= sizes_share * seconds)
             break;
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t columns = (uint32_t)(options->columns * sides[i] / 2) * 2,
                  rows = (uint32_t)(options->rows * sides[i] / 2) * 2;
-        if (columns < LAB_SIZE_MIN || rows < LAB_SIZE_MIN || columns > LAB_SIZE_MAX || rows > LAB_SIZE_MAX)
+        if (columns < LAB_SIZE_MIN || rows < LAB_SIZE_MIN || columns > LAB_SIZE_MAX ||
+            rows > LAB_SIZE_MAX)
             continue;
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s%" PRIu32 "x%" PRIu32, length ? "," : "",
-                                   columns, rows);
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s%" PRIu32 "x%" PRIu32,
+                                   length ? "," : "", columns, rows);
     }
     struct laptop_command *command = add_command(options, database, "", plan);
     add_pair(command, "--size", list);
@@ -200,8 +217,8 @@ static void plan_sizes(const struct laptop_options *options, const struct laptop
     add_frames(command, frames_for(options, seconds - start_s * count, areas * round));
 }
 
-static void plan_curve(const struct laptop_options *options, const struct laptop_probe *probe, double seconds,
-                       const char *database, struct laptop_plan *plan)
+static void plan_curve(const struct laptop_options *options, const struct laptop_probe *probe,
+                       double seconds, const char *database, struct laptop_plan *plan)
 {
     uint32_t steps = seconds > 120 ? 20 : 10;
     struct laptop_command *command = add_command(options, database, "", plan);
@@ -210,17 +227,19 @@ static void plan_curve(const struct laptop_options *options, const struct laptop
     add_size(options, command);
     add_pair(command, "--policy", compared_policies);
     add_pair(command, "--curve", text);
-    add_frames(command, frames_for(options, seconds - start_s, round_s(probe, COMPARED_POLICIES, steps, LAB_RUN_TURN)));
+    add_frames(command, frames_for(options, seconds - start_s,
+                                   round_s(probe, COMPARED_POLICIES, steps, LAB_RUN_TURN)));
 }
 
-static void plan_reserve(const struct laptop_options *options, const struct laptop_probe *probe, double seconds,
-                         const char *database, struct laptop_plan *plan)
+static void plan_reserve(const struct laptop_options *options, const struct laptop_probe *probe,
+                         double seconds, const char *database, struct laptop_plan *plan)
 {
     struct laptop_command *command = add_command(options, database, "", plan);
     add_size(options, command);
     add_pair(command, "--policy", "adaptive,last-frame,hguided");
     add_pair(command, "--reserve", "both");
-    add_frames(command, frames_for(options, seconds - 2 * start_s, 2 * round_s(probe, 3, 0, LAB_RUN_TURN)));
+    add_frames(command,
+               frames_for(options, seconds - 2 * start_s, 2 * round_s(probe, 3, 0, LAB_RUN_TURN)));
 }
 
 /* So many frames in flight that the slowest device can do one while the fastest does all others. */
@@ -235,14 +254,15 @@ static uint32_t corun_in_flight(const struct laptop_probe *probe)
     return (uint32_t)fmin(fmax(frames, 4), COX_IN_FLIGHT_MAX);
 }
 
-static void plan_corun(const struct laptop_options *options, const struct laptop_probe *probe, double seconds,
-                       const char *database, struct laptop_plan *plan)
+static void plan_corun(const struct laptop_options *options, const struct laptop_probe *probe,
+                       double seconds, const char *database, struct laptop_plan *plan)
 {
     struct laptop_command *command = add_command(options, database, "", plan);
     /* Half of the time: a stage for each device and one for all, with a quarter of rest before each. */
     double soak = options->frames
                       ? soak_short
-                      : fmin(fmax(0.5 * seconds / (1.25 * (probe->device_count + 1)), soak_least), soak_most);
+                      : fmin(fmax(0.5 * seconds / (1.25 * (probe->device_count + 1)), soak_least),
+                             soak_most);
     const uint32_t in_flight = corun_in_flight(probe);
     uint32_t frames = frames_for(options, 0.5 * seconds - start_s,
                                  round_s(probe, in_flight, 0, LAB_RUN_BLOCK * in_flight));
@@ -257,8 +277,8 @@ static void plan_corun(const struct laptop_options *options, const struct laptop
     add_frames(command, frames);
 }
 
-static void plan_kinds(const struct laptop_options *options, const struct laptop_machine *machine, double seconds,
-                       const char *database, struct laptop_plan *plan)
+static void plan_kinds(const struct laptop_options *options, const struct laptop_machine *machine,
+                       double seconds, const char *database, struct laptop_plan *plan)
 {
     if (machine->kind_count < 2) {
         snprintf(plan->why, sizeof plan->why,
@@ -267,23 +287,26 @@ static void plan_kinds(const struct laptop_options *options, const struct laptop
         return;
     }
     for (uint32_t kind = 0; kind < machine->kind_count; kind++) {
-        struct laptop_command *command = add_command(options, database, machine->kinds[kind].cpus, plan);
+        struct laptop_command *command = add_command(options, database, machine->kinds[kind].cpus,
+                                                     plan);
         double slowest = 0;
         for (uint32_t d = 0; d < machine->probe.device_count; d++)
             slowest = fmax(slowest, machine->probe.solo_ns[d]);
         add_size(options, command);
         add_pair(command, "--policy", "single");
-        add_frames(command, frames_for(options, seconds / machine->kind_count - start_s, 12 * slowest / 1e9));
+        add_frames(command, frames_for(options, seconds / machine->kind_count - start_s,
+                                       12 * slowest / 1e9));
     }
 }
 
-static void plan_disturb(const struct laptop_options *options, const struct laptop_probe *probe, double seconds,
-                         const char *database, struct laptop_plan *plan)
+static void plan_disturb(const struct laptop_options *options, const struct laptop_probe *probe,
+                         double seconds, const char *database, struct laptop_plan *plan)
 {
     struct laptop_command *command = add_command(options, database, "", plan);
     uint32_t frames = frames_for(options, seconds - start_s,
                                  disturbed * round_s(probe, COMPARED_POLICIES, 0, LAB_RUN_TURN));
-    if (!options->frames && frames < PHASES * 2 * LAB_RUN_BLOCK) /* two blocks in each phase: intervals */
+    if (!options->frames &&
+        frames < PHASES * 2 * LAB_RUN_BLOCK) /* two blocks in each phase: intervals */
         frames = PHASES * 2 * LAB_RUN_BLOCK;
     add_size(options, command);
     add_pair(command, "--policy", compared_policies);
@@ -293,8 +316,8 @@ static void plan_disturb(const struct laptop_options *options, const struct lapt
 }
 
 /* The first deadline cannot be kept, the last one leaves room for the slower of two devices. */
-static void plan_energy(const struct laptop_options *options, const struct laptop_machine *machine, double seconds,
-                        const char *database, struct laptop_plan *plan)
+static void plan_energy(const struct laptop_options *options, const struct laptop_machine *machine,
+                        double seconds, const char *database, struct laptop_plan *plan)
 {
     static const double deadlines[LAPTOP_COMMANDS_MAX] = {1, 1.25, 1.6, 2.2};
     if (!machine->meter) {
@@ -315,12 +338,14 @@ static void plan_energy(const struct laptop_options *options, const struct lapto
 
 double laptop_part_weight(const struct laptop_machine *machine, enum laptop_part part)
 {
-    bool cannot = (part == LAPTOP_KINDS && machine->kind_count < 2) || (part == LAPTOP_ENERGY && !machine->meter);
+    bool cannot = (part == LAPTOP_KINDS && machine->kind_count < 2) ||
+                  (part == LAPTOP_ENERGY && !machine->meter);
     return cannot ? 0 : parts[part].weight;
 }
 
-void laptop_plan(const struct laptop_options *options, const struct laptop_machine *machine, enum laptop_part part,
-                 double seconds, const char *database, struct laptop_plan *plan)
+void laptop_plan(const struct laptop_options *options, const struct laptop_machine *machine,
+                 enum laptop_part part, double seconds, const char *database,
+                 struct laptop_plan *plan)
 {
     const struct laptop_probe *probe = &machine->probe;
     *plan = (struct laptop_plan){.count = 0};

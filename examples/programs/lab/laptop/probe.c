@@ -33,5 +33,6 @@ bool laptop_probe_read(const char *database, struct laptop_probe *probe)
     }
     probe->oracle_ns = good ? run->phases[0].oracle_ns : NAN;
     report_free(&source);
-    return (good && isfinite(probe->oracle_ns)) || lab_fail("%s: it does not tell what a frame takes", database);
+    return (good && isfinite(probe->oracle_ns)) ||
+           lab_fail("%s: it does not tell what a frame takes", database);
 }

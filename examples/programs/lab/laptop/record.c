@@ -12,16 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 
-void laptop_file_name(enum laptop_part part, enum laptop_supply supply, const char *ending, char *name, size_t bytes)
+void laptop_file_name(enum laptop_part part, enum laptop_supply supply, const char *ending,
+                      char *name, size_t bytes)
 {
-    snprintf(name, bytes, "%s%s%s", laptop_part_name(part), supply == LAPTOP_SUPPLY_BATTERY ? "-battery" : "", ending);
+    snprintf(name, bytes, "%s%s%s", laptop_part_name(part),
+             supply == LAPTOP_SUPPLY_BATTERY ? "-battery" : "", ending);
 }
 
-const struct laptop_record *laptop_record_find(const struct laptop_records *records, enum laptop_part part,
-                                               bool on_battery)
+const struct laptop_record *laptop_record_find(const struct laptop_records *records,
+                                               enum laptop_part part, bool on_battery)
 {
     for (uint32_t i = 0; i < records->count; i++)
-        if (records->all[i].part == part && (records->all[i].supply == LAPTOP_SUPPLY_BATTERY) == on_battery)
+        if (records->all[i].part == part &&
+            (records->all[i].supply == LAPTOP_SUPPLY_BATTERY) == on_battery)
             return &records->all[i];
     return NULL;
 }
@@ -30,8 +33,8 @@ void laptop_record_put(struct laptop_records *records, const struct laptop_recor
 {
     uint32_t i = 0;
     bool on_battery = record->supply == LAPTOP_SUPPLY_BATTERY;
-    while (i < records->count &&
-           (records->all[i].part != record->part || (records->all[i].supply == LAPTOP_SUPPLY_BATTERY) != on_battery))
+    while (i < records->count && (records->all[i].part != record->part ||
+                                  (records->all[i].supply == LAPTOP_SUPPLY_BATTERY) != on_battery))
         i++;
     if (i == sizeof records->all / sizeof records->all[0])
         return;
@@ -69,7 +72,8 @@ static void put_record(struct json *json, const struct laptop_record *record)
     json_close_object(json);
 }
 
-bool laptop_records_write(const struct laptop_options *options, const struct laptop_records *records)
+bool laptop_records_write(const struct laptop_options *options,
+                          const struct laptop_records *records)
 {
     struct error error;
     struct outfile *file;

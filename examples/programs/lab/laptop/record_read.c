@@ -31,10 +31,11 @@ static enum laptop_supply supply_of(const char *name)
 /* A part whose database has gone is to be done again. */
 static void take_record(const json_t *value, struct laptop_records *records)
 {
-    struct laptop_record record = {.supply = supply_of(text_of(value, "supply")),
-                                   .supply_end = supply_of(text_of(value, "supply_at_end")),
-                                   .status = (int)json_integer_value(json_object_get(value, "status")),
-                                   .seconds = json_number_value(json_object_get(value, "seconds"))};
+    struct laptop_record record = {
+        .supply = supply_of(text_of(value, "supply")),
+        .supply_end = supply_of(text_of(value, "supply_at_end")),
+        .status = (int)json_integer_value(json_object_get(value, "status")),
+        .seconds = json_number_value(json_object_get(value, "seconds"))};
     const json_t *commands = json_object_get(value, "commands");
     char database[64];
     if (!laptop_part_find(text_of(value, "part"), &record.part))
@@ -42,7 +43,8 @@ static void take_record(const json_t *value, struct laptop_records *records)
     snprintf(record.started_at, sizeof record.started_at, "%s", text_of(value, "started_at"));
     for (size_t c = 0; c < json_array_size(commands) && c < LAPTOP_COMMANDS_MAX; c++) {
         const char *text = json_string_value(json_array_get(commands, c));
-        snprintf(record.plan.commands[record.plan.count++].text, LAPTOP_COMMAND_BYTES, "%s", text ? text : "");
+        snprintf(record.plan.commands[record.plan.count++].text, LAPTOP_COMMAND_BYTES, "%s",
+                 text ? text : "");
     }
     laptop_file_name(record.part, record.supply, ".db", database, sizeof database);
     if (access(database, R_OK) == 0 || record.status != LAB_OK)
@@ -52,7 +54,8 @@ static void take_record(const json_t *value, struct laptop_records *records)
 bool laptop_records_read(const struct laptop_options *options, struct laptop_records *records)
 {
     char why[400] = "";
-    struct strict_reader reader = {.file = laptop_records_file, .why = why, .why_bytes = sizeof why};
+    struct strict_reader reader = {
+        .file = laptop_records_file, .why = why, .why_bytes = sizeof why};
     size_t bytes;
     records->count = 0;
     if (access(laptop_records_file, F_OK) != 0 && errno == ENOENT)
@@ -71,11 +74,12 @@ bool laptop_records_read(const struct laptop_options *options, struct laptop_rec
         for (size_t i = 0; i < json_array_size(parts); i++)
             take_record(json_array_get(parts, i), records);
     else
-        lab_fail("the folder holds what was measured with --devices '%s' --kernel %s --size %" PRId64 "x%" PRId64
-                 ": take another folder, or --fresh to begin anew",
-                 text_of(root, "devices"), text_of(root, "kernel"),
-                 (int64_t)json_integer_value(json_object_get(root, "columns")),
-                 (int64_t)json_integer_value(json_object_get(root, "rows")));
+        lab_fail(
+            "the folder holds what was measured with --devices '%s' --kernel %s --size %" PRId64
+            "x%" PRId64 ": take another folder, or --fresh to begin anew",
+            text_of(root, "devices"), text_of(root, "kernel"),
+            (int64_t)json_integer_value(json_object_get(root, "columns")),
+            (int64_t)json_integer_value(json_object_get(root, "rows")));
     json_decref(root);
     return same;
 }

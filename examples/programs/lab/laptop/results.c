@@ -84,9 +84,10 @@ static bool write_plots(const struct laptop_page *page, struct files *files)
     FILE *to = begin_file(&writer, "plots/plots.gp");
     if (!to)
         return false;
-    fputs("# Draws each CSV file of this folder as SVG:  gnuplot plots.gp  (gnuplot 5.4; Debian: gnuplot-nox)\n"
-          "set terminal svg size 900,420 dynamic noenhanced background rgb 'white'\n",
-          to);
+    fputs(
+        "# Draws each CSV file of this folder as SVG:  gnuplot plots.gp  (gnuplot 5.4; Debian: gnuplot-nox)\n"
+        "set terminal svg size 900,420 dynamic noenhanced background rgb 'white'\n",
+        to);
     for (uint32_t i = 0; i < page->count; i++)
         for (uint32_t k = 0; k < page->all[i].count; k++)
             if (plot_has_points(&page->all[i].plots[k]))
@@ -102,8 +103,9 @@ static void put_text(struct json *json, const char *key, const char *text)
     json_string(json, text);
 }
 
-static bool write_machine(const struct laptop_options *options, const struct laptop_machine *machine,
-                          const struct machine *about, struct files *files)
+static bool write_machine(const struct laptop_options *options,
+                          const struct laptop_machine *machine, const struct machine *about,
+                          struct files *files)
 {
     struct writer writer;
     struct json json;
@@ -114,7 +116,8 @@ static bool write_machine(const struct laptop_options *options, const struct lap
     json_open_object(&json, false);
     put_text(&json, "version", cox_version());
     machine_json(about, &json);
-    put_text(&json, "supply", laptop_supply_name(laptop_supply_now(laptop_or_null(options->sysfs))));
+    put_text(&json, "supply",
+             laptop_supply_name(laptop_supply_now(laptop_or_null(options->sysfs))));
     json_key(&json, "energy_meter");
     json_bool(&json, machine->meter);
     json_key(&json, "kinds");
@@ -216,7 +219,8 @@ static bool write_page(const struct laptop_page *page, struct files *files)
     return good;
 }
 
-bool laptop_write_results(const struct laptop_options *options, const struct laptop_machine *machine,
+bool laptop_write_results(const struct laptop_options *options,
+                          const struct laptop_machine *machine,
                           const struct laptop_records *records)
 {
     struct laptop_page *page = calloc(1, sizeof *page);
@@ -248,8 +252,8 @@ bool laptop_write_results(const struct laptop_options *options, const struct lap
     }
     good = good && write_archive(files);
     if (good)
-        printf("\npage: %s/laptop.html\narchive: %s/%s, %u files\n", options->folder, options->folder, archive_name,
-               files->count);
+        printf("\npage: %s/laptop.html\narchive: %s/%s, %u files\n", options->folder,
+               options->folder, archive_name, files->count);
     good = good && whole;
 end:
     for (uint32_t i = 0; page && i < page->count; i++)

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run, const char *sql)
+struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run,
+                                const char *sql)
 {
     sqlite3_stmt *statement = NULL;
     if (!reader_prepare(&source->reader, &statement, sql)) {
@@ -36,8 +37,10 @@ static uint32_t whole(sqlite3_stmt *statement, int column)
 
 static bool read_devices(struct source *source, struct source_run *run)
 {
-    sqlite3_stmt *statement = source_ask(source, run, "SELECT name FROM device WHERE run = ?1 ORDER BY device");
-    while (statement && run->device_count < COX_DEVICES_MAX && reader_next(&source->reader, statement) == 1)
+    sqlite3_stmt *statement = source_ask(source, run,
+                                         "SELECT name FROM device WHERE run = ?1 ORDER BY device");
+    while (statement && run->device_count < COX_DEVICES_MAX &&
+           reader_next(&source->reader, statement) == 1)
         copy_text(statement, 0, run->devices[run->device_count++], sizeof run->devices[0]);
     sqlite3_finalize(statement);
     return statement != NULL;
@@ -45,9 +48,10 @@ static bool read_devices(struct source *source, struct source_run *run)
 
 static bool read_oracle(struct source *source, struct source_run *run)
 {
-    sqlite3_stmt *statement = source_ask(source, run,
-                                         "SELECT ns, ratios FROM reference WHERE run = ?1 AND phase = 0 AND "
-                                         "kind = 'oracle' AND frames > 0");
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT ns, ratios FROM reference WHERE run = ?1 AND phase = 0 AND "
+                   "kind = 'oracle' AND frames > 0");
     run->oracle_ns = NAN;
     if (statement && reader_next(&source->reader, statement) == 1) {
         run->oracle_ns = reader_time(statement, 0);
@@ -59,10 +63,12 @@ static bool read_oracle(struct source *source, struct source_run *run)
 
 static bool read_runs(struct source *source)
 {
-    sqlite3_stmt *statement = source_ask(source, NULL,
-                                         "SELECT run, columns, rows, in_flight, deadline_ns, busy FROM run "
-                                         "WHERE finished = 1 ORDER BY run");
-    while (statement && source->run_count < SOURCE_RUNS_MAX && reader_next(&source->reader, statement) == 1) {
+    sqlite3_stmt *statement =
+        source_ask(source, NULL,
+                   "SELECT run, columns, rows, in_flight, deadline_ns, busy FROM run "
+                   "WHERE finished = 1 ORDER BY run");
+    while (statement && source->run_count < SOURCE_RUNS_MAX &&
+           reader_next(&source->reader, statement) == 1) {
         struct source_run *run = &source->runs[source->run_count++];
         *run = (struct source_run){.number = sqlite3_column_int64(statement, 0),
                                    .columns = whole(statement, 1),
@@ -129,7 +135,8 @@ bool source_values(struct source *source, const struct source_wish *wish, struct
     sqlite3_bind_int(statement, 8, wish->joules);
     for (; reader_next(&source->reader, statement) == 1; index++) {
         double value = reader_number(statement, 0);
-        if (isfinite(value) && sqlite3_column_int(statement, 1) == 0 && !(turns && index % block == 0))
+        if (isfinite(value) && sqlite3_column_int(statement, 1) == 0 &&
+            !(turns && index % block == 0))
             lab_blocks_add(out, value, index / block);
     }
     sqlite3_finalize(statement);

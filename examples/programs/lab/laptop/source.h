@@ -57,6 +57,7 @@ struct plot_point source_point(struct source *source, const struct source_wish *
 double source_share(struct source *source, const struct source_wish *wish);
 
 /* A statement with the run as ?1; the caller finalizes it. NULL after saying why. */
-struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run, const char *sql);
+struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run,
+                                const char *sql);
 
 #endif

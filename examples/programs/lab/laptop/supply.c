@@ -23,14 +23,16 @@ enum laptop_supply laptop_supply_now(const char *sysfs)
     enum laptop_supply supply = LAPTOP_SUPPLY_UNKNOWN;
     for (size_t i = 0; i < count; i++) {
         double online;
-        if (sysfs_text(root, text, sizeof text, "%s/%s/scope", supplies_path, names[i]) && strcmp(text, "Device") == 0)
+        if (sysfs_text(root, text, sizeof text, "%s/%s/scope", supplies_path, names[i]) &&
+            strcmp(text, "Device") == 0)
             continue;
         if (!sysfs_text(root, text, sizeof text, "%s/%s/type", supplies_path, names[i]))
             continue;
         if (strcmp(text, "Battery") == 0) {
             if (supply == LAPTOP_SUPPLY_UNKNOWN)
                 supply = LAPTOP_SUPPLY_BATTERY;
-        } else if (sysfs_number(root, &online, "%s/%s/online", supplies_path, names[i]) && online > 0) {
+        } else if (sysfs_number(root, &online, "%s/%s/online", supplies_path, names[i]) &&
+                   online > 0) {
             supply = LAPTOP_SUPPLY_MAINS;
         }
     }

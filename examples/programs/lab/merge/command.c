@@ -38,15 +38,17 @@ static bool merge_all(char **from, int count, const char *output)
         int64_t added = 0;
         good = lab_store_merge(store, from[i], &added, why, sizeof why) || refuse(why);
         if (good)
-            printf("%s: %" PRId64 " run%s\n", text_plain(from[i], name, sizeof name), added, added == 1 ? "" : "s");
+            printf("%s: %" PRId64 " run%s\n", text_plain(from[i], name, sizeof name), added,
+                   added == 1 ? "" : "s");
     }
     return (lab_store_close(&store, why, sizeof why) || refuse(why)) && good;
 }
 
 int lab_merge_main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"output", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     const char *output = NULL;
     int option;
     optind = 0; /* the words before were the program's own */

@@ -31,7 +31,8 @@ static void values(const struct plot *plot, const char *folder, struct html *out
     html_text(out, plot->x);
     html_raw(out, "</th><th scope=\"col\">");
     html_text(out, plot->y);
-    html_raw(out, "</th><th scope=\"col\" colspan=\"2\">95&#160;% interval</th></tr></thead><tbody>\n");
+    html_raw(out,
+             "</th><th scope=\"col\" colspan=\"2\">95&#160;% interval</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < plot->count; i++)
         for (size_t k = 0; k < plot->series[i].count; k++) {
             const struct plot_point *point = &plot->series[i].points[k];

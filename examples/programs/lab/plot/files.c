@@ -56,7 +56,8 @@ static void put_text(const char *what, const char *text, FILE *to)
 /* The names of the rows, below. */
 static void put_rows(const struct plot *plot, FILE *to)
 {
-    fprintf(to, "set lmargin 26\nset xrange [-0.5:%u.5]\nset xtics rotate by 30 right (", plot->row_count - 1);
+    fprintf(to, "set lmargin 26\nset xrange [-0.5:%u.5]\nset xtics rotate by 30 right (",
+            plot->row_count - 1);
     for (uint32_t r = 0; r < plot->row_count; r++) {
         fputs(r ? ", \"" : "\"", to);
         put_plain(plot->rows[r], to);
@@ -68,7 +69,9 @@ static void put_rows(const struct plot *plot, FILE *to)
 void plot_gnuplot(const struct plot *plot, FILE *to)
 {
     uint32_t shown = 0;
-    fprintf(to, "\nreset\nset datafile separator comma\nset key outside right\nset output '%s.svg'\n", plot->name);
+    fprintf(to,
+            "\nreset\nset datafile separator comma\nset key outside right\nset output '%s.svg'\n",
+            plot->name);
     put_text("title", plot->title, to);
     put_text("ylabel", plot->y, to);
     if (!plot->has_rows)
@@ -78,19 +81,22 @@ void plot_gnuplot(const struct plot *plot, FILE *to)
     if (plot->from_zero)
         fputs("set yrange [0:*]\n", to);
     if (isfinite(plot->line))
-        fprintf(to, "set arrow from graph 0, first %.6g to graph 1, first %.6g nohead dashtype 2\n", plot->line,
-                plot->line);
+        fprintf(to, "set arrow from graph 0, first %.6g to graph 1, first %.6g nohead dashtype 2\n",
+                plot->line, plot->line);
     if (plot->has_rows)
         put_rows(plot, to);
     for (uint32_t i = 0; i < plot->count; i++) {
         const struct plot_series *series = &plot->series[i];
         if (!series->count)
             continue;
-        fprintf(to, "%s'%s.csv' skip 1 using (strcol(1) eq \"", shown ? ", \\\n     " : "plot ", plot->name);
+        fprintf(to, "%s'%s.csv' skip 1 using (strcol(1) eq \"", shown ? ", \\\n     " : "plot ",
+                plot->name);
         put_plain(series->name, to);
-        fprintf(to, "\" ? $2 + %.2f : NaN):3:(valid(4) ? $4 : $3):(valid(5) ? $5 : $3) with %s title \"",
-                plot->has_rows ? 0.12 * shown : 0.0,
-                plot->has_rows || series->style == PLOT_MARKS ? "yerrorbars" : "yerrorlines");
+        fprintf(
+            to,
+            "\" ? $2 + %.2f : NaN):3:(valid(4) ? $4 : $3):(valid(5) ? $5 : $3) with %s title \"",
+            plot->has_rows ? 0.12 * shown : 0.0,
+            plot->has_rows || series->style == PLOT_MARKS ? "yerrorbars" : "yerrorlines");
         put_plain(series->name, to);
         fputs("\"", to);
         shown++;

@@ -26,7 +26,8 @@ void plot_free(struct plot *plot)
     plot->count = 0;
 }
 
-struct plot_series *plot_series_add(struct plot *plot, enum plot_style style, const char *colour, const char *name, ...)
+struct plot_series *plot_series_add(struct plot *plot, enum plot_style style, const char *colour,
+                                    const char *name, ...)
 {
     if (plot->count == PLOT_SERIES_MAX)
         return NULL;
@@ -42,7 +43,8 @@ struct plot_series *plot_series_add(struct plot *plot, enum plot_style style, co
 
 void plot_add(struct plot *plot, struct plot_series *series, struct plot_point point)
 {
-    if (!series || !isfinite(point.x) || !isfinite(point.y) || (plot->logarithmic && !(point.x > 0 && point.y > 0)))
+    if (!series || !isfinite(point.x) || !isfinite(point.y) ||
+        (plot->logarithmic && !(point.x > 0 && point.y > 0)))
         return;
     if (series->count == series->room) {
         size_t room = series->room ? 2 * series->room : 32;
@@ -89,8 +91,12 @@ static struct span span_of(const struct plot *plot, bool x)
         for (size_t k = 0; k < plot->series[i].count; k++) {
             const struct plot_point *point = &plot->series[i].points[k];
             bool interval = !x && isfinite(point->low) && isfinite(point->high);
-            span.low = fmin(span.low, x ? point->x : interval ? fmin(point->low, point->y) : point->y);
-            span.high = fmax(span.high, x ? point->x : interval ? fmax(point->high, point->y) : point->y);
+            span.low = fmin(span.low, x          ? point->x
+                                      : interval ? fmin(point->low, point->y)
+                                                 : point->y);
+            span.high = fmax(span.high, x          ? point->x
+                                        : interval ? fmax(point->high, point->y)
+                                                   : point->y);
         }
     if (!x && isfinite(plot->line)) {
         span.low = fmin(span.low, plot->line);
@@ -102,7 +108,8 @@ static struct span span_of(const struct plot *plot, bool x)
 }
 
 /* To whole steps, or on logarithms a little beyond. */
-static struct scale scale_of(const struct plot *plot, struct span span, double start, double end, bool whole)
+static struct scale scale_of(const struct plot *plot, struct span span, double start, double end,
+                             bool whole)
 {
     if (plot->logarithmic)
         return (struct scale){log10(span.low) - 0.05, log10(span.high) + 0.05, start, end};
@@ -114,7 +121,8 @@ static struct scale scale_of(const struct plot *plot, struct span span, double s
     double step = ticks_step(span.high - span.low, 5);
     if (!whole)
         return (struct scale){span.low, span.high, start, end};
-    return (struct scale){floor(span.low / step + 1e-9) * step, ceil(span.high / step - 1e-9) * step, start, end};
+    return (struct scale){floor(span.low / step + 1e-9) * step,
+                          ceil(span.high / step - 1e-9) * step, start, end};
 }
 
 static double place(const struct plot *plot, const struct scale *scale, double value)
@@ -139,8 +147,8 @@ static unsigned log_ticks(const struct scale *scale, double *ticks, unsigned mos
 enum { TICKS_MAX = 24 };
 
 /* Ticks with their texts: across the plot (`below` false: at the left, with lines), or below it. */
-static void axis(const struct svg *svg, const struct plot *plot, const struct scale *scale, bool below, double top,
-                 double bottom)
+static void axis(const struct svg *svg, const struct plot *plot, const struct scale *scale,
+                 bool below, double top, double bottom)
 {
     double values[TICKS_MAX], step = 0;
     unsigned count;
@@ -156,7 +164,8 @@ static void axis(const struct svg *svg, const struct plot *plot, const struct sc
     for (unsigned i = 0; i < count; i++) {
         double at = place(plot, scale, values[i]);
         if (below) {
-            svg_line(svg->out, plot->has_rows ? "grid" : "axis", at, plot->has_rows ? top : bottom, at, bottom + 4);
+            svg_line(svg->out, plot->has_rows ? "grid" : "axis", at, plot->has_rows ? top : bottom,
+                     at, bottom + 4);
             svg_label(svg->out, "tick mid", at, bottom + 17);
         } else {
             svg_line(svg->out, values[i] == 0 ? "axis" : "grid", svg->left, at, svg->right, at);
@@ -173,7 +182,8 @@ static void axis(const struct svg *svg, const struct plot *plot, const struct sc
 /* --- Marks -------------------------------------------------------------------------------------------------------- */
 
 /* "line d0"; ink has classes of its own. */
-static const char *class_of(char *class, size_t bytes, const char *kind, const struct plot_series *series)
+static const char *class_of(char *class, size_t bytes, const char *kind,
+                            const struct plot_series *series)
 {
     const bool dashed = series->style == PLOT_DASHED;
     if (series->colour[0])
@@ -188,12 +198,14 @@ static const char *class_of(char *class, size_t bytes, const char *kind, const s
 static void mark(struct html *out, const struct plot_series *series, double x, double y)
 {
     char class[40];
-    svg_rectangle(out, class_of(class, sizeof class, "fill", series), x - MARK / 2.0, y - MARK / 2.0, MARK, MARK);
+    svg_rectangle(out, class_of(class, sizeof class, "fill", series), x - MARK / 2.0,
+                  y - MARK / 2.0, MARK, MARK);
     html_raw(out, " rx=\"1.5\"/>");
 }
 
-static void draw_series(const struct svg *svg, const struct plot *plot, const struct plot_series *series,
-                        const struct scale *x, const struct scale *y)
+static void draw_series(const struct svg *svg, const struct plot *plot,
+                        const struct plot_series *series, const struct scale *x,
+                        const struct scale *y)
 {
     char class[40];
     struct html *out = svg->out;
@@ -202,7 +214,8 @@ static void draw_series(const struct svg *svg, const struct plot *plot, const st
         const struct plot_point *point = &series->points[i];
         double at = place(plot, x, point->x);
         if (isfinite(point->low) && isfinite(point->high) && point->high > point->low)
-            svg_line(out, class, at, place(plot, y, fmax(point->low, plot->logarithmic ? 1e-9 : point->low)), at,
+            svg_line(out, class, at,
+                     place(plot, y, fmax(point->low, plot->logarithmic ? 1e-9 : point->low)), at,
                      place(plot, y, point->high));
     }
     if (series->style != PLOT_MARKS && series->count > 1) {
@@ -215,7 +228,8 @@ static void draw_series(const struct svg *svg, const struct plot *plot, const st
     }
     if (series->style == PLOT_MARKS || series->count <= MARKED_MOST)
         for (size_t i = 0; i < series->count; i++)
-            mark(out, series, place(plot, x, series->points[i].x), place(plot, y, series->points[i].y));
+            mark(out, series, place(plot, x, series->points[i].x),
+                 place(plot, y, series->points[i].y));
 }
 
 /* --- The key ------------------------------------------------------------------------------------------------------ */
@@ -241,8 +255,8 @@ static uint32_t shown_series(const struct plot *plot)
 }
 
 /* Where each series ends, at the right; on a narrow page below. */
-static void draw_key(const struct svg *svg, const struct plot *plot, const struct scale *x, const struct scale *y,
-                     double bottom)
+static void draw_key(const struct svg *svg, const struct plot *plot, const struct scale *x,
+                     const struct scale *y, double bottom)
 {
     struct tag tags[PLOT_SERIES_MAX];
     uint32_t count = 0;
@@ -261,8 +275,9 @@ static void draw_key(const struct svg *svg, const struct plot *plot, const struc
             key_entry(svg, series, svg->left, bottom + 52 + KEY_ROW * i);
             continue;
         }
-        svg_line(svg->out, class_of(class, sizeof class, "leader", series), place(plot, x, last->x) + MARK,
-                 place(plot, y, last->y), svg->right + 14, tags[i].y - 4);
+        svg_line(svg->out, class_of(class, sizeof class, "leader", series),
+                 place(plot, x, last->x) + MARK, place(plot, y, last->y), svg->right + 14,
+                 tags[i].y - 4);
         key_entry(svg, series, svg->right + 18, tags[i].y);
     }
 }
@@ -302,14 +317,16 @@ static void draw_curve(const struct plot *plot, struct html *out, bool narrow)
     html_raw(out, " →");
     svg_label_end(out);
     if (isfinite(plot->line))
-        svg_line(out, "edge", svg.left, place(plot, &y, plot->line), svg.right, place(plot, &y, plot->line));
+        svg_line(out, "edge", svg.left, place(plot, &y, plot->line), svg.right,
+                 place(plot, &y, plot->line));
     for (uint32_t i = 0; i < plot->count; i++)
         draw_series(&svg, plot, &plot->series[i], &x, &y);
     draw_key(&svg, plot, &x, &y, bottom);
     html_raw(out, "</svg>");
 }
 
-static void row_value(const struct svg *svg, const struct plot *plot, const struct plot_point *point, double y)
+static void row_value(const struct svg *svg, const struct plot *plot,
+                      const struct plot_point *point, double y)
 {
     const bool quotient = isfinite(plot->line);
     const char *form = svg->narrow ? (quotient ? "%.2f" : "%.3g") : (quotient ? "%.3f" : "%.4g");
@@ -349,7 +366,8 @@ static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
         }
     axis(&svg, plot, &x, true, top, bottom);
     if (isfinite(plot->line))
-        svg_line(out, "oracle", scale_place(&x, plot->line), top, scale_place(&x, plot->line), bottom);
+        svg_line(out, "oracle", scale_place(&x, plot->line), top, scale_place(&x, plot->line),
+                 bottom);
     for (uint32_t r = 0; r < plot->row_count; r++) {
         double from = top + row * r + ROW_GAP / 2.0, y = from + (narrow ? ROW : 0);
         svg_label(out, narrow ? "name" : "name end", narrow ? svg.left : svg.left - 10,
@@ -363,7 +381,8 @@ static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
                 if (point->x != r)
                     continue;
                 if (isfinite(point->low) && isfinite(point->high))
-                    svg_line(out, class_of(class, sizeof class, "line", of), scale_place(&x, point->low), y + ROW / 2.0,
+                    svg_line(out, class_of(class, sizeof class, "line", of),
+                             scale_place(&x, point->low), y + ROW / 2.0,
                              scale_place(&x, point->high), y + ROW / 2.0);
                 mark(out, of, scale_place(&x, point->y), y + ROW / 2.0);
                 row_value(&svg, plot, point, y + ROW / 2.0);
@@ -376,7 +395,8 @@ static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
 
 void plot_draw(const struct plot *plot, struct html *out)
 {
-    void (*draw)(const struct plot *, struct html *, bool) = plot->has_rows ? draw_rows : draw_curve;
+    void (*draw)(const struct plot *, struct html *, bool) = plot->has_rows ? draw_rows
+                                                                            : draw_curve;
     if (!plot_has_points(plot))
         return;
     draw(plot, out, false);

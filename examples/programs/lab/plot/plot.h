@@ -49,8 +49,10 @@ struct plot {
 void plot_free(struct plot *plot);
 
 /* NULL if there is no room; plot_add accepts that. */
-__attribute__((format(printf, 4, 5))) struct plot_series *plot_series_add(struct plot *plot, enum plot_style style,
-                                                                          const char *colour, const char *name, ...);
+__attribute__((format(printf, 4, 5))) struct plot_series *plot_series_add(struct plot *plot,
+                                                                          enum plot_style style,
+                                                                          const char *colour,
+                                                                          const char *name, ...);
 void plot_add(struct plot *plot, struct plot_series *series, struct plot_point point);
 
 /* The row's number. */

@@ -39,7 +39,8 @@ static bool add_policies(struct replay_options *options, char *list)
             *comma = '\0';
         struct cox_policy policy;
         if (!lab_replay_policy(name, &policy))
-            return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are", name);
+            return lab_fail(
+                "there is no policy '%s'; cox-lab sim --list names those that there are", name);
         bool known = false;
         for (uint32_t p = 0; p < options->policy_count; p++)
             known = known || strcmp(options->policies[p].name, name) == 0;
@@ -114,8 +115,9 @@ static void print_decisions(const struct replay_job *job, const struct lab_repla
         return;
     }
     if (job->options->format == REPLAY_CSV) {
-        printf("%" PRId64 ",%s,%d,%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", session->session, session->policy,
-               decisions->taped, decisions->complete, decisions->splits, decisions->grants, decisions->different);
+        printf("%" PRId64 ",%s,%d,%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", session->session,
+               session->policy, decisions->taped, decisions->complete, decisions->splits,
+               decisions->grants, decisions->different);
         return;
     }
     printf("session %" PRId64 ", %s: ", session->session, session->policy);
@@ -128,14 +130,17 @@ static void print_decisions(const struct replay_job *job, const struct lab_repla
     if (decisions->different == 0)
         puts("all the same");
     else
-        printf("%" PRIu64 " different, first in frame %" PRIu64 "\n  recorded: %s\n  now:      %s\n",
-               decisions->different, decisions->first_frame, decisions->recorded, decisions->answered);
+        printf("%" PRIu64 " different, first in frame %" PRIu64
+               "\n  recorded: %s\n  now:      %s\n",
+               decisions->different, decisions->first_frame, decisions->recorded,
+               decisions->answered);
 }
 
 static bool wanted(const struct replay_job *job, const struct lab_replay_session *session)
 {
     const struct replay_options *options = job->options;
-    if (session->kind != LAB_REPLAY_POLICY || (options->base && strcmp(options->base, session->policy) != 0))
+    if (session->kind != LAB_REPLAY_POLICY ||
+        (options->base && strcmp(options->base, session->policy) != 0))
         return false;
     for (uint32_t p = 0; p < options->policy_count; p++)
         if (strcmp(options->policies[p].name, session->policy) == 0)
@@ -175,7 +180,8 @@ static int decide(const struct replay_job *job)
         json_end(&json);
     }
     if (good && asked == 0)
-        good = lab_fail("%s: run %" PRId64 " has no recorded decision", job->options->path, job->data->run);
+        good = lab_fail("%s: run %" PRId64 " has no recorded decision", job->options->path,
+                        job->data->run);
     return !good ? LAB_BAD : different ? LAB_MISSED : LAB_OK;
 }
 

@@ -10,7 +10,13 @@
 #include <string.h>
 
 /* More is no session of ours, and would not fit into memory. */
-enum { SESSIONS_MAX = 10000, FRAMES_MAX = 4000000, BANDS_MAX = 16000000, PHASES_MAX = 65536, ROWS_MAX = 1 << 20 };
+enum {
+    SESSIONS_MAX = 10000,
+    FRAMES_MAX = 4000000,
+    BANDS_MAX = 16000000,
+    PHASES_MAX = 65536,
+    ROWS_MAX = 1 << 20
+};
 
 enum { ROOM_LEAST = 8 }; /* of a growing array */
 
@@ -52,7 +58,8 @@ static sqlite3_stmt *query(const struct reader *reader, const char *sql, int64_t
 /* Call `take` for each row; it returns false to stop with a reason of its own. */
 typedef bool take_fn(const struct reader *reader, sqlite3_stmt *row, void *into);
 
-static bool each_row(const struct reader *reader, const char *sql, int64_t number, take_fn *take, void *into)
+static bool each_row(const struct reader *reader, const char *sql, int64_t number, take_fn *take,
+                     void *into)
 {
     sqlite3_stmt *statement = query(reader, sql, number);
     if (!statement)
@@ -75,18 +82,18 @@ static void copy_text(sqlite3_stmt *row, int column, char *text, size_t bytes)
 }
 
 /* A column that must lie in low .. high. */
-static bool take_number(const struct reader *reader, sqlite3_stmt *row, int column, int64_t low, int64_t high,
-                        int64_t *number)
+static bool take_number(const struct reader *reader, sqlite3_stmt *row, int column, int64_t low,
+                        int64_t high, int64_t *number)
 {
     *number = sqlite3_column_int64(row, column);
     if (*number >= low && *number <= high)
         return true;
-    return lab_replay_refuse(reader->why, reader->why_bytes, "%s %lld makes no sense", sqlite3_column_name(row, column),
-                             (long long)*number);
+    return lab_replay_refuse(reader->why, reader->why_bytes, "%s %lld makes no sense",
+                             sqlite3_column_name(row, column), (long long)*number);
 }
 
-static bool take_u32(const struct reader *reader, sqlite3_stmt *row, int column, int64_t low, int64_t high,
-                     uint32_t *number)
+static bool take_u32(const struct reader *reader, sqlite3_stmt *row, int column, int64_t low,
+                     int64_t high, uint32_t *number)
 {
     int64_t wide = 0;
     bool good = take_number(reader, row, column, low, high, &wide);
@@ -119,7 +126,8 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     copy_text(row, 1, data->kernel, sizeof data->kernel);
     data->finished = sqlite3_column_int(row, 6);
     if (!take_u32(reader, row, 2, 1, ROWS_MAX, &data->rows) ||
-        !take_u32(reader, row, 3, 0, INT32_MAX, &data->granule) || !take_u32(reader, row, 4, 0, 64, &data->in_flight) ||
+        !take_u32(reader, row, 3, 0, INT32_MAX, &data->granule) ||
+        !take_u32(reader, row, 4, 0, 64, &data->in_flight) ||
         !take_number(reader, row, 5, 0, COX_OBJECTIVE_LATENCY, &objective) ||
         !take_number(reader, row, 7, 0, INT64_MAX, &deadline))
         return false;
@@ -135,7 +143,8 @@ static bool take_pass(const struct reader *reader, sqlite3_stmt *row, void *into
 {
     struct lab_replay_data *data = into;
     uint32_t pass = 0, rows = 0;
-    if (!take_u32(reader, row, 0, 0, COX_PASSES_MAX - 1, &pass) || !take_u32(reader, row, 1, 1, ROWS_MAX, &rows))
+    if (!take_u32(reader, row, 0, 0, COX_PASSES_MAX - 1, &pass) ||
+        !take_u32(reader, row, 1, 1, ROWS_MAX, &rows))
         return false;
     data->pass_count = pass + 1;
     if (pass != reader->pass)
@@ -161,7 +170,8 @@ static bool take_device(const struct reader *reader, sqlite3_stmt *row, void *in
 static bool take_session(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_data *data = into;
-    if (!grow(reader, (void **)&data->sessions, data->session_count, SESSIONS_MAX, sizeof *data->sessions))
+    if (!grow(reader, (void **)&data->sessions, data->session_count, SESSIONS_MAX,
+              sizeof *data->sessions))
         return false;
     struct lab_replay_session *session = &data->sessions[data->session_count++];
     memset(session, 0, sizeof *session);
@@ -183,22 +193,26 @@ static int64_t last_frame(const struct lab_replay_session *session)
 static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
-    if (!grow(reader, (void **)&session->frames, session->frame_count, FRAMES_MAX, sizeof *session->frames))
+    if (!grow(reader, (void **)&session->frames, session->frame_count, FRAMES_MAX,
+              sizeof *session->frames))
         return false;
     struct lab_replay_frame *frame = &session->frames[session->frame_count++];
     memset(frame, 0, sizeof *frame);
     int64_t number = 0, wall = 0, period = 0;
     if (!take_number(reader, row, 0, 0, last_frame(session), &number) ||
         !take_u32(reader, row, 1, 0, PHASES_MAX, &frame->phase) ||
-        !take_u32(reader, row, 2, 0, ROWS_MAX, &frame->rows) || !take_number(reader, row, 3, 0, INT64_MAX, &wall) ||
+        !take_u32(reader, row, 2, 0, ROWS_MAX, &frame->rows) ||
+        !take_number(reader, row, 3, 0, INT64_MAX, &wall) ||
         !take_number(reader, row, 4, 0, INT64_MAX, &period))
         return false;
     /* The table's key does not see to it: it tells 1.25 from 1.5. */
     if (session->frame_count > 1 && (uint64_t)number <= frame[-1].frame)
-        return lab_replay_refuse(reader->why, reader->why_bytes, "frame %lld comes twice", (long long)number);
+        return lab_replay_refuse(reader->why, reader->why_bytes, "frame %lld comes twice",
+                                 (long long)number);
     if (session->frame_count > 1 && frame->phase < frame[-1].phase)
         return lab_replay_refuse(reader->why, reader->why_bytes,
-                                 "frame %lld is of an earlier phase than the one before", (long long)number);
+                                 "frame %lld is of an earlier phase than the one before",
+                                 (long long)number);
     frame->frame = (uint64_t)number;
     if (reader->pass > 0)
         frame->rows = reader->data->rows;
@@ -225,8 +239,8 @@ static bool take_frame_pass(const struct reader *reader, sqlite3_stmt *row, void
     const uint64_t number = (uint64_t)sqlite3_column_int64(row, 0);
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        *(session->frames[middle].frame < number ? &low : &high) = session->frames[middle].frame < number ? middle + 1
-                                                                                                          : middle;
+        *(session->frames[middle].frame < number ? &low : &high) =
+            session->frames[middle].frame < number ? middle + 1 : middle;
     }
     if (low == session->frame_count || session->frames[low].frame != number)
         return true;
@@ -235,13 +249,15 @@ static bool take_frame_pass(const struct reader *reader, sqlite3_stmt *row, void
     return true;
 }
 
-static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, int64_t last, struct lab_replay_band *band)
+static bool take_band_at(const struct reader *reader, sqlite3_stmt *row, int64_t last,
+                         struct lab_replay_band *band)
 {
     int64_t frame = 0, wall = 0, kernel = 0;
     if (!take_number(reader, row, 0, 0, last, &frame) ||
         !take_u32(reader, row, 1, 0, COX_DEVICES_MAX - 1, &band->device) ||
         !take_u32(reader, row, 2, 0, INT32_MAX, &band->first_row) ||
-        !take_u32(reader, row, 3, 1, INT32_MAX, &band->rows) || !take_number(reader, row, 4, 0, INT64_MAX, &wall) ||
+        !take_u32(reader, row, 3, 1, INT32_MAX, &band->rows) ||
+        !take_number(reader, row, 4, 0, INT64_MAX, &wall) ||
         !take_number(reader, row, 5, 0, INT64_MAX, &kernel))
         return false;
     band->frame = (uint64_t)frame;
@@ -261,7 +277,8 @@ static bool take_band(const struct reader *reader, sqlite3_stmt *row, void *into
     struct lab_replay_session *session = into;
     if (!is_of_pass(reader, row, 10))
         return true;
-    if (!grow(reader, (void **)&session->bands, session->band_count, BANDS_MAX, sizeof *session->bands))
+    if (!grow(reader, (void **)&session->bands, session->band_count, BANDS_MAX,
+              sizeof *session->bands))
         return false;
     struct lab_replay_band *band = &session->bands[session->band_count++];
     memset(band, 0, sizeof *band);
@@ -273,7 +290,8 @@ static bool take_shadow(const struct reader *reader, sqlite3_stmt *row, void *in
     struct lab_replay_session *session = into;
     if (!is_of_pass(reader, row, 10))
         return true;
-    if (!grow(reader, (void **)&session->shadows, session->shadow_count, BANDS_MAX, sizeof *session->shadows))
+    if (!grow(reader, (void **)&session->shadows, session->shadow_count, BANDS_MAX,
+              sizeof *session->shadows))
         return false;
     struct lab_replay_band *band = &session->shadows[session->shadow_count++];
     memset(band, 0, sizeof *band);
@@ -282,7 +300,8 @@ static bool take_shadow(const struct reader *reader, sqlite3_stmt *row, void *in
 
 /* The part of a band's time in which another device was at work on the frame. `bands` are in the order of their
  * beginnings. */
-static double together_of(const struct lab_replay_band *band, const struct lab_replay_band *bands, size_t count)
+static double together_of(const struct lab_replay_band *band, const struct lab_replay_band *bands,
+                          size_t count)
 {
     double at = band->begin_ns, to = band->begin_ns + band->wall_ns, covered = 0;
     for (size_t b = 0; b < count && bands[b].begin_ns < to; b++) {
@@ -318,7 +337,8 @@ static void assign_bands(struct lab_replay_session *session, bool one_at_a_time)
         }
         frame->band_count = b - frame->first_band;
         for (size_t i = frame->first_band; i < b; i++)
-            session->bands[i].together = together_of(&session->bands[i], &session->bands[frame->first_band],
+            session->bands[i].together = together_of(&session->bands[i],
+                                                     &session->bands[frame->first_band],
                                                      frame->band_count);
     }
 }
@@ -349,7 +369,8 @@ static bool take_change(const struct reader *reader, sqlite3_stmt *row, void *in
     struct lab_replay_session *session = into;
     if (!is_of_pass(reader, row, 3))
         return true;
-    if (!grow(reader, (void **)&session->changes, session->change_count, FRAMES_MAX, sizeof *session->changes))
+    if (!grow(reader, (void **)&session->changes, session->change_count, FRAMES_MAX,
+              sizeof *session->changes))
         return false;
     struct lab_replay_change *change = &session->changes[session->change_count++];
     int64_t frame = 0;
@@ -439,7 +460,8 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
          take_band},
         {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0, 0, pass FROM shadow WHERE session = ? ORDER BY frame",
          take_shadow},
-        {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1", take_view},
+        {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? ORDER BY call LIMIT 1",
+         take_view},
         {"SELECT v.granule, c.pass FROM call_view v JOIN call c USING (session, call) WHERE session = ? ORDER BY v.call",
          take_granule},
         {"SELECT d.device, d.hint, d.solo_ns, c.pass FROM call_device d JOIN call c USING (session, call) "
@@ -448,7 +470,8 @@ static bool read_session(const struct reader *reader, struct lab_replay_session 
         {"SELECT ifnull(c.frame, 0) AS frame, d.device, d.usable, c.pass FROM call_device d JOIN call c USING (session, call) "
          "WHERE session = ? ORDER BY d.call, d.device",
          take_change},
-        {"SELECT ratios, device, objective, deadline_ns, chunk_rows FROM call_options WHERE session = ?", take_options},
+        {"SELECT ratios, device, objective, deadline_ns, chunk_rows FROM call_options WHERE session = ?",
+         take_options},
         {"SELECT device, frames, fixed_ns, launch_ns, ns_per_row, solo_ns, share, pass FROM call_profile WHERE session = ?",
          take_profile},
     };
@@ -476,11 +499,13 @@ static bool read_all(const struct reader *reader, int64_t run)
             run, take_run, data))
         return false;
     if (data->run == 0)
-        return run ? lab_replay_refuse(reader->why, reader->why_bytes, "there is no run %lld", (long long)run)
+        return run ? lab_replay_refuse(reader->why, reader->why_bytes, "there is no run %lld",
+                                       (long long)run)
                    : lab_replay_refuse(reader->why, reader->why_bytes, "there is no run in it");
-    if (!each_row(reader, "SELECT pass, rows, name FROM pass WHERE run = ? ORDER BY pass", data->run, take_pass,
+    if (!each_row(reader, "SELECT pass, rows, name FROM pass WHERE run = ? ORDER BY pass",
+                  data->run, take_pass, data) ||
+        !each_row(reader, "SELECT device, name FROM device WHERE run = ?", data->run, take_device,
                   data) ||
-        !each_row(reader, "SELECT device, name FROM device WHERE run = ?", data->run, take_device, data) ||
         !each_row(reader, sessions, data->run, take_session, data))
         return false;
     for (size_t s = 0; s < data->session_count; s++)
@@ -513,7 +538,8 @@ static bool read_passes(struct reader *reader, int64_t run)
     return true;
 }
 
-bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **out, char *why, size_t why_bytes)
+bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **out, char *why,
+                     size_t why_bytes)
 {
     *out = calloc(1, sizeof **out);
     if (!*out)
@@ -531,9 +557,10 @@ bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **o
 bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size_t why_bytes)
 {
     return data->pass_count == 1 ||
-           lab_replay_refuse(why, why_bytes,
-                             "the frames of run %lld have %u passes; a scenario can be fitted to those of one only",
-                             (long long)data->run, data->pass_count);
+           lab_replay_refuse(
+               why, why_bytes,
+               "the frames of run %lld have %u passes; a scenario can be fitted to those of one only",
+               (long long)data->run, data->pass_count);
 }
 
 void lab_replay_free(struct lab_replay_data **data)

@@ -17,8 +17,9 @@ struct lab_replay_band {
     bool again;       /* rows that another band had before */
     double wall_ns;   /* > 0 */
     double kernel_ns; /* 0 = unknown */
-    double begin_ns;  /* since the frame's start, or its pass's where it has several: when the device could begin it */
-    double queue_ns;  /* before that: behind earlier bands in the device's queue */
+    double
+        begin_ns; /* since the frame's start, or its pass's where it has several: when the device could begin it */
+    double queue_ns; /* before that: behind earlier bands in the device's queue */
     /* Before that: nothing to do, since the frame's start or the device's band before; 0 for first bands where several
      * frames are under way at once, and for rows that another band had before. */
     double gap_ns;
@@ -91,7 +92,8 @@ struct lab_replay_data {
 
 /* Read a run; `run` 0 = the last one. `*out` is NULL unless true is returned; else `why` says in one sentence, without
  * the database's name, what is missing or makes no sense. */
-bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **out, char *why, size_t why_bytes);
+bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **out, char *why,
+                     size_t why_bytes);
 
 /* Whether frames have one pass, which a scenario can be fitted to; else false with a sentence in `why`. */
 bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size_t why_bytes);
@@ -100,6 +102,7 @@ bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size
 void lab_replay_free(struct lab_replay_data **data);
 
 /* A sentence into `why`; returns false. */
-__attribute__((format(printf, 3, 4))) bool lab_replay_refuse(char *why, size_t why_bytes, const char *format, ...);
+__attribute__((format(printf, 3, 4))) bool lab_replay_refuse(char *why, size_t why_bytes,
+                                                             const char *format, ...);
 
 #endif

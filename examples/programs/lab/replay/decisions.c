@@ -116,13 +116,15 @@ static bool sound_view(const struct cox_sched_view *view)
     for (uint32_t d = 0; d < view->device_count && d < COX_DEVICES_MAX; d++)
         if (!(view->devices[d].hint > 0 && view->devices[d].hint <= HINT_MAX))
             return false;
-    return view->rows > 0 && view->rows <= INT32_MAX && view->granule > 0 && view->granule <= INT32_MAX;
+    return view->rows > 0 && view->rows <= INT32_MAX && view->granule > 0 &&
+           view->granule <= INT32_MAX;
 }
 
 static bool begin(struct tape *tape, char *why, size_t why_bytes)
 {
     const struct cox_sched_view *view = &tape->pass->view;
-    if (tape->pass->state || view->device_count < 1 || view->device_count > COX_DEVICES_MAX || !sound_view(view))
+    if (tape->pass->state || view->device_count < 1 || view->device_count > COX_DEVICES_MAX ||
+        !sound_view(view))
         return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
                                  (long long)tape->session->session);
     tape->pass->state_devices = view->device_count;
@@ -134,8 +136,9 @@ static bool begin(struct tape *tape, char *why, size_t why_bytes)
     snprintf(answer, sizeof answer, "status=%d", (int)status);
     compare(tape, answer);
     return status == COX_OK ||
-           lab_replay_refuse(why, why_bytes, "policy %s: %s with the options of session %lld", tape->policy->name,
-                             cox_status_text(status), (long long)tape->session->session);
+           lab_replay_refuse(why, why_bytes, "policy %s: %s with the options of session %lld",
+                             tape->policy->name, cox_status_text(status),
+                             (long long)tape->session->session);
 }
 
 static void look_at_frame(struct tape *tape)
@@ -159,8 +162,8 @@ static void ask_split(struct tape *tape)
 static void read_progress(const char *text, uint32_t device_count, struct cox_progress *progress)
 {
     for (uint32_t d = 0; d < device_count && text; d++) {
-        if (sscanf(text, "%" SCNu32 ":%" SCNu32 ":%" SCNu64, &progress[d].rows, &progress[d].first_row,
-                   &progress[d].since_ns) != 3)
+        if (sscanf(text, "%" SCNu32 ":%" SCNu32 ":%" SCNu64, &progress[d].rows,
+                   &progress[d].first_row, &progress[d].since_ns) != 3)
             return;
         text = strchr(text, ' ');
         text = text ? text + 1 : NULL;
@@ -180,7 +183,8 @@ static void ask_next(struct tape *tape)
     struct cox_grant grant = {0};
     char answer[128];
     look_at_frame(tape);
-    read_progress((const char *)sqlite3_column_text(tape->calls, PROGRESS), tape->pass->view.device_count, progress);
+    read_progress((const char *)sqlite3_column_text(tape->calls, PROGRESS),
+                  tape->pass->view.device_count, progress);
     struct cox_offer offer = {
         .device = column_u32(tape->calls, DEVICE),
         .first_row = column_u32(tape->calls, FIRST_ROW),
@@ -240,12 +244,14 @@ static bool sound(const struct tape *tape, const char *kind)
     int64_t rows = sqlite3_column_int64(row, ROWS), first = sqlite3_column_int64(row, FIRST_ROW);
     bool range = first >= 0 && first <= INT32_MAX && rows >= 0 && rows <= INT32_MAX - first;
     bool number = sqlite3_column_int64(row, FRAME) >= 0;
-    bool device = sqlite3_column_int64(row, DEVICE) >= 0 && sqlite3_column_int64(row, DEVICE) < device_count;
+    bool device = sqlite3_column_int64(row, DEVICE) >= 0 &&
+                  sqlite3_column_int64(row, DEVICE) < device_count;
     /* Rows are offered to devices that are in use only. */
     if (device && device_count <= COX_DEVICES_MAX && strcmp(kind, "next") == 0)
         device = tape->pass->device[column_u32(row, DEVICE)].usable;
     /* The policy's memory was made for so many devices. */
-    return number && device && range && sound_view(&tape->pass->view) && device_count == tape->pass->state_devices;
+    return number && device && range && sound_view(&tape->pass->view) &&
+           device_count == tape->pass->state_devices;
 }
 
 static bool replay_call(struct tape *tape, char *why, size_t why_bytes)
@@ -279,13 +285,16 @@ static bool prepare(struct tape *tape, struct sqlite3 *db)
         sqlite3_stmt **statement;
         const char *sql;
     } all[] = {
-        {&tape->calls, "SELECT call, kind, frame, device, first_row, rows, wall_ns, queue_ns, kernel_ns, period_ns, "
-                       "joules, flags, progress, answer, waited_ns, latency_ns, deadline_ns, pass FROM call "
-                       "WHERE session = ? ORDER BY call"},
-        {&tape->views, "SELECT v.call, v.rows, granule, min_band_rows, device_count, in_flight, pool, shadow, c.pass "
-                       "FROM call_view v JOIN call c USING (session, call) WHERE session = ? ORDER BY v.call"},
-        {&tape->devices, "SELECT d.call, d.device, usable, hint, solo_ns, c.pass FROM call_device d "
-                         "JOIN call c USING (session, call) WHERE session = ? ORDER BY d.call, d.device"},
+        {&tape->calls,
+         "SELECT call, kind, frame, device, first_row, rows, wall_ns, queue_ns, kernel_ns, period_ns, "
+         "joules, flags, progress, answer, waited_ns, latency_ns, deadline_ns, pass FROM call "
+         "WHERE session = ? ORDER BY call"},
+        {&tape->views,
+         "SELECT v.call, v.rows, granule, min_band_rows, device_count, in_flight, pool, shadow, c.pass "
+         "FROM call_view v JOIN call c USING (session, call) WHERE session = ? ORDER BY v.call"},
+        {&tape->devices,
+         "SELECT d.call, d.device, usable, hint, solo_ns, c.pass FROM call_device d "
+         "JOIN call c USING (session, call) WHERE session = ? ORDER BY d.call, d.device"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (sqlite3_prepare_v2(db, all[i].sql, -1, all[i].statement, NULL) != SQLITE_OK ||
@@ -296,8 +305,9 @@ static bool prepare(struct tape *tape, struct sqlite3 *db)
     return true;
 }
 
-bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *session, const struct cox_policy *policy,
-                       struct lab_replay_decisions *decisions, char *why, size_t why_bytes)
+bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *session,
+                       const struct cox_policy *policy, struct lab_replay_decisions *decisions,
+                       char *why, size_t why_bytes)
 {
     *decisions = (struct lab_replay_decisions){.complete = true};
     struct tape tape = {.session = session, .policy = policy, .decisions = decisions};

@@ -11,7 +11,14 @@ static const double TOGETHER = 0.5, ALONE = 0.1; /* part of a band's time beside
 static const double SLOWDOWN_MAX = 20;
 static const double UNCERTAIN_MAX = 0.15; /* more, and the fixed cost is taken to be none */
 static const double LIKE = 0.25;          /* bands of one pair differ by less in that part */
-enum { PAIRS_MAX = 8192, NEAR_FRAMES = 8, GROUP_WEIGHT = 16, GROUPS_MAX = 256, SHAPES = 160, SCALE_LEAST = 3 };
+enum {
+    PAIRS_MAX = 8192,
+    NEAR_FRAMES = 8,
+    GROUP_WEIGHT = 16,
+    GROUPS_MAX = 256,
+    SHAPES = 160,
+    SCALE_LEAST = 3
+};
 
 struct point {
     size_t session;
@@ -88,10 +95,12 @@ static void collect(const struct lab_replay_data *data, uint32_t device, struct 
     }
 }
 
-static void add_pair(struct points *points, const struct point *a, const struct point *b, double weight)
+static void add_pair(struct points *points, const struct point *a, const struct point *b,
+                     double weight)
 {
     if (a->rows != b->rows)
-        points->pairs[points->pair_count++] = (struct pair){{a->rows, b->rows}, log(a->ns / b->ns), weight};
+        points->pairs[points->pair_count++] = (struct pair){
+            {a->rows, b->rows}, log(a->ns / b->ns), weight};
 }
 
 static void pair_neighbours(struct points *points, uint64_t lag)
@@ -101,7 +110,8 @@ static void pair_neighbours(struct points *points, uint64_t lag)
         const struct point *a = &points->at[i];
         for (size_t j = i + 1; j < points->count && j <= i + NEAR_FRAMES; j++) {
             const struct point *b = &points->at[j];
-            if (b->session != a->session || b->phase != a->phase || b->frame > a->frame + NEAR_FRAMES)
+            if (b->session != a->session || b->phase != a->phase ||
+                b->frame > a->frame + NEAR_FRAMES)
                 break;
             if (b->frame < a->frame + lag)
                 continue;
@@ -138,7 +148,8 @@ static void pair_sessions(struct points *points)
     }
     for (size_t a = 0; a < count; a++)
         for (size_t b = a + 1; b < count; b++)
-            if (groups[a].phase == groups[b].phase && fabs(groups[a].together - groups[b].together) < LIKE)
+            if (groups[a].phase == groups[b].phase &&
+                fabs(groups[a].together - groups[b].together) < LIKE)
                 add_pair(points, &groups[a], &groups[b], fmin(weights[a], weights[b]));
 }
 
@@ -147,7 +158,8 @@ static double misfit(const struct points *points, double shape)
     double sum = 0;
     for (size_t p = 0; p < points->pair_count; p++) {
         const struct pair *pair = &points->pairs[p];
-        sum += pair->weight * fabs(pair->log_ratio - log((shape + pair->rows[0]) / (shape + pair->rows[1])));
+        sum += pair->weight *
+               fabs(pair->log_ratio - log((shape + pair->rows[0]) / (shape + pair->rows[1])));
     }
     return sum;
 }
@@ -183,7 +195,8 @@ static double find_uncertainty(const struct points *points, double shape)
         const struct pair *pair = &points->pairs[p];
         double length = log(pair->rows[0] / pair->rows[1]);
         information += pair->weight * length * length;
-        points->scratch[p] = fabs(pair->log_ratio - log((shape + pair->rows[0]) / (shape + pair->rows[1])));
+        points->scratch[p] = fabs(pair->log_ratio -
+                                  log((shape + pair->rows[0]) / (shape + pair->rows[1])));
     }
     if (!(information > 0))
         return 1;
@@ -192,7 +205,8 @@ static double find_uncertainty(const struct points *points, double shape)
 }
 
 /* Median of t / (shape + n) over the bands with `together` in low .. high; NaN if they are too few. */
-static double find_scale(const struct points *points, double shape, const uint32_t *phase, double low, double high)
+static double find_scale(const struct points *points, double shape, const uint32_t *phase,
+                         double low, double high)
 {
     size_t count = 0;
     for (size_t i = 0; i < points->count; i++) {
@@ -203,7 +217,8 @@ static double find_scale(const struct points *points, double shape, const uint32
     return count >= SCALE_LEAST ? lab_replay_median(points->scratch, count) : NAN;
 }
 
-static void fit_scale(const struct points *points, double shape, uint32_t phase, struct lab_replay_fit *fit)
+static void fit_scale(const struct points *points, double shape, uint32_t phase,
+                      struct lab_replay_fit *fit)
 {
     double together = find_scale(points, shape, &phase, TOGETHER, 1);
     double alone = find_scale(points, shape, &phase, 0, ALONE);
@@ -224,7 +239,8 @@ static void fit_scale(const struct points *points, double shape, uint32_t phase,
 }
 
 /* What a further launch costs: over the first one of the same frame, which knows how fast the device was. */
-static void fit_launch(const struct lab_replay_data *data, uint32_t device, struct lab_replay_fit *fit, double *scratch)
+static void fit_launch(const struct lab_replay_data *data, uint32_t device,
+                       struct lab_replay_fit *fit, double *scratch)
 {
     size_t count = 0;
     for (size_t s = 0; s < data->session_count; s++) {
@@ -238,7 +254,8 @@ static void fit_launch(const struct lab_replay_data *data, uint32_t device, stru
                 first = band;
             } else if (first && first->frame == band->frame) {
                 double factor = lab_replay_alone(fit, first) / lab_replay_cost(fit, first->rows, 0);
-                scratch[count++] = lab_replay_alone(fit, band) / factor - fit->ns_per_row * band->rows;
+                scratch[count++] = lab_replay_alone(fit, band) / factor -
+                                   fit->ns_per_row * band->rows;
             }
         }
     }
@@ -246,14 +263,16 @@ static void fit_launch(const struct lab_replay_data *data, uint32_t device, stru
     fit->launch_ns = count ? fmax(0, lab_replay_median(scratch, count)) : fit->fixed_ns;
 }
 
-static void fit_gaps(const struct lab_replay_data *data, uint32_t device, struct lab_replay_fit *fit, double *scratch)
+static void fit_gaps(const struct lab_replay_data *data, uint32_t device,
+                     struct lab_replay_fit *fit, double *scratch)
 {
     for (int further = 0; further < 2; further++) {
         size_t count = 0;
         for (size_t s = 0; s < data->session_count; s++)
             for (size_t b = 0; b < data->sessions[s].band_count; b++) {
                 const struct lab_replay_band *band = &data->sessions[s].bands[b];
-                if (band->device == device && band->good && !band->again && further == (band->launch > 0))
+                if (band->device == device && band->good && !band->again &&
+                    further == (band->launch > 0))
                     scratch[count++] = band->gap_ns;
             }
         fit->gap_ns[further] = count ? lab_replay_median(scratch, count) : fit->gap_ns[0];
@@ -261,8 +280,9 @@ static void fit_gaps(const struct lab_replay_data *data, uint32_t device, struct
 }
 
 /* Median of the kernels' part, and in `spread` how far bands are from it. */
-static double kernel_part(const struct lab_replay_data *data, uint32_t device, const struct lab_replay_fit *fit,
-                          bool of_rows, double *scratch, double *spread)
+static double kernel_part(const struct lab_replay_data *data, uint32_t device,
+                          const struct lab_replay_fit *fit, bool of_rows, double *scratch,
+                          double *spread)
 {
     double median = 0;
     for (int round = 0; round < 2; round++) {
@@ -270,7 +290,8 @@ static double kernel_part(const struct lab_replay_data *data, uint32_t device, c
         for (size_t s = 0; s < data->session_count; s++)
             for (size_t b = 0; b < data->sessions[s].band_count; b++) {
                 const struct lab_replay_band *band = &data->sessions[s].bands[b];
-                if (band->device != device || !band->good || band->kernel_ns <= 0 || band->kernel_ns > band->wall_ns)
+                if (band->device != device || !band->good || band->kernel_ns <= 0 ||
+                    band->kernel_ns > band->wall_ns)
                     continue;
                 double rows = fit->ns_per_row * band->rows;
                 double part = band->kernel_ns / band->wall_ns;
@@ -285,7 +306,8 @@ static double kernel_part(const struct lab_replay_data *data, uint32_t device, c
     return median;
 }
 
-static void fit_kernel(const struct lab_replay_data *data, uint32_t device, struct lab_replay_fit *fit, double *scratch)
+static void fit_kernel(const struct lab_replay_data *data, uint32_t device,
+                       struct lab_replay_fit *fit, double *scratch)
 {
     double spread_of_all = 0, spread_of_rows = 0;
     double of_all = kernel_part(data, device, fit, false, scratch, &spread_of_all);

@@ -16,8 +16,10 @@ struct lab_replay_fit {
     double fixed_ns, launch_ns, ns_per_row; /* alone */
     double gap_ns[2];                       /* before the first band, before further ones */
     double slowdown;                        /* while another device works too; >= 1 */
-    double kernel_part;  /* of a band's time, or, if `kernel_of_rows`, of that without the fixed cost; 0 = unknown */
-    double uncertain;    /* standard error of the fixed cost's part of a band's time; 1 = nothing is known of it */
+    double
+        kernel_part; /* of a band's time, or, if `kernel_of_rows`, of that without the fixed cost; 0 = unknown */
+    double
+        uncertain; /* standard error of the fixed cost's part of a band's time; 1 = nothing is known of it */
     bool kernel_of_rows; /* whichever differs less from band to band */
     bool fixed_known;    /* `uncertain` is small enough; else the fixed cost is taken to be none */
     bool slowdown_known; /* there were bands alone and beside the others */
@@ -34,7 +36,8 @@ double lab_replay_cost(const struct lab_replay_fit *fit, uint32_t rows, uint32_t
 uint32_t lab_replay_main_phase(const struct lab_replay_session *session);
 
 /* All devices, from all sessions of the run; `phase` is where the scale comes from. False if out of memory. */
-bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct lab_replay_fit *fits);
+bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase,
+                    struct lab_replay_fit *fits);
 
 /* Sorts; NaN for no values. */
 double lab_replay_median(double *values, size_t count);

@@ -34,10 +34,11 @@ struct replay_figures {
 struct replay_outcome {
     struct cox_policy policy;
     struct replay_figures replayed;
-    double over_oracle;             /* mean over mean, in the replay */
-    double own_ns;                  /* sum of frame times, replayed in its own sessions */
-    double own_recorded_ns;         /* sum of frame times, recorded in them */
-    struct replay_figures recorded; /* of its own sessions in the run; frames 0 = it was not recorded */
+    double over_oracle;     /* mean over mean, in the replay */
+    double own_ns;          /* sum of frame times, replayed in its own sessions */
+    double own_recorded_ns; /* sum of frame times, recorded in them */
+    struct replay_figures
+        recorded; /* of its own sessions in the run; frames 0 = it was not recorded */
     uint64_t refused;
     char why[REPLAY_WHY_MAX]; /* not empty: it could not be replayed */
 };
@@ -49,7 +50,8 @@ struct replay_job {
     size_t base_sessions;
     struct replay_outcome outcomes[REPLAY_POLICIES_MAX];
     uint32_t outcome_count;
-    const struct lab_replay *first; /* of the base's first session, for what is said of the devices */
+    const struct lab_replay
+        *first; /* of the base's first session, for what is said of the devices */
 };
 
 /* All policies through the sessions of the base, and each through its own, printed. Returns an exit status. */

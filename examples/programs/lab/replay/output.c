@@ -20,8 +20,9 @@ static double fidelity(const struct replay_outcome *outcome)
 /* How well what other sessions say of it does. */
 static double over_recorded(const struct replay_outcome *outcome)
 {
-    return outcome->recorded.frames && outcome->replayed.frames ? outcome->replayed.mean_ns / outcome->recorded.mean_ns
-                                                                : NAN;
+    return outcome->recorded.frames && outcome->replayed.frames
+               ? outcome->replayed.mean_ns / outcome->recorded.mean_ns
+               : NAN;
 }
 
 static const char *base_name(const struct replay_job *job)
@@ -51,15 +52,16 @@ static void print_device(const struct lab_replay *replay, uint32_t device)
         printf(", %.1f us a further launch", fit->launch_ns / 1e3);
     if (fit->slowdown_known)
         printf(", %.2f times slower beside the others", fit->slowdown);
-    printf(fit->uncertain > 0.15 ? " (fixed cost unknown: its bands were all about as long)\n" : " (from %zu bands)\n",
+    printf(fit->uncertain > 0.15 ? " (fixed cost unknown: its bands were all about as long)\n"
+                                 : " (from %zu bands)\n",
            fit->bands);
 }
 
 static void print_pass(const struct lab_replay *replay, uint32_t pass)
 {
     const struct lab_replay_data *data = replay->data;
-    printf("  pass %" PRIu32 "%s%s, %" PRIu32 " rows", pass, data->pass_name[0] ? ", " : "", data->pass_name,
-           data->rows);
+    printf("  pass %" PRIu32 "%s%s, %" PRIu32 " rows", pass, data->pass_name[0] ? ", " : "",
+           data->pass_name, data->rows);
     if (pass > 0)
         printf(", %.1f us after the one before", replay->world.before_ns / 1e3);
     putchar('\n');
@@ -76,9 +78,10 @@ static void print_ratio(double value, const char *after)
 static void print_table(const struct replay_job *job)
 {
     const struct lab_replay_data *data = job->data;
-    printf("run %" PRId64 "%s, %s: what %zu session%s of %s%s met\n", data->run, data->finished ? "" : " (unfinished)",
-           data->kernel, job->base_sessions, job->base_sessions == 1 ? "" : "s",
-           job->options->base ? "" : "all policies", job->options->base ? job->options->base : "");
+    printf("run %" PRId64 "%s, %s: what %zu session%s of %s%s met\n", data->run,
+           data->finished ? "" : " (unfinished)", data->kernel, job->base_sessions,
+           job->base_sessions == 1 ? "" : "s", job->options->base ? "" : "all policies",
+           job->options->base ? job->options->base : "");
     uint32_t pass = 0;
     for (const struct lab_replay *of = job->first; of; of = of->next_pass, pass++) {
         if (data->pass_count > 1)
@@ -89,8 +92,8 @@ static void print_table(const struct replay_job *job)
     printf("  a frame    %.1f us beyond its longest device\n\n", overhead_of(job->first) / 1e3);
     if (data->objective == COX_OBJECTIVE_ENERGY)
         puts("a replay has no meter: policies make the time small, not the energy\n");
-    printf("%-16s %9s %9s %9s %9s %9s %9s %9s\n", "policy", "mean ms", "p50 ms", "p99 ms", "/oracle", "recorded",
-           "/recorded", "fidelity");
+    printf("%-16s %9s %9s %9s %9s %9s %9s %9s\n", "policy", "mean ms", "p50 ms", "p99 ms",
+           "/oracle", "recorded", "/recorded", "fidelity");
     bool unfaithful = false;
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         const struct replay_outcome *outcome = &job->outcomes[p];
@@ -101,8 +104,8 @@ static void print_table(const struct replay_job *job)
         }
         bool off = fabs(fidelity(outcome) - 1) > UNFAITHFUL;
         unfaithful = unfaithful || off;
-        printf(" %9.3f %9.3f %9.3f", outcome->replayed.mean_ns / 1e6, outcome->replayed.p50_ns / 1e6,
-               outcome->replayed.p99_ns / 1e6);
+        printf(" %9.3f %9.3f %9.3f", outcome->replayed.mean_ns / 1e6,
+               outcome->replayed.p50_ns / 1e6, outcome->replayed.p99_ns / 1e6);
         print_ratio(outcome->over_oracle, "");
         print_ratio(outcome->recorded.frames ? outcome->recorded.mean_ns / 1e6 : NAN, "");
         print_ratio(over_recorded(outcome), "");
@@ -111,7 +114,8 @@ static void print_table(const struct replay_job *job)
             printf("  %" PRIu64 " splits refused", outcome->refused);
         putchar('\n');
     }
-    puts("\nrecorded: the policy's own sessions. fidelity: it replayed in its own sessions, over these.");
+    puts(
+        "\nrecorded: the policy's own sessions. fidelity: it replayed in its own sessions, over these.");
     if (unfaithful)
         puts(
             "* something was at work that a replay cannot know: what is said of this policy is not to be relied upon.");
@@ -132,7 +136,8 @@ static void print_csv(const struct replay_job *job)
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         const struct replay_outcome *outcome = &job->outcomes[p];
         bool good = !outcome->why[0];
-        printf("%" PRId64 ",%s,%s,%zu", job->data->run, base_name(job), outcome->policy.name, outcome->replayed.frames);
+        printf("%" PRId64 ",%s,%s,%zu", job->data->run, base_name(job), outcome->policy.name,
+               outcome->replayed.frames);
         csv_number(good ? outcome->replayed.mean_ns : NAN, 1e-3);
         csv_number(good ? outcome->replayed.p50_ns : NAN, 1e-3);
         csv_number(good ? outcome->replayed.p99_ns : NAN, 1e-3);
@@ -177,7 +182,8 @@ static void json_outcome(struct json *json, const struct replay_outcome *outcome
     json_pair(json, "p50_us", good ? outcome->replayed.p50_ns / 1e3 : NAN);
     json_pair(json, "p99_us", good ? outcome->replayed.p99_ns / 1e3 : NAN);
     json_pair(json, "mean_over_oracle", good ? outcome->over_oracle : NAN);
-    json_pair(json, "recorded_mean_us", outcome->recorded.frames ? outcome->recorded.mean_ns / 1e3 : NAN);
+    json_pair(json, "recorded_mean_us",
+              outcome->recorded.frames ? outcome->recorded.mean_ns / 1e3 : NAN);
     json_pair(json, "over_recorded", over_recorded(outcome));
     json_pair(json, "fidelity", fidelity(outcome));
     json_key(json, "refused");

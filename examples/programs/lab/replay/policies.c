@@ -43,14 +43,15 @@ static void print_left_out(const struct replay_job *job)
     for (size_t s = 0; s < job->data->session_count; s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
         if (is_for_replay(session) && !lab_replay_possible(session, lacks, sizeof lacks))
-            lab_fail("%s: session %" PRId64 ", %s, is left out: %s", job->options->path, session->session,
-                     session->policy, lacks);
+            lab_fail("%s: session %" PRId64 ", %s, is left out: %s", job->options->path,
+                     session->session, session->policy, lacks);
     }
 }
 
 static bool is_base(const struct replay_job *job, const struct lab_replay_session *session)
 {
-    return can_replay(session) && (!job->options->base || strcmp(session->policy, job->options->base) == 0);
+    return can_replay(session) &&
+           (!job->options->base || strcmp(session->policy, job->options->base) == 0);
 }
 
 /* Frames of all sessions of a policy as they were recorded. */
@@ -68,8 +69,9 @@ static void record_of(const struct replay_job *job, const char *policy, struct r
 }
 
 /* One policy through one session; adds to `times` if the session is one of the base. */
-static bool replay_one(const struct replay_job *job, const struct lab_replay *replay, struct replay_outcome *outcome,
-                       struct lab_sim_frame *frames, struct replay_times *times, double *oracle_ns)
+static bool replay_one(const struct replay_job *job, const struct lab_replay *replay,
+                       struct replay_outcome *outcome, struct lab_sim_frame *frames,
+                       struct replay_times *times, double *oracle_ns)
 {
     bool base = is_base(job, replay->session);
     bool own = strcmp(outcome->policy.name, replay->session->policy) == 0;
@@ -80,8 +82,8 @@ static bool replay_one(const struct replay_job *job, const struct lab_replay *re
     if (!own)
         options.profiles = NULL; /* the profiles that were loaded are of this policy */
     outcome->why[0] = '\0';
-    cox_status status = lab_simulate(&replay->world, &outcome->policy, &options, 0, frames, outcome->why,
-                                     sizeof outcome->why);
+    cox_status status = lab_simulate(&replay->world, &outcome->policy, &options, 0, frames,
+                                     outcome->why, sizeof outcome->why);
     if (status != COX_OK) {
         if (!outcome->why[0])
             snprintf(outcome->why, sizeof outcome->why, "%s", cox_status_text(status));
@@ -122,8 +124,9 @@ static size_t frames_of(const struct lab_replay_data *data)
 }
 
 /* All policies through all sessions of the base, and each through its own. `worlds` has room for all sessions. */
-static bool replay_all(struct replay_job *job, struct lab_replay **worlds, struct lab_sim_frame *frames,
-                       struct replay_times *times, char *why, size_t why_bytes)
+static bool replay_all(struct replay_job *job, struct lab_replay **worlds,
+                       struct lab_sim_frame *frames, struct replay_times *times, char *why,
+                       size_t why_bytes)
 {
     const struct lab_replay_data *data = job->data;
     size_t count = 0;
@@ -137,10 +140,12 @@ static bool replay_all(struct replay_job *job, struct lab_replay **worlds, struc
         count++;
     }
     if (!job->first && job->options->base)
-        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of policy '%s' to be replayed",
+        return lab_replay_refuse(why, why_bytes,
+                                 "run %" PRId64 " has no session of policy '%s' to be replayed",
                                  data->run, job->options->base);
     if (!job->first)
-        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of a policy", data->run);
+        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of a policy",
+                                 data->run);
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         struct replay_outcome *outcome = &job->outcomes[p];
         double oracle_ns = 0;
@@ -151,7 +156,9 @@ static bool replay_all(struct replay_job *job, struct lab_replay **worlds, struc
         if (!good)
             continue;
         outcome->replayed = figures_of(times);
-        outcome->over_oracle = oracle_ns > 0 ? outcome->replayed.mean_ns * (double)times->count / oracle_ns : NAN;
+        outcome->over_oracle = oracle_ns > 0
+                                   ? outcome->replayed.mean_ns * (double)times->count / oracle_ns
+                                   : NAN;
         record_of(job, outcome->policy.name, times);
         outcome->recorded = figures_of(times);
     }
@@ -168,7 +175,8 @@ static void choose_policies(struct replay_job *job)
         return;
     for (uint32_t i = 0; cox_policy_at(i) && job->outcome_count < REPLAY_POLICIES_MAX; i++)
         job->outcomes[job->outcome_count++].policy = *cox_policy_at(i);
-    for (size_t s = 0; s < job->data->session_count && job->outcome_count < REPLAY_POLICIES_MAX; s++) {
+    for (size_t s = 0; s < job->data->session_count && job->outcome_count < REPLAY_POLICIES_MAX;
+         s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
         bool known = !can_replay(session);
         for (uint32_t p = 0; p < job->outcome_count; p++)

@@ -46,7 +46,8 @@ static double expected_ns(void *ctx, const struct lab_launch *launch)
 
 /* A launch in a frame whose bands tell how fast the device was: a further one as the one of the same number, a first
  * one as all that is as long together, and beyond that as the device was on the whole. */
-static double profiled_ns(const struct lab_replay *replay, const struct lab_launch *launch, double whole)
+static double profiled_ns(const struct lab_replay *replay, const struct lab_launch *launch,
+                          double whole)
 {
     const struct lab_replay_fit *fit = &replay->fits[launch->device];
     const struct lab_replay_frame *frame = replay->recorded[launch->frame];
@@ -84,7 +85,8 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
     double factor = replay->factors[launch->frame * replay->world.device_count + launch->device];
     if (replay->profiled[launch->frame] >> launch->device & 1 && !launch->shadow)
         return profiled_ns(replay, launch, factor);
-    return lab_replay_cost(fit, launch->rows, launch->launch) * factor + fit->gap_ns[launch->launch > 0];
+    return lab_replay_cost(fit, launch->rows, launch->launch) * factor +
+           fit->gap_ns[launch->launch > 0];
 }
 
 static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
@@ -117,8 +119,8 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
 
 /* What the device took in its bands of the frame over what they should take; NaN if it had none. One that was given up
  * would have taken longer than it did: it counts if even so it was slow. */
-static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame, uint32_t device,
-                              bool *profiled)
+static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame,
+                              uint32_t device, bool *profiled)
 {
     double took = 0, should = 0, late = 0;
     *profiled = true;
@@ -144,7 +146,8 @@ static double recorded_factor(const struct lab_replay *replay, const struct lab_
 }
 
 /* The device's median factor in the solo sessions of a phase; NaN if there are none. */
-static double solo_factor(const struct lab_replay *replay, uint32_t phase, uint32_t device, double *scratch)
+static double solo_factor(const struct lab_replay *replay, uint32_t phase, uint32_t device,
+                          double *scratch)
 {
     size_t count = 0;
     for (size_t s = 0; s < replay->data->session_count; s++) {
@@ -183,7 +186,8 @@ static bool bridge(const struct lab_replay *replay, uint32_t device, uint64_t fi
         if (isnan(factors[f * stride]))
             continue;
         for (uint64_t g = before == UINT64_MAX ? first : before + 1; g < f; g++) {
-            double from = factors[(before == UINT64_MAX ? f : before) * stride], to = factors[f * stride];
+            double from = factors[(before == UINT64_MAX ? f : before) * stride],
+                   to = factors[f * stride];
             double part = before == UINT64_MAX ? 1 : (double)(g - before) / (double)(f - before);
             factors[g * stride] = from + (to - from) * part;
         }
@@ -205,7 +209,8 @@ static void fill_recorded(const struct lab_replay *replay, uint32_t device)
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
         bool profiled = false;
-        replay->factors[frame->frame * stride + device] = recorded_factor(replay, frame, device, &profiled);
+        replay->factors[frame->frame * stride + device] = recorded_factor(replay, frame, device,
+                                                                          &profiled);
         replay->profiled[frame->frame] |= (uint32_t)profiled << device;
     }
     for (size_t s = 0; s < session->shadow_count; s++) {
@@ -214,8 +219,9 @@ static void fill_recorded(const struct lab_replay *replay, uint32_t device)
             !isnan(replay->factors[shadow.frame * stride + device]))
             continue;
         shadow.together = 1; /* it runs beside a frame of the others */
-        replay->factors[shadow.frame * stride + device] = clip(lab_replay_alone(&replay->fits[device], &shadow) /
-                                                               lab_replay_cost(&replay->fits[device], shadow.rows, 0));
+        replay->factors[shadow.frame * stride + device] =
+            clip(lab_replay_alone(&replay->fits[device], &shadow) /
+                 lab_replay_cost(&replay->fits[device], shadow.rows, 0));
     }
 }
 
@@ -257,7 +263,8 @@ static void fill_levels(const struct lab_replay *replay, uint32_t device)
             int64_t index = (int64_t)here + offset;
             if (other < 0 || other >= (int64_t)replay->world.frames)
                 continue;
-            bool same = index < 0 || index >= (int64_t)session->frame_count || session->frames[index].phase == phase;
+            bool same = index < 0 || index >= (int64_t)session->frame_count ||
+                        session->frames[index].phase == phase;
             if (same || offset == 0)
                 near[count++] = replay->factors[(uint64_t)other * stride + device];
         }
@@ -265,8 +272,8 @@ static void fill_levels(const struct lab_replay *replay, uint32_t device)
     }
 }
 
-static bool failed_in(const struct lab_replay_session *session, const struct lab_replay_frame *frame, uint32_t device,
-                      bool *ended)
+static bool failed_in(const struct lab_replay_session *session,
+                      const struct lab_replay_frame *frame, uint32_t device, bool *ended)
 {
     bool failed = false;
     for (size_t b = 0; b < frame->band_count; b++) {
@@ -313,8 +320,10 @@ static void fill_answering_seen(const struct lab_replay *replay, uint32_t device
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
         bool ended = false, failed = failed_in(session, frame, device, &ended);
-        for (; shadow < session->shadow_count && session->shadows[shadow].frame <= frame->frame; shadow++)
-            ended = ended || (session->shadows[shadow].device == device && session->shadows[shadow].good);
+        for (; shadow < session->shadow_count && session->shadows[shadow].frame <= frame->frame;
+             shadow++)
+            ended = ended ||
+                    (session->shadows[shadow].device == device && session->shadows[shadow].good);
         answers = ended || (answers && !failed);
         for (; next <= frame->frame; next++)
             replay->answering[next] |= (uint32_t)answers << device;
@@ -372,13 +381,14 @@ static void fill_overhead(const struct lab_replay *replay, double *scratch)
 }
 
 /* Median of what lies between the pass before, of which `earlier` is, and this one. */
-static double find_pause(const struct lab_replay_session *earlier, const struct lab_replay_session *session,
-                         double *scratch)
+static double find_pause(const struct lab_replay_session *earlier,
+                         const struct lab_replay_session *session, double *scratch)
 {
     size_t count = 0;
     for (size_t i = 0; i < session->frame_count; i++)
         if (session->frames[i].good)
-            scratch[count++] = fmax(0, session->frames[i].pass_start_ns - earlier->frames[i].pass_end_ns);
+            scratch[count++] = fmax(0, session->frames[i].pass_start_ns -
+                                           earlier->frames[i].pass_end_ns);
     return count ? lab_replay_median(scratch, count) : 0;
 }
 
@@ -395,8 +405,8 @@ static bool allocate(struct lab_replay *replay, double **scratch)
     replay->factors = malloc(all * sizeof *replay->factors);
     replay->levels = malloc(all * sizeof *replay->levels);
     *scratch = malloc((frames + 1) * sizeof **scratch);
-    return replay->rows && replay->answering && replay->profiled && replay->recorded && replay->overhead_ns &&
-           replay->factors && replay->levels && *scratch;
+    return replay->rows && replay->answering && replay->profiled && replay->recorded &&
+           replay->overhead_ns && replay->factors && replay->levels && *scratch;
 }
 
 static void fill(struct lab_replay *replay, double *scratch)
@@ -404,7 +414,8 @@ static void fill(struct lab_replay *replay, double *scratch)
     fill_rows(replay);
     for (uint32_t d = 0; d < replay->world.device_count; d++) {
         if (!replay->fits[d].bands)
-            replay->fits[d].ns_per_row = 1; /* it never answers; costs must be positive all the same */
+            replay->fits[d].ns_per_row =
+                1; /* it never answers; costs must be positive all the same */
         else if (replay->session->change_count)
             fill_answering_told(replay, d);
         else
@@ -424,11 +435,13 @@ bool lab_replay_possible(const struct lab_replay_session *session, char *why, si
     uint64_t last = session->frames[session->frame_count - 1].frame;
     return last < MISSING_MAX + 2 * (uint64_t)session->frame_count ||
            lab_replay_refuse(why, why_bytes, "it has %zu frame%s, of which the last is frame %llu",
-                             session->frame_count, session->frame_count == 1 ? "" : "s", (unsigned long long)last);
+                             session->frame_count, session->frame_count == 1 ? "" : "s",
+                             (unsigned long long)last);
 }
 
 /* The world of one pass; NULL if out of memory. `earlier`: of the pass before, or NULL. */
-static struct lab_replay *create_pass(const struct lab_replay_data *data, const struct lab_replay_session *session,
+static struct lab_replay *create_pass(const struct lab_replay_data *data,
+                                      const struct lab_replay_session *session,
                                       const struct lab_replay_session *earlier)
 {
     struct lab_replay *replay = calloc(1, sizeof *replay);
@@ -441,7 +454,8 @@ static struct lab_replay *create_pass(const struct lab_replay_data *data, const 
     replay->session = session;
     replay->world = (struct lab_world){.ctx = replay,
                                        .device_count = data->device_count,
-                                       .frames = session->frames[session->frame_count - 1].frame + 1,
+                                       .frames = session->frames[session->frame_count - 1].frame +
+                                                 1,
                                        .begin_run = begin_run,
                                        .begin_frame = begin_frame,
                                        .launch_ns = launch_ns,
@@ -449,7 +463,8 @@ static struct lab_replay *create_pass(const struct lab_replay_data *data, const 
                                        .slowdown = slowdown,
                                        .end_frame = end_frame,
                                        .hints = session->hints};
-    if (allocate(replay, &scratch) && lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
+    if (allocate(replay, &scratch) &&
+        lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
         for (uint32_t d = 0; d < data->device_count; d++)
             profiled = profiled && (!replay->fits[d].bands || replay->fits[d].kernel_part > 0);
         replay->world.kernel_part = profiled ? kernel_part : NULL;
@@ -458,7 +473,8 @@ static struct lab_replay *create_pass(const struct lab_replay_data *data, const 
             replay->world.before_ns = find_pause(earlier, session, scratch);
         if (data->next_pass) {
             const size_t place = (size_t)(session - data->sessions);
-            replay->next_pass = create_pass(data->next_pass, &data->next_pass->sessions[place], session);
+            replay->next_pass = create_pass(data->next_pass, &data->next_pass->sessions[place],
+                                            session);
             replay->world.next_pass = replay->next_pass ? &replay->next_pass->world : NULL;
         }
         good = !data->next_pass || replay->next_pass;
@@ -488,8 +504,8 @@ bool lab_replay_create(const struct lab_replay_data *data, const struct lab_repl
     *out = NULL;
     char lacks[160];
     if (!lab_replay_possible(session, lacks, sizeof lacks))
-        return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: %s", (long long)session->session,
-                                 lacks);
+        return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: %s",
+                                 (long long)session->session, lacks);
     *out = create_pass(data, session, NULL);
     if (!*out)
         return lab_replay_refuse(why, why_bytes, "out of memory");
@@ -497,8 +513,9 @@ bool lab_replay_create(const struct lab_replay_data *data, const struct lab_repl
     if (unknown == data->device_count)
         return true;
     lab_replay_destroy(out);
-    return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: device %u had rows in some passes only",
-                             (long long)session->session, unknown);
+    return lab_replay_refuse(
+        why, why_bytes, "session %lld cannot be replayed: device %u had rows in some passes only",
+        (long long)session->session, unknown);
 }
 
 void lab_replay_destroy(struct lab_replay **replay)
@@ -523,7 +540,8 @@ bool lab_replay_policy(const char *name, struct cox_policy *policy)
     char base[64];
     snprintf(base, sizeof base, "%s", name);
     size_t length = strlen(base);
-    bool without = length > strlen(no_pool) && strcmp(base + length - strlen(no_pool), no_pool) == 0;
+    bool without = length > strlen(no_pool) &&
+                   strcmp(base + length - strlen(no_pool), no_pool) == 0;
     if (without)
         base[length - strlen(no_pool)] = '\0';
     const struct cox_policy *found = *base ? cox_policy_find(base) : NULL;
@@ -542,7 +560,8 @@ static bool without_pool(const struct lab_replay_data *data)
     for (size_t s = 0; s < data->session_count; s++) {
         const struct lab_replay_session *session = &data->sessions[s];
         struct cox_policy policy;
-        if (session->taped && session->no_pool && lab_replay_policy(session->policy, &policy) && policy.next)
+        if (session->taped && session->no_pool && lab_replay_policy(session->policy, &policy) &&
+            policy.next)
             return true;
     }
     return false;
@@ -556,7 +575,8 @@ void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options 
                                         .no_pool = without_pool(replay->data),
                                         .no_shadow = session->no_shadow,
                                         .policy = session->options,
-                                        .profiles = session->profile_loaded ? session->profiles[0] : NULL};
+                                        .profiles = session->profile_loaded ? session->profiles[0]
+                                                                            : NULL};
     if (options->policy.objective == COX_OBJECTIVE_ENERGY) /* there is no meter in a replay */
         options->policy.objective = COX_OBJECTIVE_THROUGHPUT;
 }

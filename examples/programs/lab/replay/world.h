@@ -21,8 +21,10 @@
 struct lab_replay {
     struct lab_world world;
     struct lab_replay_fit fits[COX_DEVICES_MAX];
-    double *overhead_ns;          /* of each frame, beyond its longest device: to be added to what the simulator says */
-    struct lab_replay *next_pass; /* what the frame's next pass is made of, without overheads; NULL = there is none */
+    double *
+        overhead_ns; /* of each frame, beyond its longest device: to be added to what the simulator says */
+    struct lab_replay *
+        next_pass; /* what the frame's next pass is made of, without overheads; NULL = there is none */
     /* The rest is the world's own. */
     const struct lab_replay_data *data;
     const struct lab_replay_session *session;
@@ -30,7 +32,8 @@ struct lab_replay {
     double *factors;     /* frame by frame, one for each device, as recorded */
     double *levels;      /* the same without chance */
     uint32_t *answering; /* frame by frame, a bit for each device that answers */
-    uint32_t *profiled;  /* a bit for each device whose bands say how its speed changed in the frame */
+    uint32_t
+        *profiled; /* a bit for each device whose bands say how its speed changed in the frame */
     const struct lab_replay_frame **recorded; /* NULL for a frame that is missing */
 };
 
@@ -57,10 +60,10 @@ bool lab_replay_policy(const char *name, struct cox_policy *policy);
 
 /* What comes of asking a policy again, with the very calls that were recorded. */
 struct lab_replay_decisions {
-    bool taped;           /* false: there are no calls, the rest says nothing */
-    bool complete;        /* false: calls are missing on the tape, what comes after them was not asked */
-    uint64_t splits;      /* asked again */
-    uint64_t grants;      /* rows handed out on demand, asked again */
+    bool taped;      /* false: there are no calls, the rest says nothing */
+    bool complete;   /* false: calls are missing on the tape, what comes after them was not asked */
+    uint64_t splits; /* asked again */
+    uint64_t grants; /* rows handed out on demand, asked again */
     uint64_t different;   /* answers that are not those that were recorded */
     uint64_t first_frame; /* of the first such */
     /* Its answers, as recorded and as given now. */
@@ -70,7 +73,8 @@ struct lab_replay_decisions {
 struct sqlite3;
 
 /* False if the session cannot be read or the policy refuses its options, with a sentence in `why`. */
-bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *session, const struct cox_policy *policy,
-                       struct lab_replay_decisions *decisions, char *why, size_t why_bytes);
+bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *session,
+                       const struct cox_policy *policy, struct lab_replay_decisions *decisions,
+                       char *why, size_t why_bytes);
 
 #endif

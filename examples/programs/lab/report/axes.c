@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-struct paper paper_of(struct html *out, const struct report_run *run, bool narrow, double label_width)
+struct paper paper_of(struct html *out, const struct report_run *run, bool narrow,
+                      double label_width)
 {
     return (struct paper){
         .svg = svg_of(out, narrow, label_width),
@@ -41,7 +42,8 @@ void axes_phases(const struct paper *paper, double name_y, double top, double bo
     const struct report_run *run = paper->run;
     for (uint32_t i = 0; run->phase_count > 1 && i < run->phase_count; i++) {
         const struct report_phase *phase = &run->phases[i];
-        double x0 = scale_place(&frames, phase->first_frame), x1 = scale_place(&frames, phase->end_frame);
+        double x0 = scale_place(&frames, phase->first_frame),
+               x1 = scale_place(&frames, phase->end_frame);
         if (!(x1 > x0))
             continue;
         if (phase->disturbed) {
@@ -59,8 +61,8 @@ void axes_phases(const struct paper *paper, double name_y, double top, double bo
     }
 }
 
-void axes_mean_line(const struct paper *paper, const char *class, const struct report_bin *bins, size_t count,
-                     size_t stride, const struct scale *scale)
+void axes_mean_line(const struct paper *paper, const char *class, const struct report_bin *bins,
+                    size_t count, size_t stride, const struct scale *scale)
 {
     bool drawing = false;
     double width = (paper->svg.right - paper->svg.left) / (double)count;
@@ -69,7 +71,8 @@ void axes_mean_line(const struct paper *paper, const char *class, const struct r
         const struct report_bin *bin = &bins[i * stride];
         bool next = i + 1 < count && bins[(i + 1) * stride].count;
         if (bin->count) {
-            svg_number(paper->svg.out, drawing ? "L" : "M", paper->svg.left + ((double)i + 0.5) * width);
+            svg_number(paper->svg.out, drawing ? "L" : "M",
+                       paper->svg.left + ((double)i + 0.5) * width);
             svg_number(paper->svg.out, " ", scale_place(scale, bin->mean));
             if (!drawing && !next) /* one alone is a dot, which takes a line of no length */
                 html_raw(paper->svg.out, "h0");
@@ -79,14 +82,15 @@ void axes_mean_line(const struct paper *paper, const char *class, const struct r
     html_raw(paper->svg.out, "\"/>");
 }
 
-void axes_range(const struct paper *paper, const char *class, const struct report_bin *bins, size_t count,
-                 const struct scale *scale)
+void axes_range(const struct paper *paper, const char *class, const struct report_bin *bins,
+                size_t count, const struct scale *scale)
 {
     double width = (paper->svg.right - paper->svg.left) / (double)count;
     html_format(paper->svg.out, "<path class=\"%s\" d=\"", class);
     for (size_t i = 0, end; i < count; i = end + 1) {
         for (end = i; end < count && bins[end].count; end++) {
-            svg_number(paper->svg.out, end == i ? "M" : "L", paper->svg.left + ((double)end + 0.5) * width);
+            svg_number(paper->svg.out, end == i ? "M" : "L",
+                       paper->svg.left + ((double)end + 0.5) * width);
             svg_number(paper->svg.out, " ", scale_place(scale, bins[end].most));
         }
         for (size_t k = end; k > i; k--) {
@@ -98,4 +102,3 @@ void axes_range(const struct paper *paper, const char *class, const struct repor
     }
     html_raw(paper->svg.out, "\"/>");
 }
-

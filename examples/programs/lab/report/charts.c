@@ -10,8 +10,9 @@
 enum { DEVICE_COLOURS = 8, POLICY_COLOURS = 10 };
 
 /* The built-in policies keep their colour in every report; others get the next that is free. */
-static const char *const known_policies[POLICY_COLOURS] = {"adaptive", "hguided", "last-frame", "ewma",   "mean10",
-                                                           "chunks",   "static",  "single",     "oracle", NULL};
+static const char *const known_policies[POLICY_COLOURS] = {
+    "adaptive", "hguided", "last-frame", "ewma",   "mean10",
+    "chunks",   "static",  "single",     "oracle", NULL};
 
 static uint32_t known_colour(const char *policy)
 {
@@ -45,7 +46,8 @@ uint32_t chart_group_colour(uint32_t group)
     return group % DEVICE_COLOURS;
 }
 
-void chart_device_name(struct html *out, const struct report_run *run, uint32_t device, unsigned characters)
+void chart_device_name(struct html *out, const struct report_run *run, uint32_t device,
+                       unsigned characters)
 {
     const char *name = run->devices[device].name;
     uint32_t namesakes = 0;
@@ -60,7 +62,8 @@ void chart_device_name(struct html *out, const struct report_run *run, uint32_t 
         html_format(out, " #%lld", (long long)run->devices[device].number);
 }
 
-void chart_group_name(struct html *out, const struct report_run *run, uint32_t group, unsigned characters)
+void chart_group_name(struct html *out, const struct report_run *run, uint32_t group,
+                      unsigned characters)
 {
     uint32_t first = 0, members = 0;
     for (uint32_t i = run->device_count; i-- > 0;)
@@ -78,7 +81,8 @@ void chart_group_name(struct html *out, const struct report_run *run, uint32_t g
     html_format(out, " × %u", members);
 }
 
-void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pass, unsigned characters)
+void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pass,
+                     unsigned characters)
 {
     if (run->passes[pass])
         html_text_cut(out, run->passes[pass], characters);
@@ -107,8 +111,8 @@ static void say(struct html *out, double value)
 /* --- Efficiency --------------------------------------------------------------------------------------------------- */
 
 /* One block of bars: a phase, or all frames. */
-static void efficiency_block(const struct paper *paper, const struct chart_policies *about, uint32_t phase, double left,
-                             double right, double top, bool names)
+static void efficiency_block(const struct paper *paper, const struct chart_policies *about,
+                             uint32_t phase, double left, double right, double top, bool names)
 {
     struct html *out = paper->svg.out;
     struct scale scale = {0, 1, left, right - 40};
@@ -122,8 +126,9 @@ static void efficiency_block(const struct paper *paper, const struct chart_polic
     }
     for (uint32_t i = 0; i < about->count; i++) {
         uint32_t policy = about->policies[i];
-        const struct report_figures *figures = phase == REPORT_ALL_PHASES ? &about->all[policy]
-                                                                          : &about->phases[policy][phase];
+        const struct report_figures *figures = phase == REPORT_ALL_PHASES
+                                                   ? &about->all[policy]
+                                                   : &about->phases[policy][phase];
         double y = top + 18 * i;
         if (names) {
             svg_label(out, "name end", left - 8, y + 13);
@@ -153,10 +158,12 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
         return false;
     uint32_t phases = about->run->phase_count;
     uint32_t blocks = phases > 1 && phases < BLOCKS_MAX && !narrow ? 1 + phases : 1;
-    double names = 118, block = (paper.svg.width - names) / blocks, top = 24, height = top + 18 * about->count + 22;
+    double names = 118, block = (paper.svg.width - names) / blocks, top = 24,
+           height = top + 18 * about->count + 22;
     svg_begin(&paper.svg, height);
-    html_raw(out,
-             "<title>Efficiency of each policy</title><desc>Per cent of the devices' joint speed. Over all frames:");
+    html_raw(
+        out,
+        "<title>Efficiency of each policy</title><desc>Per cent of the devices' joint speed. Over all frames:");
     for (uint32_t i = 0; i < about->count; i++) {
         html_raw(out, i ? ", " : " ");
         html_text_cut(out, about->run->policies[about->policies[i]], 40);
@@ -167,11 +174,13 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
         double left = names + block * i;
         svg_label(out, "panel", left, 13);
         if (i)
-            html_text_cut(out, about->run->phases[i - 1].text, (unsigned)((block - 20) / (1.15 * svg_letter)));
+            html_text_cut(out, about->run->phases[i - 1].text,
+                          (unsigned)((block - 20) / (1.15 * svg_letter)));
         else
             html_raw(out, "all frames");
         svg_label_end(out);
-        efficiency_block(&paper, about, i ? i - 1 : REPORT_ALL_PHASES, left, left + block, top, i == 0);
+        efficiency_block(&paper, about, i ? i - 1 : REPORT_ALL_PHASES, left, left + block, top,
+                         i == 0);
     }
     html_raw(out, "</svg>");
     return true;
@@ -193,16 +202,18 @@ static struct scale times_scale(const struct paper *paper, const struct chart_po
         middle = fmax(middle, figures->p50_ns);
         best = fmin(best, figures->p50_ns);
         for (uint32_t phase = 0; phase < about->run->phase_count; phase++)
-            middle = fmax(middle, about->phases[about->policies[i]][phase].p50_ns); /* NaN is passed over */
+            middle = fmax(middle,
+                          about->phases[about->policies[i]][phase].p50_ns); /* NaN is passed over */
     }
     most = fmin(most, 1.6 * fmin(middle, 5 * best));
     most = fmax(most, least * 1.01);
     double step = ticks_step(most - least, 12);
-    return (struct scale){floor(least / step) * step, ceil(most / step) * step, paper->svg.left, paper->svg.right};
+    return (struct scale){floor(least / step) * step, ceil(most / step) * step, paper->svg.left,
+                          paper->svg.right};
 }
 
-static void times_row(const struct paper *paper, const struct chart_policies *about, uint32_t policy,
-                      const struct scale *scale, double y)
+static void times_row(const struct paper *paper, const struct chart_policies *about,
+                      uint32_t policy, const struct scale *scale, double y)
 {
     enum { COLUMNS = 120 };
     struct html *out = paper->svg.out;
@@ -212,7 +223,9 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
     size_t beyond = report_histogram(paper->run, policy, scale->low, step, count, columns);
     for (size_t i = 0; i < count; i++)
         most = columns[i] > most ? columns[i] : most;
-    struct steps steps = {.left = paper->svg.left, .width = (paper->svg.right - paper->svg.left) / (double)count, .base = y};
+    struct steps steps = {.left = paper->svg.left,
+                          .width = (paper->svg.right - paper->svg.left) / (double)count,
+                          .base = y};
     html_format(out, "<path class=\"fill p%u\" d=\"", chart_policy_colour(paper->run, policy));
     for (size_t i = 0; i < count; i++) {
         if (columns[i])
@@ -229,7 +242,8 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
         if (figures->p99_ns <= scale->high)
             svg_line(out, "mark dashed", p99, y - height - 3, p99, y + 4);
     }
-    svg_label(out, paper->svg.narrow ? "name" : "name end", paper->svg.narrow ? paper->svg.left : paper->svg.left - 10,
+    svg_label(out, paper->svg.narrow ? "name" : "name end",
+              paper->svg.narrow ? paper->svg.left : paper->svg.left - 10,
               paper->svg.narrow ? y - 36 : y - 4);
     html_text_middle(out, paper->run->policies[policy], 16);
     svg_label_end(out);
@@ -270,11 +284,13 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
     if (!frames)
         return false;
     struct scale scale = times_scale(&paper, about);
-    double row = narrow ? 68 : 46, top = narrow ? 68 : 54, bottom = top + row * (about->count - 1) + 16;
+    double row = narrow ? 68 : 46, top = narrow ? 68 : 54,
+           bottom = top + row * (about->count - 1) + 16;
     svg_begin(&paper.svg, bottom + 34);
-    html_raw(out,
-             "<title>Frame times of each policy</title><desc>How many frames took how long, in milliseconds, with the "
-             "median and the 99th percentile:");
+    html_raw(
+        out,
+        "<title>Frame times of each policy</title><desc>How many frames took how long, in milliseconds, with the "
+        "median and the 99th percentile:");
     for (uint32_t i = 0; i < about->count; i++) {
         html_raw(out, i ? ", " : " ");
         html_text_cut(out, about->run->policies[about->policies[i]], 40);
@@ -305,8 +321,8 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
 /* --- Regret ------------------------------------------------------------------------------------------------------- */
 
 /* A line that leaves the chart ends where it does. */
-static void regret_line(const struct paper *paper, uint32_t policy, const double *values, size_t count,
-                        const struct scale *scale)
+static void regret_line(const struct paper *paper, uint32_t policy, const double *values,
+                        size_t count, const struct scale *scale)
 {
     struct html *out = paper->svg.out;
     double width = (paper->svg.right - paper->svg.left) / (double)count;
@@ -314,7 +330,8 @@ static void regret_line(const struct paper *paper, uint32_t policy, const double
     html_format(out, "<path class=\"line p%u\" d=\"", chart_policy_colour(paper->run, policy));
     for (size_t i = 0; i < count; i++) {
         double before = i ? values[i - 1] : 0;
-        if (!isnan(values[i]) && (isnan(before) || before <= scale->high || values[i] <= scale->high)) {
+        if (!isnan(values[i]) &&
+            (isnan(before) || before <= scale->high || values[i] <= scale->high)) {
             if (!drawing) {
                 svg_number(out, "M", paper->svg.left + (double)i * width);
                 svg_number(out, " ", scale_place(scale, isnan(before) ? values[i] : before));
@@ -335,28 +352,32 @@ static double last_known(const double *values, size_t count)
     return count ? values[count - 1] : NAN;
 }
 
-static void regret_tags(const struct paper *paper, const double *values, size_t count, size_t stride,
-                        const struct chart_policies *about, const struct scale *scale, double top, double bottom)
+static void regret_tags(const struct paper *paper, const double *values, size_t count,
+                        size_t stride, const struct chart_policies *about,
+                        const struct scale *scale, double top, double bottom)
 {
     struct tag tags[REPORT_POLICIES_MAX];
     size_t tagged = 0;
     for (uint32_t i = 0; i < about->count; i++) {
         double value = last_known(values + i * stride, count);
         if (!isnan(value))
-            tags[tagged++] = (struct tag){scale_place(scale, value) + 4 - value / 1e15, i}; /* the larger above */
+            tags[tagged++] = (struct tag){scale_place(scale, value) + 4 - value / 1e15,
+                                          i}; /* the larger above */
     }
     tags_spread(tags, tagged, 14.5, top + 4, bottom + 4);
     for (size_t i = 0; i < tagged; i++) {
         uint32_t policy = about->policies[tags[i].what];
-        double value = last_known(values + tags[i].what * stride, count), y = scale_place(scale, value);
+        double value = last_known(values + tags[i].what * stride, count),
+               y = scale_place(scale, value);
         char class[24];
         snprintf(class, sizeof class, "leader p%u", chart_policy_colour(paper->run, policy));
         if (value <= scale->high)
-            svg_line(paper->svg.out, class, paper->svg.right + 2, y, paper->svg.right + 14, tags[i].y - 4);
+            svg_line(paper->svg.out, class, paper->svg.right + 2, y, paper->svg.right + 14,
+                     tags[i].y - 4);
         svg_label(paper->svg.out, "name", paper->svg.right + 18, tags[i].y);
         html_text_middle(paper->svg.out, paper->run->policies[policy], 16);
-        html_format(paper->svg.out, "<tspan class=\"value\" dx=\"6\">%+.*f%s</tspan>", fabs(value) < 1e8 ? 1 : 0,
-                    value / 1e6, value > scale->high ? " ↑" : "");
+        html_format(paper->svg.out, "<tspan class=\"value\" dx=\"6\">%+.*f%s</tspan>",
+                    fabs(value) < 1e8 ? 1 : 0, value / 1e6, value > scale->high ? " ↑" : "");
         svg_label_end(paper->svg.out);
     }
 }
@@ -387,8 +408,8 @@ static double regret_high(const double *values, size_t policies, size_t count, s
 }
 
 /* On a telephone there is no room at the right: the names stand below, with a piece of their line. */
-static double regret_key(const struct paper *paper, const struct chart_policies *about, const double *values,
-                         size_t count, size_t stride, double y)
+static double regret_key(const struct paper *paper, const struct chart_policies *about,
+                         const double *values, size_t count, size_t stride, double y)
 {
     for (uint32_t i = 0; i < about->count; i++) {
         uint32_t policy = about->policies[i];
@@ -400,7 +421,8 @@ static double regret_key(const struct paper *paper, const struct chart_policies 
         svg_label(paper->svg.out, "name", x + 24, row);
         html_text_middle(paper->svg.out, paper->run->policies[policy], 13);
         if (!isnan(value))
-            html_format(paper->svg.out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>", value / 1e6);
+            html_format(paper->svg.out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>",
+                        value / 1e6);
         svg_label_end(paper->svg.out);
     }
     return y;
@@ -413,7 +435,8 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
     size_t count = 0;
     double least = 0;
     for (uint32_t i = 0; values && i < about->count; i++) {
-        size_t bins = report_regret(about->run, about->policies[i], paper.bins, values + i * paper.bins);
+        size_t bins = report_regret(about->run, about->policies[i], paper.bins,
+                                    values + i * paper.bins);
         count = bins ? bins : count;
         for (size_t k = 0; k < paper.bins; k++) {
             double *value = &values[i * paper.bins + k];
@@ -432,8 +455,9 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
     double room = 0.03 * (most - least);
     struct scale scale = {least < 0 ? least - room : 0, most + room, bottom, top};
     svg_begin(&paper.svg, bottom + 38 + key);
-    html_raw(out,
-             "<title>Regret over time</title><desc>Milliseconds lost against the oracle up to each frame; at the end:");
+    html_raw(
+        out,
+        "<title>Regret over time</title><desc>Milliseconds lost against the oracle up to each frame; at the end:");
     for (uint32_t i = 0; i < about->count; i++) {
         html_raw(out, i ? ", " : " ");
         html_text_cut(out, about->run->policies[about->policies[i]], 40);

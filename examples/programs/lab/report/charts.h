@@ -17,13 +17,16 @@ uint32_t chart_policy_colour(const struct report_run *run, uint32_t policy);
 uint32_t chart_group_colour(uint32_t group);
 
 /* The name of a device, at most so many characters of it, and its number where another has the same. */
-void chart_device_name(struct html *out, const struct report_run *run, uint32_t device, unsigned characters);
+void chart_device_name(struct html *out, const struct report_run *run, uint32_t device,
+                       unsigned characters);
 
 /* The name of a group of devices, at most so many characters of it, and how many they are if there are several. */
-void chart_group_name(struct html *out, const struct report_run *run, uint32_t group, unsigned characters);
+void chart_group_name(struct html *out, const struct report_run *run, uint32_t group,
+                      unsigned characters);
 
 /* The name of a pass, at most so many characters of it, or "pass 1" where it has none. */
-void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pass, unsigned characters);
+void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pass,
+                     unsigned characters);
 
 /* What the charts that compare policies need: the policies in the order of the page, and their figures over all
  * frames. */
@@ -48,8 +51,8 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
 
 /* One session over time: rows of each device in each pass, when each is done, prediction, reasons. False if out of
  * memory. */
-bool chart_session(struct html *out, const struct chart_policies *about, const struct report_session *session,
-                   bool narrow);
+bool chart_session(struct html *out, const struct chart_policies *about,
+                   const struct report_session *session, bool narrow);
 
 /* Milliseconds of so many nanoseconds with four digits or so, without the unit; a dash where there are none. */
 void chart_ms(struct html *out, double ns);

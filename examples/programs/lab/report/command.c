@@ -37,7 +37,8 @@ static bool default_output(struct options *options)
     size_t stem = strlen(options->database);
     if (dot && dot > (slash ? slash + 1 : options->database))
         stem = (size_t)(dot - options->database);
-    int length = snprintf(options->output, sizeof options->output, "%.*s.html", (int)stem, options->database);
+    int length = snprintf(options->output, sizeof options->output, "%.*s.html", (int)stem,
+                          options->database);
     return (length > 0 && (size_t)length < sizeof options->output) ||
            lab_fail("report: the database's name is too long");
 }
@@ -46,9 +47,10 @@ static bool default_output(struct options *options)
 static int parse(int argc, char **argv, struct options *options)
 {
     int format = LAB_TABLE;
-    const struct option longs[] = {{"output", required_argument, NULL, 'o'}, {"run", required_argument, NULL, 'r'},
-                                   {"csv", no_argument, &format, LAB_CSV},   {"json", no_argument, &format, LAB_JSON},
-                                   {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    const struct option longs[] = {
+        {"output", required_argument, NULL, 'o'}, {"run", required_argument, NULL, 'r'},
+        {"csv", no_argument, &format, LAB_CSV},   {"json", no_argument, &format, LAB_JSON},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int option;
     optind = 0; /* the words before were the program's own */
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
@@ -83,8 +85,10 @@ static bool make_page(const struct options *options, const struct report_source 
     struct html page = {0};
     struct error error;
     const char *slash = strrchr(options->database, '/');
-    bool good = report_page(source, slash ? slash + 1 : options->database, &page) || lab_fail("report: out of memory");
-    good = good && (html_save(&page, options->output, &error) || lab_fail("%s: %s", options->output, error.text));
+    bool good = report_page(source, slash ? slash + 1 : options->database, &page) ||
+                lab_fail("report: out of memory");
+    good = good && (html_save(&page, options->output, &error) ||
+                    lab_fail("%s: %s", options->output, error.text));
     html_free(&page);
     return good;
 }
@@ -123,7 +127,8 @@ int lab_report_main(int argc, char **argv)
         lab_fail("%s", why);
         return LAB_BAD;
     }
-    bool good = options.format == LAB_TABLE ? make_page(&options, &source) : print_figures(&options, &source);
+    bool good = options.format == LAB_TABLE ? make_page(&options, &source)
+                                            : print_figures(&options, &source);
     report_free(&source);
     return good ? LAB_OK : LAB_BAD;
 }

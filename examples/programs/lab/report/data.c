@@ -27,10 +27,12 @@ static bool read_runs(struct reader *reader, int64_t only, struct report_source 
         out->runs = runs;
         struct report_run *run = &runs[out->run_count++];
         *run = (struct report_run){.number = sqlite3_column_int64(statement, 0)};
-        char **const texts[] = {&run->source,  &run->started_at, &run->version,   &run->host, &run->system,
-                                &run->command, &run->kernel,     &run->objective, &run->meter};
-        double *const numbers[] = {&run->columns, &run->rows,        &run->granule,     &run->in_flight,
-                                   &run->frames,  &run->deadline_ns, &run->foreign_load};
+        char **const texts[] = {&run->source, &run->started_at, &run->version,
+                                &run->host,   &run->system,     &run->command,
+                                &run->kernel, &run->objective,  &run->meter};
+        double *const numbers[] = {&run->columns,     &run->rows,   &run->granule,
+                                   &run->in_flight,   &run->frames, &run->deadline_ns,
+                                   &run->foreign_load};
         for (int i = 0; i < 9; i++)
             *texts[i] = reader_text(statement, 1 + i);
         for (int i = 0; i < 7; i++)
@@ -48,16 +50,18 @@ static bool read_settings(struct reader *reader, struct report_run *run)
     static const char *const names[] = {"reserve", "reserved_core", "ratio"};
     char **const texts[] = {&run->reserve, &run->reserved_core, &run->ratio};
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
-                        " AND name = 'setting'"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
+            " AND name = 'setting'"))
         return false;
     int more = reader_next(reader, statement);
     bool there = more > 0 && sqlite3_column_int(statement, 0) == 1;
     sqlite3_finalize(statement);
     if (!there)
         return more >= 0;
-    if (!reader_prepare(reader, &statement, "SELECT value FROM setting WHERE run = ?1 AND name = ?2"))
+    if (!reader_prepare(reader, &statement,
+                        "SELECT value FROM setting WHERE run = ?1 AND name = ?2"))
         return false;
     for (int i = 0; i < 3 && more >= 0; i++) {
         sqlite3_bind_int64(statement, 1, run->number);
@@ -74,14 +78,16 @@ static bool read_settings(struct reader *reader, struct report_run *run)
 static bool read_devices(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT device, name, platform, driver, type, mode FROM device WHERE run = ?1 ORDER BY device"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT device, name, platform, driver, type, mode FROM device WHERE run = ?1 ORDER BY device"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
     while ((more = reader_next(reader, statement)) > 0) {
         if (run->device_count == COX_DEVICES_MAX) {
-            reader_refuse(reader, "run %lld has more than %d devices", (long long)run->number, COX_DEVICES_MAX);
+            reader_refuse(reader, "run %lld has more than %d devices", (long long)run->number,
+                          COX_DEVICES_MAX);
             more = -1;
             break;
         }
@@ -132,8 +138,9 @@ static bool read_passes(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
     run->pass_count = 1;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT pass, name FROM pass WHERE run = ?1 AND pass BETWEEN 0 AND ?2 ORDER BY pass"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT pass, name FROM pass WHERE run = ?1 AND pass BETWEEN 0 AND ?2 ORDER BY pass"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     sqlite3_bind_int(statement, 2, COX_PASSES_MAX - 1);
@@ -164,14 +171,16 @@ static struct report_phase *add_phase(struct report_run *run)
 static bool read_phases(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT phase, first_frame, end_frame, text FROM phase WHERE run = ?1 ORDER BY phase"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT phase, first_frame, end_frame, text FROM phase WHERE run = ?1 ORDER BY phase"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
     while ((more = reader_next(reader, statement)) > 0) {
         if (run->phase_count == REPORT_PHASES_MAX) {
-            reader_refuse(reader, "run %lld has more than %d phases", (long long)run->number, REPORT_PHASES_MAX);
+            reader_refuse(reader, "run %lld has more than %d phases", (long long)run->number,
+                          REPORT_PHASES_MAX);
             more = -1;
             break;
         }
@@ -188,15 +197,16 @@ static bool read_phases(struct reader *reader, struct report_run *run)
 static bool read_disturbances(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT kind, text, note, first_frame, end_frame, real FROM disturbance WHERE run = ?1"
-                        " ORDER BY disturbance LIMIT 256"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT kind, text, note, first_frame, end_frame, real FROM disturbance WHERE run = ?1"
+            " ORDER BY disturbance LIMIT 256"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
     while ((more = reader_next(reader, statement)) > 0) {
-        struct report_disturbance *all = realloc(run->disturbances,
-                                                 (run->disturbance_count + 1) * sizeof *run->disturbances);
+        struct report_disturbance *all = realloc(run->disturbances, (run->disturbance_count + 1) *
+                                                                        sizeof *run->disturbances);
         if (!all) {
             reader_no_memory(reader);
             more = -1;
@@ -244,7 +254,8 @@ static bool read_references(struct reader *reader, struct report_run *run)
             phase->oracle_p90_ns = reader_time(statement, 6);
             free(phase->oracle_ratios);
             phase->oracle_ratios = reader_text(statement, 4);
-        } else if (device < run->device_count && sqlite3_column_type(statement, 1) == SQLITE_INTEGER) {
+        } else if (device < run->device_count &&
+                   sqlite3_column_type(statement, 1) == SQLITE_INTEGER) {
             phase->solo_ns[device] = reader_time(statement, 2);
             phase->solo_mean_ns[device] = reader_time(statement, 3);
         }
@@ -272,8 +283,8 @@ static void combine_references(struct report_run *run)
 static bool read_run(struct reader *reader, struct report_run *run)
 {
     if (!read_settings(reader, run) || !read_devices(reader, run) || !read_passes(reader, run) ||
-        !read_phases(reader, run) || !read_disturbances(reader, run) || !read_references(reader, run) ||
-        !reader_sessions(reader, run))
+        !read_phases(reader, run) || !read_disturbances(reader, run) ||
+        !read_references(reader, run) || !reader_sessions(reader, run))
         return false;
     combine_references(run);
     group_devices(run);
@@ -284,11 +295,13 @@ static bool read_run(struct reader *reader, struct report_run *run)
             return false;
         cells += (double)session->frame_count * (run->pass_count * run->device_count + 4);
         if (cells > REPORT_CELLS_MAX)
-            return reader_refuse(reader, "run %lld has too many frames for one page", (long long)run->number);
+            return reader_refuse(reader, "run %lld has too many frames for one page",
+                                 (long long)run->number);
         if (!reader_bands(reader, run, session))
             return false;
         if (session->frame_count)
-            run->frame_end = fmax(run->frame_end, session->frames[session->frame_count - 1].frame + 1);
+            run->frame_end = fmax(run->frame_end,
+                                  session->frames[session->frame_count - 1].frame + 1);
     }
     reader_oracle(run);
     return reader_gauges(reader, run);
@@ -297,7 +310,8 @@ static bool read_run(struct reader *reader, struct report_run *run)
 static bool read_reasons(struct reader *reader, struct report_source *out)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement, "SELECT reason, text FROM reason WHERE reason BETWEEN 0 AND ?1"))
+    if (!reader_prepare(reader, &statement,
+                        "SELECT reason, text FROM reason WHERE reason BETWEEN 0 AND ?1"))
         return false;
     sqlite3_bind_int(statement, 1, REPORT_REASONS - 2);
     int more;
@@ -322,17 +336,20 @@ static bool check_tables(struct reader *reader)
     int more = reader_next(reader, statement);
     int tables = more > 0 ? sqlite3_column_int(statement, 0) : 0;
     sqlite3_finalize(statement);
-    return more >= 0 && (tables == 9 || reader_refuse(reader, "is damaged: %d of the 9 tables are there", tables));
+    return more >= 0 && (tables == 9 ||
+                         reader_refuse(reader, "is damaged: %d of the 9 tables are there", tables));
 }
 
-bool report_read(const char *path, int64_t run, struct report_source *out, char *why, size_t why_bytes)
+bool report_read(const char *path, int64_t run, struct report_source *out, char *why,
+                 size_t why_bytes)
 {
     struct reader reader = {.path = path, .why = why, .why_bytes = why_bytes};
     *out = (struct report_source){0};
     if (!lab_store_open_to_read(path, &reader.db, why, why_bytes))
         return false;
     sqlite3_limit(reader.db, SQLITE_LIMIT_LENGTH, 1 << 20);
-    bool good = (sqlite3_exec(reader.db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK || reader_refuse_sql(&reader)) &&
+    bool good = (sqlite3_exec(reader.db, "BEGIN", NULL, NULL, NULL) == SQLITE_OK ||
+                 reader_refuse_sql(&reader)) &&
                 check_tables(&reader) && read_runs(&reader, run, out) && read_reasons(&reader, out);
     if (good && !out->run_count)
         good = run ? reader_refuse(&reader, "has no run %lld", (long long)run)
@@ -353,15 +370,17 @@ bool report_read(const char *path, int64_t run, struct report_source *out, char 
 
 static void free_run(struct report_run *run)
 {
-    char *const texts[] = {run->source, run->started_at, run->version, run->host,    run->system,        run->command,
-                           run->kernel, run->objective,  run->meter,   run->reserve, run->reserved_core, run->ratio};
+    char *const texts[] = {run->source, run->started_at, run->version,       run->host,
+                           run->system, run->command,    run->kernel,        run->objective,
+                           run->meter,  run->reserve,    run->reserved_core, run->ratio};
     for (int i = 0; i < 12; i++)
         free(texts[i]);
     for (uint32_t i = 0; i < COX_PASSES_MAX; i++)
         free(run->passes[i]);
     for (uint32_t i = 0; i < run->device_count; i++) {
         const struct report_device *device = &run->devices[i];
-        char *const names[] = {device->name, device->platform, device->driver, device->type, device->mode};
+        char *const names[] = {device->name, device->platform, device->driver, device->type,
+                               device->mode};
         for (int k = 0; k < 5; k++)
             free(names[k]);
     }

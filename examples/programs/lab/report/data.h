@@ -43,7 +43,7 @@ struct report_phase {
     char *oracle_ratios;
     double solo_ns[COX_DEVICES_MAX], solo_mean_ns[COX_DEVICES_MAX];
     double best_ns, best_mean_ns; /* the least of them */
-    double ideal_ns;              /* what all devices would take together without loss: 1 / sum of 1 / solo_ns */
+    double ideal_ns; /* what all devices would take together without loss: 1 / sum of 1 / solo_ns */
 };
 
 /* Least, mean and most of what fell into a bin; count 0 = nothing did. */
@@ -74,9 +74,10 @@ struct report_frame {
     uint32_t phase; /* index into the run's phases; phase_count = in none of them */
     uint32_t reason;
     bool failed;
-    bool moved;     /* other bands than those of the frame before */
-    double late;    /* 1 = it missed its deadline; NaN = it has none, or its latency is not known */
-    double time_ns; /* the part of its wall time in which no earlier frame was under way; NaN for a failed frame */
+    bool moved;  /* other bands than those of the frame before */
+    double late; /* 1 = it missed its deadline; NaN = it has none, or its latency is not known */
+    double
+        time_ns; /* the part of its wall time in which no earlier frame was under way; NaN for a failed frame */
     double predicted_ns;
     double alternative_ns;
     double joules;
@@ -90,10 +91,13 @@ struct report_session {
     size_t frame_count;
     struct report_frame *frames; /* ascending */
     uint32_t *rows;              /* rows done: frame_count times pass_count times device_count */
-    float *finish_ns; /* when a device's last band was done, from the frame's start: frame_count times device_count; 0 =
+    float *
+        finish_ns; /* when a device's last band was done, from the frame's start: frame_count times device_count; 0 =
                          it had none */
-    double pass_ns[COX_PASSES_MAX]; /* mean of each pass over the good frames; NaN = none of them has it */
-    float *gauges;                  /* frame_count times gauge_count: mean while the frame ran; NULL = no telemetry */
+    double pass_ns
+        [COX_PASSES_MAX]; /* mean of each pass over the good frames; NaN = none of them has it */
+    float
+        *gauges; /* frame_count times gauge_count: mean while the frame ran; NULL = no telemetry */
 };
 
 struct report_run {
@@ -114,8 +118,9 @@ struct report_run {
     char *policies[REPORT_POLICIES_MAX]; /* in the order of their first sessions */
     size_t session_count;
     struct report_session *sessions;
-    bool oracle_by_frame; /* the oracle's frames were recorded too, as a session of policy "oracle" */
-    double frame_end;     /* one past the last frame of any session */
+    bool
+        oracle_by_frame; /* the oracle's frames were recorded too, as a session of policy "oracle" */
+    double frame_end;    /* one past the last frame of any session */
     size_t solo_sessions, sweep_sessions;
     uint32_t gauge_count;
     struct report_gauge *gauges;
@@ -131,7 +136,8 @@ struct report_source {
 
 /* Read everything; `run` > 0: that run only. Returns false with one sentence in `why` that begins with the path;
  * nothing is owned by the caller then. */
-bool report_read(const char *path, int64_t run, struct report_source *out, char *why, size_t why_bytes);
+bool report_read(const char *path, int64_t run, struct report_source *out, char *why,
+                 size_t why_bytes);
 void report_free(struct report_source *source);
 
 /* Characters of the device's name that its group has in common; all of them where it is alone. */

@@ -74,11 +74,12 @@ static void add_finish(const struct report_run *run, const float *finish_ns, str
         add(&sums->last_to_first, (last - first) / last, 1);
 }
 
-static void add_frame(const struct report_run *run, const struct report_session *session, size_t index,
-                      struct sums *sums)
+static void add_frame(const struct report_run *run, const struct report_session *session,
+                      size_t index, struct sums *sums)
 {
     const struct report_frame *frame = &session->frames[index];
-    const struct report_phase *phase = frame->phase < run->phase_count ? &run->phases[frame->phase] : NULL;
+    const struct report_phase *phase = frame->phase < run->phase_count ? &run->phases[frame->phase]
+                                                                       : NULL;
     add(&sums->mean, frame->time_ns, 1);
     bool means = run->oracle_by_frame || (phase && !isnan(phase->oracle_mean_ns));
     add_all(&sums->over_oracle, frame->time_ns, means ? frame->oracle_ns : NAN);
@@ -117,12 +118,13 @@ static double over_limit(const void *of, size_t index)
     const struct report_run *run = settling->run;
     const struct report_frame *frame = &settling->session->frames[index];
     bool swept = !run->oracle_by_frame && frame->phase < run->phase_count;
-    return frame->time_ns /
-           lab_settle_limit(usual_oracle(run, frame), swept ? run->phases[frame->phase].oracle_p90_ns : NAN);
+    return frame->time_ns / lab_settle_limit(usual_oracle(run, frame),
+                                             swept ? run->phases[frame->phase].oracle_p90_ns : NAN);
 }
 
 /* NaN where the session has no frame in the phase, or the oracle is not known. */
-static double settle_frames(const struct report_run *run, const struct report_session *session, uint32_t phase)
+static double settle_frames(const struct report_run *run, const struct report_session *session,
+                            uint32_t phase)
 {
     size_t first = 0, end;
     while (first < session->frame_count && session->frames[first].phase != phase)
@@ -137,7 +139,8 @@ static double settle_frames(const struct report_run *run, const struct report_se
 
 /* --- Figures ------------------------------------------------------------------------------------------------------ */
 
-static void finish_figures(const struct sums *sums, double *times, size_t sessions, struct report_figures *out)
+static void finish_figures(const struct sums *sums, double *times, size_t sessions,
+                           struct report_figures *out)
 {
     qsort(times, out->frames, sizeof *times, compare_times);
     out->mean_ns = value_of(sums->mean);
@@ -161,7 +164,8 @@ static void finish_figures(const struct sums *sums, double *times, size_t sessio
 }
 
 /* Median against median. Those of all phases are sums over the phases: there is no median of unlike frames. */
-static bool hold_medians(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out)
+static bool hold_medians(const struct report_run *run, uint32_t policy, uint32_t phase,
+                         struct report_figures *out)
 {
     struct quotient over_oracle = {0}, over_best = {0}, efficiency = {0};
     uint32_t first = phase == REPORT_ALL_PHASES ? 0 : phase,
@@ -183,7 +187,8 @@ static bool hold_medians(const struct report_run *run, uint32_t policy, uint32_t
     return true;
 }
 
-bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out)
+bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phase,
+                    struct report_figures *out)
 {
     *out = (struct report_figures){.settle = NAN};
     size_t room = 0, sessions = 0, settles_count = 0;
@@ -221,7 +226,8 @@ bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phas
     return hold_medians(run, policy, phase, out);
 }
 
-void report_reasons(const struct report_run *run, uint32_t policy, struct report_reason_figures out[REPORT_REASONS])
+void report_reasons(const struct report_run *run, uint32_t policy,
+                    struct report_reason_figures out[REPORT_REASONS])
 {
     struct quotient predicted[REPORT_REASONS] = {{0}}, measured[REPORT_REASONS] = {{0}};
     struct quotient error[REPORT_REASONS] = {{0}}, alternative[REPORT_REASONS] = {{0}};
@@ -278,8 +284,8 @@ void report_bins_finish(struct report_bin *bins, size_t count)
             bins[i].mean /= (double)bins[i].count;
 }
 
-static void put_frame(const struct report_run *run, const struct report_session *session, size_t index,
-                      struct report_series *out)
+static void put_frame(const struct report_run *run, const struct report_session *session,
+                      size_t index, struct report_series *out)
 {
     const struct report_frame *frame = &session->frames[index];
     size_t bin = bin_of(run, frame->frame, out->bins);
@@ -316,11 +322,12 @@ static void normalise(double *values, size_t bins, size_t each)
 bool report_series(const struct report_run *run, const struct report_session *session, size_t bins,
                    struct report_series *out)
 {
-    *out = (struct report_series){
-        .bins = bin_count(run, bins), .group_count = run->group_count, .pass_count = run->pass_count};
+    *out = (struct report_series){.bins = bin_count(run, bins),
+                                  .group_count = run->group_count,
+                                  .pass_count = run->pass_count};
     bins = out->bins;
-    size_t cells = bins * run->group_count, structs = 3 * bins + cells, shares = cells * run->pass_count,
-           doubles = shares + bins * REPORT_REASONS;
+    size_t cells = bins * run->group_count, structs = 3 * bins + cells,
+           shares = cells * run->pass_count, doubles = shares + bins * REPORT_REASONS;
     out->memory = calloc(structs * sizeof(struct report_bin) + doubles * sizeof(double) + 1, 1);
     if (!out->memory)
         return false;
@@ -345,13 +352,14 @@ void report_series_free(struct report_series *series)
     *series = (struct report_series){0};
 }
 
-size_t report_bin_values(const struct report_run *run, const struct report_session *session, const float *values,
-                         size_t stride, size_t bins, struct report_bin *out)
+size_t report_bin_values(const struct report_run *run, const struct report_session *session,
+                         const float *values, size_t stride, size_t bins, struct report_bin *out)
 {
     bins = bin_count(run, bins);
     memset(out, 0, bins * sizeof *out);
     for (size_t i = 0; bins && i < session->frame_count; i++)
-        report_bin_put(&out[bin_of(run, session->frames[i].frame, bins)], (double)values[i * stride]);
+        report_bin_put(&out[bin_of(run, session->frames[i].frame, bins)],
+                       (double)values[i * stride]);
     report_bins_finish(out, bins);
     return bins;
 }
@@ -387,8 +395,8 @@ size_t report_regret(const struct report_run *run, uint32_t policy, size_t bins,
     return bins;
 }
 
-size_t report_histogram(const struct report_run *run, uint32_t policy, double low, double step, size_t count,
-                        size_t *out)
+size_t report_histogram(const struct report_run *run, uint32_t policy, double low, double step,
+                        size_t count, size_t *out)
 {
     size_t beyond = 0;
     for (size_t i = 0; i < count; i++)

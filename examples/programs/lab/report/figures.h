@@ -21,21 +21,24 @@ struct report_figures {
     double
         p50_over_oracle; /* median against median; over all phases the sums of them, each as often as it has frames */
     double p50_over_best;
-    double efficiency;    /* likewise, what all devices would take together without loss / T */
-    double moves;         /* split changes per 100 frames */
-    double settle;        /* frames until T was within 5 % of the oracle's; INFINITY = never; of a single phase only */
-    double joules;        /* a frame */
-    double late;          /* share of the frames that took longer than the deadline */
-    double per_second;    /* frames per second of a stream of such frames */
-    double last_to_first; /* (last - first device done) / last, mean over the frames with two devices or more */
-    double regret_ns;     /* sum of T - T_oracle, per session */
+    double efficiency; /* likewise, what all devices would take together without loss / T */
+    double moves;      /* split changes per 100 frames */
+    double
+        settle; /* frames until T was within 5 % of the oracle's; INFINITY = never; of a single phase only */
+    double joules;     /* a frame */
+    double late;       /* share of the frames that took longer than the deadline */
+    double per_second; /* frames per second of a stream of such frames */
+    double
+        last_to_first; /* (last - first device done) / last, mean over the frames with two devices or more */
+    double regret_ns;              /* sum of T - T_oracle, per session */
     double share[COX_DEVICES_MAX]; /* of the rows done */
 };
 
 enum { REPORT_ALL_PHASES = UINT32_MAX };
 
 /* False if out of memory. */
-bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phase, struct report_figures *out);
+bool report_figures(const struct report_run *run, uint32_t policy, uint32_t phase,
+                    struct report_figures *out);
 
 /* What a reason came to in one policy's sessions. */
 struct report_reason_figures {
@@ -45,15 +48,16 @@ struct report_reason_figures {
     double error;          /* mean of |measured - predicted| / predicted */
     double alternative_ns; /* mean over those that have one */
 };
-void report_reasons(const struct report_run *run, uint32_t policy, struct report_reason_figures out[REPORT_REASONS]);
+void report_reasons(const struct report_run *run, uint32_t policy,
+                    struct report_reason_figures out[REPORT_REASONS]);
 
 /* Count a value, unless it is NaN: until report_bins_finish `mean` is the sum. An empty bin is all zeros. */
 void report_bin_put(struct report_bin *bin, double value);
 void report_bins_finish(struct report_bin *bins, size_t count);
 
 /* A number of each of the session's frames, `stride` apart, NaN = none, in at most `bins` bins. Returns how many. */
-size_t report_bin_values(const struct report_run *run, const struct report_session *session, const float *values,
-                         size_t stride, size_t bins, struct report_bin *out);
+size_t report_bin_values(const struct report_run *run, const struct report_session *session,
+                         const float *values, size_t stride, size_t bins, struct report_bin *out);
 
 /* The frames of a session, binned. */
 struct report_series {
@@ -81,7 +85,7 @@ size_t report_regret(const struct report_run *run, uint32_t policy, size_t bins,
 
 /* Frames of the policy's sessions whose time is in [low + i step, low + (i + 1) step), for i < count; the frames beyond
  * are returned. */
-size_t report_histogram(const struct report_run *run, uint32_t policy, double low, double step, size_t count,
-                        size_t *out);
+size_t report_histogram(const struct report_run *run, uint32_t policy, double low, double step,
+                        size_t count, size_t *out);
 
 #endif

@@ -22,26 +22,28 @@ static uint32_t policy_index(struct report_run *run, const char *name)
     return run->policy_count++;
 }
 
-static bool add_session(struct reader *reader, struct report_run *run, int64_t number, const char *policy,
-                        int64_t repeat)
+static bool add_session(struct reader *reader, struct report_run *run, int64_t number,
+                        const char *policy, int64_t repeat)
 {
     uint32_t index = policy_index(run, policy);
     if (index == REPORT_POLICIES_MAX || run->session_count == REPORT_SESSIONS_MAX)
-        return reader_refuse(reader, "run %lld has more than %d policies or %d sessions", (long long)run->number,
-                             REPORT_POLICIES_MAX, REPORT_SESSIONS_MAX);
+        return reader_refuse(reader, "run %lld has more than %d policies or %d sessions",
+                             (long long)run->number, REPORT_POLICIES_MAX, REPORT_SESSIONS_MAX);
     struct report_session *all = realloc(run->sessions, (run->session_count + 1) * sizeof *all);
     if (!all)
         return reader_no_memory(reader);
     run->sessions = all;
-    all[run->session_count++] = (struct report_session){.number = number, .policy = index, .repeat = repeat};
+    all[run->session_count++] = (struct report_session){
+        .number = number, .policy = index, .repeat = repeat};
     return true;
 }
 
 bool reader_sessions(struct reader *reader, struct report_run *run)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT session, kind, policy, repeat FROM session WHERE run = ?1 ORDER BY session"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT session, kind, policy, repeat FROM session WHERE run = ?1 ORDER BY session"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
@@ -49,8 +51,8 @@ bool reader_sessions(struct reader *reader, struct report_run *run)
         const char *kind = (const char *)sqlite3_column_text(statement, 1);
         const char *policy = (const char *)sqlite3_column_text(statement, 2);
         if (kind && !strcmp(kind, "policy")) {
-            if (!add_session(reader, run, sqlite3_column_int64(statement, 0), policy ? policy : "(unnamed)",
-                             sqlite3_column_int64(statement, 3))) {
+            if (!add_session(reader, run, sqlite3_column_int64(statement, 0),
+                             policy ? policy : "(unnamed)", sqlite3_column_int64(statement, 3))) {
                 more = -1;
                 break;
             }
@@ -63,7 +65,8 @@ bool reader_sessions(struct reader *reader, struct report_run *run)
     return more == 0;
 }
 
-bool reader_frames(struct reader *reader, const struct report_run *run, struct report_session *session)
+bool reader_frames(struct reader *reader, const struct report_run *run,
+                   struct report_session *session)
 {
     sqlite3_stmt *statement;
     if (!reader_prepare(
@@ -79,8 +82,8 @@ bool reader_frames(struct reader *reader, const struct report_run *run, struct r
         if (!(frame >= 0))
             continue;
         if (session->frame_count == REPORT_FRAMES_MAX) {
-            reader_refuse(reader, "session %lld has more than %d frames", (long long)session->number,
-                          REPORT_FRAMES_MAX);
+            reader_refuse(reader, "session %lld has more than %d frames",
+                          (long long)session->number, REPORT_FRAMES_MAX);
             more = -1;
             break;
         }
@@ -99,8 +102,9 @@ bool reader_frames(struct reader *reader, const struct report_run *run, struct r
         struct report_frame *out = &session->frames[session->frame_count++];
         *out = (struct report_frame){.frame = frame,
                                      .phase = reader_phase(run, sqlite3_column_int64(statement, 1)),
-                                     .reason = reason >= 0 && reason < REPORT_REASONS ? (uint32_t)reason
-                                                                                      : REPORT_REASONS - 1,
+                                     .reason = reason >= 0 && reason < REPORT_REASONS
+                                                   ? (uint32_t)reason
+                                                   : REPORT_REASONS - 1,
                                      .failed = reader_number(statement, 6) != 0,
                                      .time_ns = period_ns >= 0 ? floor(period_ns) : NAN,
                                      .predicted_ns = reader_time(statement, 3),
@@ -113,7 +117,8 @@ bool reader_frames(struct reader *reader, const struct report_run *run, struct r
         const struct report_phase *phase = &run->phases[out->phase];
         out->oracle_ns = NAN;
         if (out->phase < run->phase_count)
-            out->oracle_ns = isnan(phase->oracle_mean_ns) ? phase->oracle_ns : phase->oracle_mean_ns;
+            out->oracle_ns = isnan(phase->oracle_mean_ns) ? phase->oracle_ns
+                                                          : phase->oracle_mean_ns;
     }
     sqlite3_finalize(statement);
     return more == 0;
@@ -130,16 +135,18 @@ static uint64_t hash_band(uint64_t hash, sqlite3_stmt *statement)
     return hash;
 }
 
-static bool read_pass_times(struct reader *reader, const struct report_run *run, struct report_session *session)
+static bool read_pass_times(struct reader *reader, const struct report_run *run,
+                            struct report_session *session)
 {
     sqlite3_stmt *statement;
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         session->pass_ns[p] = NAN;
     if (run->pass_count == 1)
         return true;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT pass, avg(end_ns - p.start_ns) FROM frame_pass p JOIN frame USING (session, frame)"
-                        " WHERE session = ?1 AND status = 0 AND pass BETWEEN 0 AND ?2 GROUP BY pass"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT pass, avg(end_ns - p.start_ns) FROM frame_pass p JOIN frame USING (session, frame)"
+            " WHERE session = ?1 AND status = 0 AND pass BETWEEN 0 AND ?2 GROUP BY pass"))
         return false;
     sqlite3_bind_int64(statement, 1, session->number);
     sqlite3_bind_int(statement, 2, COX_PASSES_MAX - 1);
@@ -193,7 +200,9 @@ bool reader_bands(struct reader *reader, struct report_run *run, struct report_s
         const size_t cell = at * run->device_count + device;
         const double pass = reader_number(statement, 8);
         if (pass >= 0 && pass < run->pass_count) {
-            uint32_t *sum = &session->rows[(at * run->pass_count + (uint32_t)pass) * run->device_count + device];
+            uint32_t *sum =
+                &session
+                     ->rows[(at * run->pass_count + (uint32_t)pass) * run->device_count + device];
             *sum += rows > 0 && rows < UINT32_MAX - (double)*sum ? (uint32_t)rows : 0;
         }
         if (end_ns > session->finish_ns[cell])
@@ -214,7 +223,8 @@ void reader_oracle(struct report_run *run)
         struct report_session *session = &run->sessions[i];
         const struct report_session *oracle = NULL;
         for (size_t k = 0; k < run->session_count && !oracle; k++)
-            if (!strcmp(run->policies[run->sessions[k].policy], "oracle") && run->sessions[k].repeat == session->repeat)
+            if (!strcmp(run->policies[run->sessions[k].policy], "oracle") &&
+                run->sessions[k].repeat == session->repeat)
                 oracle = &run->sessions[k];
         if (!oracle)
             continue;
@@ -222,7 +232,8 @@ void reader_oracle(struct report_run *run)
         for (size_t f = 0, o = 0; f < session->frame_count; f++) {
             while (o < oracle->frame_count && oracle->frames[o].frame < session->frames[f].frame)
                 o++;
-            bool there = o < oracle->frame_count && oracle->frames[o].frame == session->frames[f].frame;
+            bool there = o < oracle->frame_count &&
+                         oracle->frames[o].frame == session->frames[f].frame;
             session->frames[f].oracle_ns = there ? oracle->frames[o].time_ns : NAN;
         }
     }

@@ -44,8 +44,8 @@ static uint32_t panel_of(const struct report_gauge *gauge)
 }
 
 /* Collect the gauges that have values: of the session's frames, or by the split where `session` is NULL. */
-static bool chart_fill(const struct report_run *run, const struct report_session *session, size_t bins,
-                       struct gauge_chart *out)
+static bool chart_fill(const struct report_run *run, const struct report_session *session,
+                       size_t bins, struct gauge_chart *out)
 {
     *out = (struct gauge_chart){.bins = session ? bins : REPORT_SHARES};
     out->memory = malloc((run->gauge_count + 1) * out->bins * sizeof *out->memory);
@@ -73,7 +73,8 @@ static bool chart_fill(const struct report_run *run, const struct report_session
 }
 
 /* From zero, but temperatures, whose zero means nothing. */
-static struct scale panel_scale(const struct panel *panel, uint32_t kind, size_t bins, double top, double bottom)
+static struct scale panel_scale(const struct panel *panel, uint32_t kind, size_t bins, double top,
+                                double bottom)
 {
     double low = INFINITY, high = -INFINITY;
     for (uint32_t i = 0; i < panel->count; i++)
@@ -112,8 +113,8 @@ static void mean_text(struct html *out, const struct report_bin *bins, size_t co
 }
 
 /* The names of the lines and their means: where the lines end, or on a narrow page below the panel. */
-static void panel_names(const struct paper *paper, const struct panel *panel, const struct scale *scale, size_t bins,
-                        double top, double bottom)
+static void panel_names(const struct paper *paper, const struct panel *panel,
+                        const struct scale *scale, size_t bins, double top, double bottom)
 {
     struct tag tags[LINES_MAX];
     char class[24];
@@ -181,8 +182,8 @@ static void share_axis(const struct paper *paper, const struct scale *shares, do
     svg_label_end(paper->svg.out);
 }
 
-static void chart_words(struct html *out, const struct report_run *run, const struct report_session *session,
-                        const struct gauge_chart *chart)
+static void chart_words(struct html *out, const struct report_run *run,
+                        const struct report_session *session, const struct gauge_chart *chart)
 {
     bool first = true;
     html_raw(out, "<title>Clock, temperature and power ");
@@ -218,7 +219,8 @@ static bool draw(const struct chapter *chapter, const struct report_session *ses
     for (uint32_t kind = 0; kind < PANELS; kind++) {
         uint32_t lines = chart.panels[kind].count;
         tops[kind] = end + TITLE;
-        end = lines ? tops[kind] + PANEL_HEIGHT + GAP + (narrow ? KEY_ROW * (double)lines + 4 : 0) : end;
+        end = lines ? tops[kind] + PANEL_HEIGHT + GAP + (narrow ? KEY_ROW * (double)lines + 4 : 0)
+                    : end;
     }
     if (end > names) {
         end -= narrow ? 4 : GAP;
@@ -312,18 +314,21 @@ bool chapter_gauges(const struct chapter *chapter)
     }
     bool good = true;
     if (run->device_count > 1) {
-        html_raw(out,
-                 "<section class=\"chart\"><h3>By the split</h3><p>Means over all frames of the run with that share "
-                 "of the rows on the first device, those of the references too: a share of 0 or 100 per cent is a "
-                 "device alone. Temperatures follow the load by seconds, so they tell less of a split than of "
-                 "what ran before it.</p><div class=\"figure\">");
+        html_raw(
+            out,
+            "<section class=\"chart\"><h3>By the split</h3><p>Means over all frames of the run with that share "
+            "of the rows on the first device, those of the references too: a share of 0 or 100 per cent is a "
+            "device alone. Temperatures follow the load by seconds, so they tell less of a split than of "
+            "what ran before it.</p><div class=\"figure\">");
         good = draw(chapter, NULL, false) && draw(chapter, NULL, true);
         html_raw(out, "</div></section>\n");
     }
     table_begin(out, "gauges", "What was read of the machine, over the whole run");
-    html_raw(out, "<thead><tr><th scope=\"col\">Source</th><th scope=\"col\">Readings</th><th scope=\"col\">Least</th>"
-                  "<th scope=\"col\">Mean</th><th scope=\"col\">Most</th><th scope=\"col\" class=\"text\">Unit</th>"
-                  "<th scope=\"col\" class=\"text\">Read from</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "<thead><tr><th scope=\"col\">Source</th><th scope=\"col\">Readings</th><th scope=\"col\">Least</th>"
+        "<th scope=\"col\">Mean</th><th scope=\"col\">Most</th><th scope=\"col\" class=\"text\">Unit</th>"
+        "<th scope=\"col\" class=\"text\">Read from</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < run->gauge_count; i++)
         gauge_row(out, &run->gauges[i]);
     table_end(out);

@@ -12,7 +12,7 @@
 /* A frame in time: since the run began. */
 struct window {
     double start_ns, end_ns, share; /* of the rows, on the first device */
-    float *values;                  /* of the gauges, in a policy's session; NULL = of a reference */
+    float *values; /* of the gauges, in a policy's session; NULL = of a reference */
 };
 
 struct windows {
@@ -47,15 +47,17 @@ static bool read_sources(struct reader *reader, struct report_run *run)
     run->gauges = calloc(REPORT_GAUGES_MAX, sizeof *run->gauges);
     if (!run->gauges)
         return reader_no_memory(reader);
-    if (!reader_prepare(reader, &statement,
-                        "SELECT source, name, kind, part, unit, origin FROM telemetry_source WHERE run = ?1"
-                        " ORDER BY source LIMIT 64"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT source, name, kind, part, unit, origin FROM telemetry_source WHERE run = ?1"
+            " ORDER BY source LIMIT 64"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more;
     while ((more = reader_next(reader, statement)) > 0) {
         struct report_gauge *gauge = &run->gauges[run->gauge_count++];
-        char **const texts[] = {&gauge->name, &gauge->kind, &gauge->part, &gauge->unit, &gauge->origin};
+        char **const texts[] = {&gauge->name, &gauge->kind, &gauge->part, &gauge->unit,
+                                &gauge->origin};
         gauge->number = reader_number(statement, 0);
         for (int i = 0; i < 5; i++)
             *texts[i] = reader_text(statement, 1 + i);
@@ -76,7 +78,9 @@ static struct report_session *find_session(const struct report_run *run, double 
 
 static bool add_window(struct windows *windows, const struct window *window)
 {
-    size_t room = windows->count & (windows->count - 1) ? 0 : windows->count ? 2 * windows->count : 1;
+    size_t room = windows->count & (windows->count - 1) ? 0
+                  : windows->count                      ? 2 * windows->count
+                                                        : 1;
     if (room) { /* at each power of two */
         struct window *all = realloc(windows->all, room * sizeof *all);
         if (!all)
@@ -105,7 +109,8 @@ static bool make_room(struct reader *reader, struct report_run *run)
 static bool has_too_many_frames(struct reader *reader, const struct report_run *run, bool *too_many)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement, "SELECT count(*) FROM session JOIN frame USING (session) WHERE run = ?1"))
+    if (!reader_prepare(reader, &statement,
+                        "SELECT count(*) FROM session JOIN frame USING (session) WHERE run = ?1"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     int more = reader_next(reader, statement);
@@ -119,12 +124,13 @@ static bool has_too_many_frames(struct reader *reader, const struct report_run *
 static bool read_windows(struct reader *reader, struct report_run *run, struct windows *windows)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT f.session, f.frame, t.start_ns + f.start_ns, f.wall_ns,"
-                        " (SELECT sum(b.rows * (b.device = ?2)) * 1.0 / sum(b.rows) FROM band b"
-                        "  WHERE b.session = f.session AND b.frame = f.frame AND b.status = 0)"
-                        " FROM session s JOIN telemetry_session t USING (session) JOIN frame f USING (session)"
-                        " WHERE s.run = ?1 AND f.status = 0 ORDER BY f.session, f.frame"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT f.session, f.frame, t.start_ns + f.start_ns, f.wall_ns,"
+            " (SELECT sum(b.rows * (b.device = ?2)) * 1.0 / sum(b.rows) FROM band b"
+            "  WHERE b.session = f.session AND b.frame = f.frame AND b.status = 0)"
+            " FROM session s JOIN telemetry_session t USING (session) JOIN frame f USING (session)"
+            " WHERE s.run = ?1 AND f.status = 0 ORDER BY f.session, f.frame"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     sqlite3_bind_int64(statement, 2, run->device_count ? run->devices[0].number : 0);
@@ -134,7 +140,8 @@ static bool read_windows(struct reader *reader, struct report_run *run, struct w
     int more;
     while ((more = reader_next(reader, statement)) > 0) {
         double number = reader_number(statement, 0), frame = reader_number(statement, 1);
-        struct window window = {.start_ns = reader_number(statement, 2), .share = reader_number(statement, 4)};
+        struct window window = {.start_ns = reader_number(statement, 2),
+                                .share = reader_number(statement, 4)};
         window.end_ns = window.start_ns + reader_number(statement, 3);
         if (number != last_session) {
             session = find_session(run, number);
@@ -186,16 +193,18 @@ static bool add_setting(struct report_gauge *gauge, const char *text)
         return false;
     size_t length = strlen(gauge->settings);
     if (length + strlen(text) + 3 < SETTINGS_BYTES)
-        snprintf(gauge->settings + length, SETTINGS_BYTES - length, "%s%s", length ? ", " : "", text);
+        snprintf(gauge->settings + length, SETTINGS_BYTES - length, "%s%s", length ? ", " : "",
+                 text);
     return true;
 }
 
-static bool read_values(struct reader *reader, const struct report_run *run, struct report_gauge *gauge,
-                        struct readings *readings)
+static bool read_values(struct reader *reader, const struct report_run *run,
+                        struct report_gauge *gauge, struct readings *readings)
 {
     sqlite3_stmt *statement;
-    if (!reader_prepare(reader, &statement,
-                        "SELECT at_ns, value FROM telemetry WHERE run = ?1 AND source = ?2 ORDER BY at_ns LIMIT ?3"))
+    if (!reader_prepare(
+            reader, &statement,
+            "SELECT at_ns, value FROM telemetry WHERE run = ?1 AND source = ?2 ORDER BY at_ns LIMIT ?3"))
         return false;
     sqlite3_bind_int64(statement, 1, run->number);
     sqlite3_bind_double(statement, 2, gauge->number);
@@ -250,7 +259,8 @@ static double value_in(const struct readings *readings, const struct window *win
         return sum / (double)(end - first);
     if (readings->count < 2)
         return NAN;
-    double usual = (readings->at_ns[readings->count - 1] - readings->at_ns[0]) / (double)(readings->count - 1);
+    double usual = (readings->at_ns[readings->count - 1] - readings->at_ns[0]) /
+                   (double)(readings->count - 1);
     double after = first < readings->count ? readings->at_ns[first] - window->end_ns : INFINITY;
     double before = first > 0 ? window->start_ns - readings->at_ns[first - 1] : INFINITY;
     if (fmin(before, after) > 1.5 * usual)
@@ -258,8 +268,8 @@ static double value_in(const struct readings *readings, const struct window *win
     return readings->values[before < after ? first - 1 : first];
 }
 
-static void join_frames(const struct report_run *run, uint32_t index, const struct readings *readings,
-                        const struct windows *windows)
+static void join_frames(const struct report_run *run, uint32_t index,
+                        const struct readings *readings, const struct windows *windows)
 {
     struct report_gauge *gauge = &run->gauges[index];
     for (size_t i = 0; readings->count && i < windows->count; i++) {
@@ -268,7 +278,8 @@ static void join_frames(const struct report_run *run, uint32_t index, const stru
         if (window->values)
             window->values[index] = (float)value;
         if (window->share >= 0 && window->share <= 1)
-            report_bin_put(&gauge->by_share[(size_t)lround(window->share * (REPORT_SHARES - 1))], value);
+            report_bin_put(&gauge->by_share[(size_t)lround(window->share * (REPORT_SHARES - 1))],
+                           value);
     }
     report_bins_finish(gauge->by_share, REPORT_SHARES);
 }
@@ -299,7 +310,8 @@ void report_gauges_free(struct report_run *run)
 {
     for (uint32_t i = 0; i < run->gauge_count; i++) {
         struct report_gauge *gauge = &run->gauges[i];
-        char *const texts[] = {gauge->name, gauge->kind, gauge->part, gauge->unit, gauge->origin, gauge->settings};
+        char *const texts[] = {gauge->name, gauge->kind,   gauge->part,
+                               gauge->unit, gauge->origin, gauge->settings};
         for (int k = 0; k < 6; k++)
             free(texts[k]);
     }

@@ -53,7 +53,8 @@ static void facts(const struct chapter *chapter)
     html_raw(out, "</dd></div><div><dt>Energy meter</dt><dd>");
     words_or(out, run->meter, "none");
     if (isfinite(run->foreign_load))
-        html_format(out, "</dd></div><div><dt>Other programs</dt><dd>used %.2f processors in the mean%s",
+        html_format(out,
+                    "</dd></div><div><dt>Other programs</dt><dd>used %.2f processors in the mean%s",
                     run->foreign_load, run->busy ? ": the machine was busy" : "");
     html_raw(out, "</dd></div></dl>\n");
 }
@@ -63,8 +64,10 @@ static void device_table(const struct chapter *chapter)
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
     table_begin(out, "words", "Devices");
-    html_raw(out, "<thead><tr><th scope=\"col\">Device</th><th scope=\"col\">Type</th><th scope=\"col\">Platform</th>"
-                  "<th scope=\"col\">Driver</th><th scope=\"col\">Memory</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "<thead><tr><th scope=\"col\">Device</th><th scope=\"col\">Type</th><th scope=\"col\">Platform</th>"
+        "<th scope=\"col\">Driver</th><th scope=\"col\">Memory</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < run->device_count; i++) {
         const struct report_device *device = &run->devices[i];
         html_raw(out, "<tr><th scope=\"row\">");
@@ -90,7 +93,8 @@ static void reference_table(const struct chapter *chapter)
         return;
     /* So many columns would be no table any more; the device table has what each is. */
     uint32_t columns = run->device_count > REPORT_FEW_DEVICES ? 0 : run->device_count;
-    table_begin(out, "references", "Phases and what the policies are held to: median frame times, ms");
+    table_begin(out, "references",
+                "Phases and what the policies are held to: median frame times, ms");
     html_raw(out, "<thead><tr><th scope=\"col\">Phase</th><th scope=\"col\">Frames</th>");
     for (uint32_t device = 0; device < columns; device++) {
         html_raw(out, "<th scope=\"col\">");
@@ -128,13 +132,16 @@ static void disturbance_table(const struct chapter *chapter)
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
     if (!run->disturbance_count) {
-        html_raw(out, run_is_simulated(run) ? "" : "<p class=\"note\">Nothing was disturbed on purpose.</p>\n");
+        html_raw(out, run_is_simulated(run)
+                          ? ""
+                          : "<p class=\"note\">Nothing was disturbed on purpose.</p>\n");
         return;
     }
     table_begin(out, "words", "Disturbances");
-    html_raw(out,
-             "<thead><tr><th scope=\"col\">Disturbance</th><th scope=\"col\">Kind</th><th scope=\"col\">Frames</th>"
-             "<th scope=\"col\">Real</th><th scope=\"col\">Note</th></tr></thead><tbody>\n");
+    html_raw(
+        out,
+        "<thead><tr><th scope=\"col\">Disturbance</th><th scope=\"col\">Kind</th><th scope=\"col\">Frames</th>"
+        "<th scope=\"col\">Real</th><th scope=\"col\">Note</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < run->disturbance_count; i++) {
         const struct report_disturbance *disturbance = &run->disturbances[i];
         html_raw(out, "<tr><th scope=\"row\">");
@@ -145,7 +152,8 @@ static void disturbance_table(const struct chapter *chapter)
         words_whole(out, disturbance->first_frame);
         html_raw(out, "–");
         words_whole(out, disturbance->end_frame - 1);
-        html_raw(out, disturbance->real ? "</td><td>real</td><td>" : "</td><td>artificial delay</td><td>");
+        html_raw(out, disturbance->real ? "</td><td>real</td><td>"
+                                        : "</td><td>artificial delay</td><td>");
         words_or(out, disturbance->note, "–");
         html_raw(out, "</td></tr>\n");
     }
@@ -166,11 +174,13 @@ static void definitions(const struct chapter *chapter)
         out, "T",
         "Wall time of a frame, from its start until its last band is done. Frames that failed are left out. p50 and p99"
         " are the least times that 50 and 99 % of the frames kept to.");
-    definition(out, "T<sub>oracle</sub>",
-               run->oracle_by_frame
-                   ? "The best fixed split of the best set of devices, of the same frame and under the same chance."
-                   : "The best static split that a sweep found, in the same phase of the same run.");
-    definition(out, "T<sub>best single</sub>", "The fastest device alone, in the same phase of the same run.");
+    definition(
+        out, "T<sub>oracle</sub>",
+        run->oracle_by_frame
+            ? "The best fixed split of the best set of devices, of the same frame and under the same chance."
+            : "The best static split that a sweep found, in the same phase of the same run.");
+    definition(out, "T<sub>best single</sub>",
+               "The fastest device alone, in the same phase of the same run.");
     definition(
         out, "Mean and p50",
         "Means are held against means and medians against medians, since a few frames that take many times as long"
@@ -178,13 +188,15 @@ static void definitions(const struct chapter *chapter)
     definition(
         out, "Efficiency",
         "(1 ÷ T) ÷ Σ (1 ÷ T<sub>d</sub>), of the medians T with the policy and T<sub>d</sub> of device d alone.");
-    definition(out, "Finish spread",
-               "Mean of (last − first) ÷ last over the devices that had rows: zero where they finish together.");
+    definition(
+        out, "Finish spread",
+        "Mean of (last − first) ÷ last over the devices that had rows: zero where they finish together.");
     definition(
         out, "Settled",
         "Frames of the phase until one was near the oracle, and with it three quarters of the eight that begin with it."
         " Near is within 5 % of it, or what nine of ten of its own frames kept to.");
-    definition(out, "Split change", "A frame whose planned bands are not those of the frame before.");
+    definition(out, "Split change",
+               "A frame whose planned bands are not those of the frame before.");
     if (run->deadline_ns > 0)
         definition(out, "Late", "Share of the frames that took longer than the deadline.");
     html_raw(out, "</dl>\n");

@@ -31,8 +31,9 @@ static void run_subtitle(struct html *out, const struct report_run *run)
     for (uint32_t i = 0; i < run->policy_count; i++)
         policies += strcmp(run->policies[i], "oracle") != 0;
     html_raw(out, "<p class=\"sub\">");
-    html_format(out, "<span class=\"badge\">%s</span> %u polic%s, ", run_is_simulated(run) ? "simulation" : "measured",
-                policies, policies == 1 ? "y" : "ies");
+    html_format(out, "<span class=\"badge\">%s</span> %u polic%s, ",
+                run_is_simulated(run) ? "simulation" : "measured", policies,
+                policies == 1 ? "y" : "ies");
     words_whole(out, run->frames);
     html_raw(out, " frames each");
     if (run->host && *run->host && !run_is_simulated(run)) {
@@ -61,7 +62,8 @@ static void sort_policies(struct chapter *chapter)
     }
 }
 
-static bool run_chapter(struct html *out, const struct report_source *source, const struct report_run *run)
+static bool run_chapter(struct html *out, const struct report_source *source,
+                        const struct report_run *run)
 {
     struct chapter chapter = {.out = out, .source = source, .run = run};
     chapter.all = calloc(run->policy_count + 1, sizeof *chapter.all);
@@ -97,7 +99,8 @@ static bool run_chapter(struct html *out, const struct report_source *source, co
         html_raw(out, "<h2 class=\"part\">What each policy did, and why</h2>\n");
         /* The oracle is no policy that one could use: it comes last. */
         for (uint32_t i = 0; good && i < 2 * chapter.count; i++)
-            if (chapter_is_oracle(&chapter, chapter.order[i % chapter.count]) == (i >= chapter.count))
+            if (chapter_is_oracle(&chapter, chapter.order[i % chapter.count]) ==
+                (i >= chapter.count))
                 good = chapter_policy_part(&chapter, chapter.order[i % chapter.count]);
         good = good && chapter_gauges(&chapter);
     }
@@ -147,18 +150,23 @@ static bool hosts_differ(const struct report_source *source)
 static void overview_host(struct html *out, const struct report_run *run)
 {
     html_raw(out, "<td>");
-    html_text_cut(out, run_is_simulated(run) ? "simulation" : run->host && *run->host ? run->host : "–", 40);
+    html_text_cut(out,
+                  run_is_simulated(run)     ? "simulation"
+                  : run->host && *run->host ? run->host
+                                            : "–",
+                  40);
     html_raw(out, "</td>");
 }
 
-static bool overview_row(struct html *out, const struct report_run *run, const char *const *names, size_t count,
-                         bool hosts)
+static bool overview_row(struct html *out, const struct report_run *run, const char *const *names,
+                         size_t count, bool hosts)
 {
     double ratios[OVERVIEW_POLICIES], least = INFINITY;
     for (size_t i = 0; i < count; i++) {
         struct report_figures figures = {.over_oracle = NAN};
         for (uint32_t policy = 0; policy < run->policy_count; policy++)
-            if (!strcmp(run->policies[policy], names[i]) && !report_figures(run, policy, REPORT_ALL_PHASES, &figures))
+            if (!strcmp(run->policies[policy], names[i]) &&
+                !report_figures(run, policy, REPORT_ALL_PHASES, &figures))
                 return false;
         ratios[i] = figures.over_oracle;
         least = fmin(least, ratios[i]);
@@ -179,7 +187,9 @@ static bool overview(struct html *out, const struct report_source *source)
     const char *names[OVERVIEW_POLICIES];
     size_t count = all_policies(source, names);
     html_raw(out, "<nav aria-label=\"Runs\">");
-    table_begin(out, "overview", "Mean frame time over the oracle's, by run and policy; the best of each run is bold");
+    table_begin(
+        out, "overview",
+        "Mean frame time over the oracle's, by run and policy; the best of each run is bold");
     const bool hosts = hosts_differ(source);
     html_raw(out, "<thead><tr><th scope=\"col\">Run</th>");
     html_raw(out, hosts ? "<th scope=\"col\">Machine</th>" : "");
@@ -207,9 +217,10 @@ bool report_page(const struct report_source *source, const char *name, struct ht
     html_raw(out, "</header>\n");
     for (size_t i = 0; good && i < source->run_count; i++)
         good = run_chapter(out, source, &source->runs[i]);
-    html_format(out,
-                "<footer><p>Made by cox-lab %s from the session database. The page loads nothing and runs nothing.</p>"
-                "</footer>\n</main></body></html>\n",
-                cox_version());
+    html_format(
+        out,
+        "<footer><p>Made by cox-lab %s from the session database. The page loads nothing and runs nothing.</p>"
+        "</footer>\n</main></body></html>\n",
+        cox_version());
     return good && !out->failed;
 }

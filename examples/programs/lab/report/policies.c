@@ -16,11 +16,14 @@ static void reason_table(const struct chapter *chapter, uint32_t policy)
         predicted |= !isnan(reasons[reason].predicted_ns);
         alternative |= !isnan(reasons[reason].alternative_ns);
     }
-    table_begin(out, "reasons", predicted ? "Reasons of the splits, predicted and measured" : "Reasons of the splits");
+    table_begin(out, "reasons",
+                predicted ? "Reasons of the splits, predicted and measured"
+                          : "Reasons of the splits");
     html_raw(out, "<thead><tr><th scope=\"col\">Reason</th><th scope=\"col\">Frames</th>");
     if (predicted)
-        html_raw(out, "<th scope=\"col\">Predicted<i>ms</i></th><th scope=\"col\">Measured<i>ms</i></th>"
-                      "<th scope=\"col\">Off by<i>mean</i></th>");
+        html_raw(out,
+                 "<th scope=\"col\">Predicted<i>ms</i></th><th scope=\"col\">Measured<i>ms</i></th>"
+                 "<th scope=\"col\">Off by<i>mean</i></th>");
     if (alternative)
         html_raw(out, "<th scope=\"col\">Not taken<i>predicted ms</i></th>");
     html_raw(out, "</tr></thead><tbody>\n");
@@ -49,7 +52,8 @@ static void share_table(const struct chapter *chapter, uint32_t policy)
     const struct report_run *run = chapter->run;
     bool phases = run->phase_count > 1, many = run->group_count < run->device_count;
     if (many)
-        html_format(out, "<details><summary>Share of the rows of each of the %u devices</summary>", run->device_count);
+        html_format(out, "<details><summary>Share of the rows of each of the %u devices</summary>",
+                    run->device_count);
     table_begin(out, "shares", "Share of the rows of each device");
     html_raw(out, "<thead><tr><th scope=\"col\">Device</th>");
     for (uint32_t phase = 0; phases && phase < run->phase_count; phase++) {
@@ -91,8 +95,10 @@ bool chapter_policy_part(const struct chapter *chapter, uint32_t policy)
     chapter_policy_name(chapter, policy);
     html_raw(out, "</h3>");
     if (sessions > 1)
-        html_format(out, "<p class=\"note\">The charts show the first of %zu repeats, the tables all of them.</p>",
-                    sessions);
+        html_format(
+            out,
+            "<p class=\"note\">The charts show the first of %zu repeats, the tables all of them.</p>",
+            sessions);
     html_raw(out, "<ul class=\"key\">");
     for (uint32_t group = 0; group < run->group_count; group++) {
         html_raw(out, "<li>");
@@ -102,8 +108,10 @@ bool chapter_policy_part(const struct chapter *chapter, uint32_t policy)
     }
     html_raw(out, "</ul><div class=\"figure\">");
     bool good = chart_session(out, &chapter->charts, shown, false) &&
-                chart_session(out, &chapter->charts, shown, true) && chapter_session_gauges(chapter, shown);
-    html_raw(out, run->phase_count > 4 ? "</div><div class=\"pair stacked\">" : "</div><div class=\"pair\">");
+                chart_session(out, &chapter->charts, shown, true) &&
+                chapter_session_gauges(chapter, shown);
+    html_raw(out, run->phase_count > 4 ? "</div><div class=\"pair stacked\">"
+                                       : "</div><div class=\"pair\">");
     reason_table(chapter, policy);
     share_table(chapter, policy);
     html_raw(out, "</div></section>\n");

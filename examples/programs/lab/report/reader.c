@@ -37,7 +37,8 @@ bool reader_refuse_sql(struct reader *reader)
 
 bool reader_prepare(struct reader *reader, sqlite3_stmt **out, const char *sql)
 {
-    return sqlite3_prepare_v2(reader->db, sql, -1, out, NULL) == SQLITE_OK || reader_refuse_sql(reader);
+    return sqlite3_prepare_v2(reader->db, sql, -1, out, NULL) == SQLITE_OK ||
+           reader_refuse_sql(reader);
 }
 
 int reader_next(struct reader *reader, sqlite3_stmt *statement)

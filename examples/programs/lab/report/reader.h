@@ -20,7 +20,8 @@ struct reader {
 };
 
 /* Each tells what is wrong and returns false. */
-__attribute__((format(printf, 2, 3))) bool reader_refuse(struct reader *reader, const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool reader_refuse(struct reader *reader, const char *format,
+                                                         ...);
 bool reader_no_memory(struct reader *reader);
 bool reader_refuse_sql(struct reader *reader);
 
@@ -44,7 +45,8 @@ uint32_t reader_phase(const struct report_run *run, int64_t number);
 
 /* The parts of frames.c. First the sessions, then frames and bands of each, at last what the oracle took for them. */
 bool reader_sessions(struct reader *reader, struct report_run *run);
-bool reader_frames(struct reader *reader, const struct report_run *run, struct report_session *session);
+bool reader_frames(struct reader *reader, const struct report_run *run,
+                   struct report_session *session);
 bool reader_bands(struct reader *reader, struct report_run *run, struct report_session *session);
 void reader_oracle(struct report_run *run);
 

@@ -14,7 +14,8 @@ static void more_or_less(struct html *out, double ratio, const char *than)
     else if (percent >= 100)
         html_format(out, "%.2f times the time of %s", ratio, than);
     else
-        html_format(out, "%.1f %% %s than %s", fabs(percent), percent > 0 ? "longer" : "shorter", than);
+        html_format(out, "%.1f %% %s than %s", fabs(percent), percent > 0 ? "longer" : "shorter",
+                    than);
 }
 
 /* The finding where energy was to be saved: the policy that used least of those that kept the deadline. */
@@ -26,7 +27,8 @@ static bool lede_energy(const struct chapter *chapter)
     uint32_t least = chapter->count;
     for (uint32_t i = 0; i < chapter->count; i++) {
         const struct report_figures *figures = &chapter->all[chapter->order[i]];
-        if (chapter_is_oracle(chapter, chapter->order[i]) || isnan(figures->joules) || figures->late > late_most)
+        if (chapter_is_oracle(chapter, chapter->order[i]) || isnan(figures->joules) ||
+            figures->late > late_most)
             continue;
         if (least == chapter->count || figures->joules < chapter->all[chapter->order[least]].joules)
             least = i;
@@ -38,9 +40,11 @@ static bool lede_energy(const struct chapter *chapter)
     chapter_policy_name(chapter, chapter->order[least]);
     html_format(out, "</strong> used the least: %.4g J a frame in the mean", best->joules);
     if (run->deadline_ns > 0) {
-        html_format(out, ", with %.1f %% of its frames later than the deadline of ", 100 * best->late);
+        html_format(out, ", with %.1f %% of its frames later than the deadline of ",
+                    100 * best->late);
         chart_ms(out, run->deadline_ns);
-        html_format(out, " ms. Policies with more than %.0f %% of late frames do not count", 100 * late_most);
+        html_format(out, " ms. Policies with more than %.0f %% of late frames do not count",
+                    100 * late_most);
     }
     html_raw(out, ".</p>\n");
     return true;
@@ -105,8 +109,9 @@ static void warnings(const struct chapter *chapter)
         if (!figures->frames)
             html_raw(out, ": no frame that counts.</li>");
         else
-            html_format(out, ": %zu frame%s failed and %s not in the figures.</li>", figures->failed,
-                        figures->failed == 1 ? "" : "s", figures->failed == 1 ? "is" : "are");
+            html_format(out, ": %zu frame%s failed and %s not in the figures.</li>",
+                        figures->failed, figures->failed == 1 ? "" : "s",
+                        figures->failed == 1 ? "is" : "are");
     }
     for (size_t i = 0; i < run->disturbance_count; i++)
         if (!run->disturbances[i].real && !run_is_simulated(run)) {
@@ -115,8 +120,9 @@ static void warnings(const struct chapter *chapter)
             html_raw(out, ". The delay is added by the lab, no other program ran.</li>");
         }
     if (run->foreign_bands)
-        html_format(out, "<li>%zu bands name a device that the run does not have; they are left out.</li>",
-                    run->foreign_bands);
+        html_format(
+            out, "<li>%zu bands name a device that the run does not have; they are left out.</li>",
+            run->foreign_bands);
     if (out->length == begun)
         html_raw(out, "<li class=\"none\">The run came to its end and no frame failed.</li>");
     html_raw(out, "</ul>\n");
@@ -129,7 +135,8 @@ struct columns {
 
 static struct columns columns_of(const struct chapter *chapter)
 {
-    struct columns columns = {.stream = chapter->run->in_flight > 1, .late = chapter->run->deadline_ns > 0};
+    struct columns columns = {.stream = chapter->run->in_flight > 1,
+                              .late = chapter->run->deadline_ns > 0};
     for (uint32_t i = 0; i < chapter->count; i++) {
         const struct report_figures *all = &chapter->all[chapter->order[i]];
         columns.oracle |= !isnan(all->over_oracle) || !isnan(all->p50_over_oracle);
@@ -143,30 +150,35 @@ static struct columns columns_of(const struct chapter *chapter)
 }
 
 /* Whether no policy but the oracle has less. */
-static bool is_least(const struct chapter *chapter, uint32_t policy, uint32_t phase, size_t field, double sign)
+static bool is_least(const struct chapter *chapter, uint32_t policy, uint32_t phase, size_t field,
+                     double sign)
 {
     double own = 0;
     bool least = chapter->count > 1 && !chapter_is_oracle(chapter, policy);
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < chapter->count; i++) {
             uint32_t other = chapter->order[i];
-            const struct report_figures *figures = phase == REPORT_ALL_PHASES ? &chapter->all[other]
-                                                                              : &chapter->phases[other][phase];
+            const struct report_figures *figures = phase == REPORT_ALL_PHASES
+                                                       ? &chapter->all[other]
+                                                       : &chapter->phases[other][phase];
             double value;
             memcpy(&value, (const char *)figures + field, sizeof value);
             if (!pass && other == policy)
                 own = sign * value;
-            else if (pass && !chapter_is_oracle(chapter, other) && !(own <= sign * value) && !isnan(value))
+            else if (pass && !chapter_is_oracle(chapter, other) && !(own <= sign * value) &&
+                     !isnan(value))
                 least = false;
         }
     return least && !isnan(own);
 }
 
-static void headline_row(const struct chapter *chapter, const struct columns *columns, uint32_t policy, uint32_t phase)
+static void headline_row(const struct chapter *chapter, const struct columns *columns,
+                         uint32_t policy, uint32_t phase)
 {
     struct html *out = chapter->out;
-    const struct report_figures *figures = phase == REPORT_ALL_PHASES ? &chapter->all[policy]
-                                                                      : &chapter->phases[policy][phase];
+    const struct report_figures *figures = phase == REPORT_ALL_PHASES
+                                               ? &chapter->all[policy]
+                                               : &chapter->phases[policy][phase];
 #define LEAST(field) is_least(chapter, policy, phase, offsetof(struct report_figures, field), 1)
     table_cell(out, CELL_COUNT, (double)figures->frames, false);
     table_cell_ms(out, figures->mean_ns, LEAST(mean_ns));
@@ -182,10 +194,12 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
     }
     if (columns->efficiency)
         table_cell(out, CELL_PERCENT, figures->efficiency,
-                   is_least(chapter, policy, phase, offsetof(struct report_figures, efficiency), -1));
+                   is_least(chapter, policy, phase, offsetof(struct report_figures, efficiency),
+                            -1));
     table_cell(out, CELL_TENTHS, figures->moves, false);
     table_cell(out, CELL_PERCENT, figures->last_to_first, LEAST(last_to_first));
-    double settle = chapter->run->phase_count == 1 ? chapter->phases[policy][0].settle : figures->settle;
+    double settle = chapter->run->phase_count == 1 ? chapter->phases[policy][0].settle
+                                                   : figures->settle;
     if (columns->settle && isinf(settle))
         html_raw(out, "<td>never</td>");
     else if (columns->settle)
@@ -206,15 +220,17 @@ static void headline_table(const struct chapter *chapter)
     const struct report_run *run = chapter->run;
     struct columns columns = columns_of(chapter);
     bool phases = run->phase_count > 1;
-    const char *one = "<th scope=\"col\" rowspan=\"2\">", *three = "<th scope=\"colgroup\" colspan=\"3\">",
+    const char *one = "<th scope=\"col\" rowspan=\"2\">",
+               *three = "<th scope=\"colgroup\" colspan=\"3\">",
                *two = "<th scope=\"colgroup\" colspan=\"2\">",
                *pair = "<th scope=\"col\">mean</th><th scope=\"col\">p50</th>";
     bool dense = columns.stream || columns.late || columns.joules;
-    table_begin(out,
-                dense    ? (phases ? "headline phased dense" : "headline dense")
-                : phases ? "headline phased"
-                         : "headline",
-                "Frame times by policy and phase, fastest policy first; the best of each column is bold");
+    table_begin(
+        out,
+        dense    ? (phases ? "headline phased dense" : "headline dense")
+        : phases ? "headline phased"
+                 : "headline",
+        "Frame times by policy and phase, fastest policy first; the best of each column is bold");
     html_format(out, "<thead><tr>%sPolicy</th>", one);
     if (phases)
         html_format(out, "%sPhase</th>", one);
@@ -225,7 +241,8 @@ static void headline_table(const struct chapter *chapter)
         html_format(out, "%sT ÷ T<sub>best single</sub></th>", two);
     if (columns.efficiency)
         html_format(out, "%sEfficiency</th>", one);
-    html_format(out, "%sSplit<i>changes</i><i>per 100</i></th>%sFinish<i>spread</i></th>", one, one);
+    html_format(out, "%sSplit<i>changes</i><i>per 100</i></th>%sFinish<i>spread</i></th>", one,
+                one);
     if (columns.settle)
         html_format(out, "%sSettled<i>after</i><i>frames</i></th>", one);
     if (columns.stream)
@@ -234,8 +251,8 @@ static void headline_table(const struct chapter *chapter)
         html_format(out, "%sLate</th>", one);
     if (columns.joules)
         html_format(out, "%sEnergy<i>J a frame</i></th>", one);
-    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>%s%s</tr></thead>\n", pair, columns.oracle ? pair : "",
-                columns.best ? pair : "");
+    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>%s%s</tr></thead>\n", pair,
+                columns.oracle ? pair : "", columns.best ? pair : "");
     for (uint32_t i = 0; i < chapter->count; i++) {
         uint32_t policy = chapter->order[i];
         html_format(out, "<tbody><tr class=\"whole\"><th scope=\"row\"%s", "");
@@ -256,9 +273,13 @@ static void headline_table(const struct chapter *chapter)
     }
     table_end(out);
     if (!columns.oracle)
-        html_raw(out, "<p class=\"note\">No oracle was measured in this run: excess and regret are not known.</p>\n");
+        html_raw(
+            out,
+            "<p class=\"note\">No oracle was measured in this run: excess and regret are not known.</p>\n");
     if (!columns.efficiency)
-        html_raw(out, "<p class=\"note\">No device was measured alone in this run: efficiency is not known.</p>\n");
+        html_raw(
+            out,
+            "<p class=\"note\">No device was measured alone in this run: efficiency is not known.</p>\n");
     if (!columns.joules)
         html_format(out, "<p class=\"note\">%s: energy is not known.</p>\n",
                     run->meter              ? "The meter gave no reading"
@@ -270,11 +291,13 @@ typedef bool chart_fn(struct html *out, const struct chart_policies *about, bool
 
 /* A chart with its heading, for wide pages and for narrow ones: the style shows one of them. Nothing if there is
  * nothing to show. */
-static void comparison(const struct chapter *chapter, const char *title, const char *text, chart_fn *chart)
+static void comparison(const struct chapter *chapter, const char *title, const char *text,
+                       chart_fn *chart)
 {
     struct html drawings = {0}, *out = chapter->out;
     if (chart(&drawings, &chapter->charts, false) && chart(&drawings, &chapter->charts, true)) {
-        html_format(out, "<section class=\"chart\"><h3>%s</h3><p>%s</p><div class=\"figure\">", title, text);
+        html_format(out, "<section class=\"chart\"><h3>%s</h3><p>%s</p><div class=\"figure\">",
+                    title, text);
         html_append(out, &drawings);
         html_raw(out, "</div></section>\n");
     }
@@ -284,9 +307,10 @@ static void comparison(const struct chapter *chapter, const char *title, const c
 
 static void comparisons(const struct chapter *chapter)
 {
-    comparison(chapter, "How long frames took",
-               "How often each frame time occurred, with the median and the time that 99 % of the frames kept to.",
-               chart_times);
+    comparison(
+        chapter, "How long frames took",
+        "How often each frame time occurred, with the median and the time that 99 % of the frames kept to.",
+        chart_times);
     comparison(
         chapter, "How much of the machine was used",
         "Efficiency, per cent: the speed of the median frame, of what all devices would reach together without loss, each"
@@ -307,7 +331,8 @@ static void busy(const struct chapter *chapter)
         return;
     html_raw(out, "<p class=\"busy\"><strong>The machine was busy");
     if (isfinite(chapter->run->foreign_load))
-        html_format(out, ": other programs used %.2f processors meanwhile", chapter->run->foreign_load);
+        html_format(out, ": other programs used %.2f processors meanwhile",
+                    chapter->run->foreign_load);
     html_raw(
         out,
         ".</strong> The figures say little, and which policy is the faster one may be chance. Measure again on a quiet"

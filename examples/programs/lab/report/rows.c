@@ -14,8 +14,8 @@ static void put_whole(struct lab_rows *rows, const char *key, double value)
         lab_rows_unknown(rows, key);
 }
 
-static void put_row(struct lab_rows *rows, const struct report_run *run, uint32_t policy, uint32_t phase,
-                    const struct report_figures *figures)
+static void put_row(struct lab_rows *rows, const struct report_run *run, uint32_t policy,
+                    uint32_t phase, const struct report_figures *figures)
 {
     bool whole = phase == REPORT_ALL_PHASES;
     const char *name = run->policies[policy];

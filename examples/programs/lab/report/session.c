@@ -27,8 +27,8 @@ static double whole_share(const struct report_series *series, uint32_t pass, uin
 }
 
 /* What the colours mean, beside where their areas end. */
-static void split_tags(const struct paper *paper, const struct report_series *series, uint32_t pass, double top,
-                       double bottom)
+static void split_tags(const struct paper *paper, const struct report_series *series, uint32_t pass,
+                       double top, double bottom)
 {
     struct tag tags[COX_DEVICES_MAX];
     size_t tagged = 0, last = series->bins;
@@ -45,7 +45,8 @@ static void split_tags(const struct paper *paper, const struct report_series *se
     }
     for (uint32_t group = 0; last && group < series->group_count; group++) {
         if (shares[group] >= least)
-            tags[tagged++] = (struct tag){bottom - (below + shares[group] / 2) * (bottom - top) + 4, group};
+            tags[tagged++] = (struct tag){bottom - (below + shares[group] / 2) * (bottom - top) + 4,
+                                          group};
         below += shares[group];
     }
     tagged = tagged > room ? room : tagged;
@@ -64,8 +65,8 @@ static void split_tags(const struct paper *paper, const struct report_series *se
     }
 }
 
-static void split_panel(const struct paper *paper, const struct report_series *series, uint32_t pass, double top,
-                        double bottom)
+static void split_panel(const struct paper *paper, const struct report_series *series,
+                        uint32_t pass, double top, double bottom)
 {
     struct scale scale = {0, 1, bottom, top};
     double width = (paper->svg.right - paper->svg.left) / (double)series->bins;
@@ -85,10 +86,12 @@ static void split_panel(const struct paper *paper, const struct report_series *s
         step_end(paper->svg.out, &steps, series->bins);
         html_raw(paper->svg.out, "\"><title>");
         chart_group_name(paper->svg.out, paper->run, group, 80);
-        html_format(paper->svg.out, ": %.1f %% of the rows</title></path>", 100 * whole_share(series, pass, group));
+        html_format(paper->svg.out, ": %.1f %% of the rows</title></path>",
+                    100 * whole_share(series, pass, group));
     }
     for (int i = 0; i <= 2; i++) {
-        svg_label(paper->svg.out, "tick end", paper->svg.left - 6, scale_place(&scale, i / 2.0) + 4);
+        svg_label(paper->svg.out, "tick end", paper->svg.left - 6,
+                  scale_place(&scale, i / 2.0) + 4);
         html_format(paper->svg.out, "%d", i * 50);
         svg_label_end(paper->svg.out);
     }
@@ -100,7 +103,8 @@ static void split_panel(const struct paper *paper, const struct report_series *s
 /* From zero to well above what is usual in each phase; rare frames that took many times as long are cut off, and
  * `*peak` tells the longest of them. */
 static struct scale finish_scale(const struct chart_policies *about, uint32_t policy,
-                                 const struct report_series *series, double top, double bottom, double *peak)
+                                 const struct report_series *series, double top, double bottom,
+                                 double *peak)
 {
     double usual = about->all[policy].p50_ns, most = 1;
     for (uint32_t phase = 0; phase < about->run->phase_count; phase++)
@@ -117,8 +121,8 @@ static struct scale finish_scale(const struct chart_policies *about, uint32_t po
     return scale;
 }
 
-static void finish_tags(const struct paper *paper, const struct report_series *series, const struct scale *scale,
-                        double peak, double top, double bottom)
+static void finish_tags(const struct paper *paper, const struct report_series *series,
+                        const struct scale *scale, double peak, double top, double bottom)
 {
     size_t last = series->bins;
     while (last && !series->time_ns[last - 1].count)
@@ -126,9 +130,12 @@ static void finish_tags(const struct paper *paper, const struct report_series *s
     if (!last)
         return;
     const struct report_bin *oracle = &series->oracle_ns[last - 1];
-    double oracle_y = oracle->count ? fmin(fmax(scale_place(scale, oracle->mean) + 4, top + 8), bottom) : top;
+    double oracle_y = oracle->count
+                          ? fmin(fmax(scale_place(scale, oracle->mean) + 4, top + 8), bottom)
+                          : top;
     if (oracle->count) {
-        svg_line(paper->svg.out, "oracle", paper->svg.right + 9, oracle_y - 4, paper->svg.right + 25, oracle_y - 4);
+        svg_line(paper->svg.out, "oracle", paper->svg.right + 9, oracle_y - 4,
+                 paper->svg.right + 25, oracle_y - 4);
         svg_label(paper->svg.out, "value", paper->svg.right + 30, oracle_y);
         html_raw(paper->svg.out, "oracle ");
         chart_ms(paper->svg.out, oracle->mean);
@@ -151,8 +158,9 @@ static void finish_tags(const struct paper *paper, const struct report_series *s
     }
 }
 
-static void finish_panel(const struct paper *paper, const struct chart_policies *about, uint32_t policy,
-                         const struct report_series *series, double top, double bottom)
+static void finish_panel(const struct paper *paper, const struct chart_policies *about,
+                         uint32_t policy, const struct report_series *series, double top,
+                         double bottom)
 {
     enum { LINES_MAX = 8 };
     double peak;
@@ -160,10 +168,12 @@ static void finish_panel(const struct paper *paper, const struct chart_policies 
     svg_value_axis(&paper->svg, &scale, 4, 1e6);
     if (series->frames_a_bin > 1)
         axes_range(paper, "range", series->time_ns, series->bins, &scale);
-    for (uint32_t group = 0; group < series->group_count && series->group_count <= LINES_MAX; group++) {
+    for (uint32_t group = 0; group < series->group_count && series->group_count <= LINES_MAX;
+         group++) {
         char class[24];
         snprintf(class, sizeof class, "line d%u", chart_group_colour(group));
-        axes_mean_line(paper, class, series->finish_ns + group, series->bins, series->group_count, &scale);
+        axes_mean_line(paper, class, series->finish_ns + group, series->bins, series->group_count,
+                       &scale);
     }
     if (series->group_count > LINES_MAX) {
         /* So many lines would hide each other: the mean frame is when the last one is done. */
@@ -174,7 +184,8 @@ static void finish_panel(const struct paper *paper, const struct chart_policies 
         finish_tags(paper, series, &scale, peak, top, bottom);
 }
 
-static void error_panel(const struct paper *paper, const struct report_series *series, double top, double bottom)
+static void error_panel(const struct paper *paper, const struct report_series *series, double top,
+                        double bottom)
 {
     struct scale scale = {0.5, 1.5, bottom, top};
     for (int i = 0; i <= 2; i++) {
@@ -210,7 +221,8 @@ static double reason_lanes(const struct paper *paper, const struct report_source
         size_t head = strcspn(text, ":,");
         if (paper->svg.narrow)
             y += 15;
-        svg_label(out, "name", paper->svg.narrow ? paper->svg.left : paper->svg.right + 9, paper->svg.narrow ? y - 3 : y + 11);
+        svg_label(out, "name", paper->svg.narrow ? paper->svg.left : paper->svg.right + 9,
+                  paper->svg.narrow ? y - 3 : y + 11);
         html_format(out, "%zu<tspan class=\"value\" dx=\"6\">", counts[reason]);
         char *short_text = strndup(text, head);
         html_text_cut(out, short_text, paper->svg.narrow ? 40 : 26);
@@ -265,8 +277,8 @@ static void split_lanes(const struct paper *paper, const struct report_session *
     }
 }
 
-static void session_words(struct html *out, const struct report_run *run, const struct report_session *session,
-                          const struct report_series *series)
+static void session_words(struct html *out, const struct report_run *run,
+                          const struct report_session *session, const struct report_series *series)
 {
     html_raw(out, "<title>What ");
     html_text_cut(out, run->policies[session->policy], 40);
@@ -282,13 +294,14 @@ static void session_words(struct html *out, const struct report_run *run, const 
         chart_group_name(out, run, group, 40);
         html_format(out, " %.1f %%", 100 * whole_share(series, pass, group));
     }
-    html_raw(out,
-             "; when each device was done with its bands; measured by predicted frame time; the reason of each split."
-             " The tables below hold the figures.</desc>");
+    html_raw(
+        out,
+        "; when each device was done with its bands; measured by predicted frame time; the reason of each split."
+        " The tables below hold the figures.</desc>");
 }
 
-bool chart_session(struct html *out, const struct chart_policies *about, const struct report_session *session,
-                   bool narrow)
+bool chart_session(struct html *out, const struct chart_policies *about,
+                   const struct report_session *session, bool narrow)
 {
     enum { TITLE = 20, GAP = 14 };
     struct paper paper = paper_of(out, about->run, narrow, 212);
@@ -302,18 +315,21 @@ bool chart_session(struct html *out, const struct chart_policies *about, const s
         predicted += series.error[i].count;
     double names = about->run->phase_count > 1 ? 22 : 4;
     const double lane = SPLIT_HEIGHT + GAP + TITLE;
-    double split = names + TITLE, split_end = split + (about->run->pass_count - 1) * lane + SPLIT_HEIGHT;
+    double split = names + TITLE,
+           split_end = split + (about->run->pass_count - 1) * lane + SPLIT_HEIGHT;
     double finish = split_end + GAP + TITLE, finish_end = finish + 120;
     double error = finish_end + GAP + TITLE, error_end = predicted ? error + 50 : finish_end;
-    double reasons = error_end + GAP + TITLE - 4, reasons_end = reasons + (double)lanes * (narrow ? 32 : 17) + 6;
+    double reasons = error_end + GAP + TITLE - 4,
+           reasons_end = reasons + (double)lanes * (narrow ? 32 : 17) + 6;
     svg_begin(&paper.svg, reasons_end + 36);
     session_words(out, about->run, session, &series);
     axes_phases(&paper, 12, names, reasons_end);
     split_lanes(&paper, session, &series, split, lane);
     svg_title(&paper.svg,
-                series.group_count < about->run->device_count ? "When the last of each kind is done, ms"
-                                                              : "When each device is done, ms",
-                finish - 7);
+              series.group_count < about->run->device_count
+                  ? "When the last of each kind is done, ms"
+                  : "When each device is done, ms",
+              finish - 7);
     finish_panel(&paper, about, session->policy, &series, finish, finish_end);
     if (predicted) {
         svg_title(&paper.svg, "Frame time, measured ÷ predicted", error - 7);

@@ -76,7 +76,8 @@ static bool do_checked_frames(struct run *run, struct lane *lane, uint64_t count
     if (!do_frames(run, lane, count, LAB_DMDA_ANY_DEVICE))
         return false;
     lane->compared++;
-    if (lab_kernel_hash(run->kernel, baseline->lane, last) != baseline->right[last % run->options->in_flight] &&
+    if (lab_kernel_hash(run->kernel, baseline->lane, last) !=
+            baseline->right[last % run->options->in_flight] &&
         lane->different++ == 0)
         lab_fail("StarPU, %u blocks: a frame differs from what device 0 alone writes",
                  baseline->trials[baseline->trial_count].blocks);
@@ -99,7 +100,8 @@ static bool know_outputs(struct run *run)
         return false;
     for (uint32_t i = 0; i < slots; i++) {
         const uint64_t index = run->references.submitted - 1 - i;
-        run->baseline->right[index % slots] = lab_kernel_hash(run->kernel, run->references.number, index);
+        run->baseline->right[index % slots] = lab_kernel_hash(run->kernel, run->references.number,
+                                                              index);
     }
     return true;
 }
@@ -140,7 +142,8 @@ static bool try_all(struct run *run)
             baseline->best = baseline->trial_count;
         baseline->trial_count++;
     }
-    baseline->trials[baseline->trial_count] = baseline->trials[baseline->best]; /* the one that takes part */
+    baseline->trials[baseline->trial_count] =
+        baseline->trials[baseline->best]; /* the one that takes part */
     run->policies[run->options->policy_count - 1].different += lane.different;
     run->policies[run->options->policy_count - 1].compared += lane.compared;
     return lab_dmda_cut(baseline->dmda, baseline->trials[baseline->best].blocks, why, sizeof why) ||
@@ -156,15 +159,18 @@ static void tell(const struct run *run)
     int length = snprintf(text, sizeof text, "StarPU %s, dmda, %u blocks", version,
                           baseline->trials[baseline->best].blocks);
     if (print)
-        printf("baseline: %s; the sweep:\n  %-18s %9s %9s %9s\n", text, "blocks", "mean ms", "p50 ms", "p99 ms");
+        printf("baseline: %s; the sweep:\n  %-18s %9s %9s %9s\n", text, "blocks", "mean ms",
+               "p50 ms", "p99 ms");
     for (uint32_t i = 0; i < baseline->trial_count; i++) {
         const struct trial *trial = &baseline->trials[i];
         const struct lab_spread *spread = &trial->spread;
         if (print)
-            printf("  %-18u %9.3f %9.3f %9.3f%s\n", trial->blocks, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
-                   spread->p99_ns / 1e6, i == baseline->best ? "  the best by median" : "");
-        length += snprintf(text + length, sizeof text - (size_t)length, "; %u: %.3f %.3f %.3f ms", trial->blocks,
-                           spread->mean_ns / 1e6, spread->p50_ns / 1e6, spread->p99_ns / 1e6);
+            printf("  %-18u %9.3f %9.3f %9.3f%s\n", trial->blocks, spread->mean_ns / 1e6,
+                   spread->p50_ns / 1e6, spread->p99_ns / 1e6,
+                   i == baseline->best ? "  the best by median" : "");
+        length += snprintf(text + length, sizeof text - (size_t)length, "; %u: %.3f %.3f %.3f ms",
+                           trial->blocks, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
+                           spread->p99_ns / 1e6);
     }
     lab_store_setting(run->command->store, "baseline", text);
 }

@@ -18,8 +18,8 @@ static int word_of(const char *text, const char *const *words)
 
 /* One of the words, which end with NULL; `all` is what a complaint names. Without the key `*out` stays, unless it must
  * be there. */
-static bool word(const struct strict_place *at, const char *key, bool must, const char *const *words, const char *all,
-                 int *out)
+static bool word(const struct strict_place *at, const char *key, bool must,
+                 const char *const *words, const char *all, int *out)
 {
     char text[32] = "";
     if (!strict_string(at, key, must, sizeof text, text))
@@ -30,7 +30,8 @@ static bool word(const struct strict_place *at, const char *key, bool must, cons
     return *out >= 0 || strict_refuse(at, key, "must be %s, not \"%s\"", all, text);
 }
 
-static bool small(const struct strict_place *at, const char *key, bool must, uint64_t low, uint64_t high, uint32_t *out)
+static bool small(const struct strict_place *at, const char *key, bool must, uint64_t low,
+                  uint64_t high, uint32_t *out)
 {
     uint64_t value = *out;
     bool good = strict_integer(at, key, must, low, high, &value);
@@ -56,8 +57,9 @@ static bool read_fill(const struct strict_place *at, struct lab_binding *binding
     bool noise = fill == LAB_FILL_NOISE || fill == LAB_FILL_FLOATS;
     if (!(noise ? small(at, "seed", false, 0, UINT32_MAX, &binding->seed)
                 : absent(at, "seed", "goes with \"fill\": \"noise\" and \"noise-float\"")) ||
-        !(fill == LAB_FILL_FILE ? strict_string(at, "file", true, sizeof binding->file, binding->file)
-                                : absent(at, "file", "goes with \"fill\": \"file\"")))
+        !(fill == LAB_FILL_FILE
+              ? strict_string(at, "file", true, sizeof binding->file, binding->file)
+              : absent(at, "file", "goes with \"fill\": \"file\"")))
         return false;
     if (fill != LAB_FILL_ZERO && binding->touch.access == COX_WRITE)
         return strict_refuse(at, "fill", "what is written only is not filled");
@@ -69,8 +71,9 @@ static bool read_fill(const struct strict_place *at, struct lab_binding *binding
 /* What a binding and a pass's use of it have in common. `scratch`: memory of the library's. */
 static bool read_touch(const struct strict_place *at, bool scratch, struct lab_touch *touch)
 {
-    static const char *const accesses[] = {"read", "write", "read-write", NULL}; /* as enum cox_access */
-    static const char *const words[] = {"rows", "halo", "whole", NULL};          /* as enum cox_contract */
+    static const char *const accesses[] = {"read", "write", "read-write",
+                                           NULL};                       /* as enum cox_access */
+    static const char *const words[] = {"rows", "halo", "whole", NULL}; /* as enum cox_contract */
     int access = 0, contract = 0;
     *touch = (struct lab_touch){.row_divisor = 1};
     if (!word(at, "access", true, accesses, "read, write or read-write", &access) ||
@@ -95,17 +98,19 @@ static bool read_memory(const struct strict_place *at, struct lab_binding *bindi
         return strict_integer(at, "bytes", true, 1, LAB_WHOLE_BYTES_MAX, &binding->bytes) &&
                absent(at, "element_bytes", "a whole buffer has \"bytes\"") &&
                absent(at, "transposed", "a whole buffer has no rows") &&
-               (!binding->scratch || strict_refuse(at, "scratch", "goes with the contracts rows and halo"));
+               (!binding->scratch ||
+                strict_refuse(at, "scratch", "goes with the contracts rows and halo"));
     return small(at, "element_bytes", true, 1, LAB_ELEMENT_BYTES_MAX, &binding->element_bytes) &&
            strict_boolean(at, "transposed", &binding->transposed) &&
            absent(at, "bytes", "goes with the contract whole");
 }
 
-static bool read_binding(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_bindings *out)
+static bool read_binding(struct strict_reader *reader, json_t *value, uint32_t index,
+                         struct lab_bindings *out)
 {
-    static const char *const keys[] = {"name",      "access",     "contract", "element_bytes", "row_divisor",
-                                       "halo_rows", "bytes",      "fill",     "seed",          "file",
-                                       "scratch",   "transposed", NULL};
+    static const char *const keys[] = {
+        "name", "access", "contract", "element_bytes", "row_divisor", "halo_rows", "bytes",
+        "fill", "seed",   "file",     "scratch",       "transposed",  NULL};
     struct lab_binding *binding = &out->bindings[out->binding_count];
     struct strict_place at;
     *binding = (struct lab_binding){.seed = 1};
@@ -118,11 +123,13 @@ static bool read_binding(struct strict_reader *reader, json_t *value, uint32_t i
             return strict_refuse(&at, "name", "there is a binding of that name already");
     out->binding_count++;
     return read_touch(&at, binding->scratch, &binding->touch) && read_memory(&at, binding) &&
-           (binding->scratch ? absent(&at, "fill", "scratch is not filled") : true) && read_fill(&at, binding);
+           (binding->scratch ? absent(&at, "fill", "scratch is not filled") : true) &&
+           read_fill(&at, binding);
 }
 
 /* The binding that a key names. */
-static bool find_binding(const struct strict_place *at, const char *key, const struct lab_bindings *all, uint32_t *out)
+static bool find_binding(const struct strict_place *at, const char *key,
+                         const struct lab_bindings *all, uint32_t *out)
 {
     char name[LAB_KERNEL_NAME_MAX];
     if (!strict_string(at, key, true, sizeof name, name))
@@ -140,7 +147,8 @@ static bool read_plain(struct strict_place *at, const char *text, struct lab_arg
     static const char *const words[] = {"columns", "rows", "first-row", "frame-rows", NULL};
     int which = word_of(text, words);
     argument->kind = (enum lab_argument_kind)(LAB_ARGUMENT_COLUMNS + which);
-    return which >= 0 || strict_refuse(at, NULL, "must be columns, rows, first-row or frame-rows, or an object");
+    return which >= 0 ||
+           strict_refuse(at, NULL, "must be columns, rows, first-row or frame-rows, or an object");
 }
 
 /* Whether the pass under way touches the binding. */
@@ -153,8 +161,8 @@ static bool is_used(const struct lab_bindings *all, uint32_t binding)
     return used;
 }
 
-static bool read_of_binding(const struct strict_place *at, const char *key, const struct lab_bindings *all,
-                            struct lab_argument *argument)
+static bool read_of_binding(const struct strict_place *at, const char *key,
+                            const struct lab_bindings *all, struct lab_argument *argument)
 {
     if (!find_binding(at, key, all, &argument->binding))
         return false;
@@ -166,11 +174,14 @@ static bool read_of_binding(const struct strict_place *at, const char *key, cons
         return strict_refuse(at, key, "\"%s\" is whole: it has no rows", binding->name);
     uint32_t bytes = binding->element_bytes;
     return argument->kind != LAB_ARGUMENT_PITCH || !(bytes & (bytes - 1)) ||
-           strict_refuse(at, key, "a row may not be whole elements of %u bytes; \"pitch_bytes\" is what there is",
-                         bytes);
+           strict_refuse(
+               at, key,
+               "a row may not be whole elements of %u bytes; \"pitch_bytes\" is what there is",
+               bytes);
 }
 
-static bool read_constant(const struct strict_place *at, const char *key, struct lab_argument *argument)
+static bool read_constant(const struct strict_place *at, const char *key,
+                          struct lab_argument *argument)
 {
     json_t *value = json_object_get(at->object, key);
     double number = 0;
@@ -183,19 +194,21 @@ static bool read_constant(const struct strict_place *at, const char *key, struct
         return small(at, key, true, 0, UINT32_MAX, &argument->value.u);
     if (argument->kind == LAB_ARGUMENT_LOCAL)
         return small(at, key, true, 1, 1 << 20, &argument->value.u);
-    if (!json_is_integer(value) || json_integer_value(value) < INT32_MIN || json_integer_value(value) > INT32_MAX)
+    if (!json_is_integer(value) || json_integer_value(value) < INT32_MIN ||
+        json_integer_value(value) > INT32_MAX)
         return strict_refuse(at, key, "must be a whole number from %d to %d", INT32_MIN, INT32_MAX);
     argument->value.i = (int32_t)json_integer_value(value);
     return true;
 }
 
-static bool read_argument(const struct strict_place *stage, json_t *value, uint32_t index, struct lab_bindings *out)
+static bool read_argument(const struct strict_place *stage, json_t *value, uint32_t index,
+                          struct lab_bindings *out)
 {
     static const char *const keys[] = {"buffer", "origin", "pitch",       "pitch_bytes", "int",
                                        "uint",   "float",  "local_bytes", NULL};
-    static const enum lab_argument_kind kinds[] = {LAB_ARGUMENT_BUFFER,      LAB_ARGUMENT_ORIGIN, LAB_ARGUMENT_PITCH,
-                                                   LAB_ARGUMENT_PITCH_BYTES, LAB_ARGUMENT_INT,    LAB_ARGUMENT_UINT,
-                                                   LAB_ARGUMENT_FLOAT,       LAB_ARGUMENT_LOCAL};
+    static const enum lab_argument_kind kinds[] = {
+        LAB_ARGUMENT_BUFFER, LAB_ARGUMENT_ORIGIN, LAB_ARGUMENT_PITCH, LAB_ARGUMENT_PITCH_BYTES,
+        LAB_ARGUMENT_INT,    LAB_ARGUMENT_UINT,   LAB_ARGUMENT_FLOAT, LAB_ARGUMENT_LOCAL};
     struct lab_argument *argument = &out->arguments[out->argument_count++];
     struct strict_place at = {.reader = stage->reader};
     char path[STRICT_PATH_BYTES];
@@ -210,8 +223,9 @@ static bool read_argument(const struct strict_place *stage, json_t *value, uint3
         return strict_refuse(&at, NULL, "must have one key");
     int which = word_of(json_object_iter_key(json_object_iter(value)), keys);
     argument->kind = kinds[which];
-    return argument->kind <= LAB_ARGUMENT_PITCH_BYTES ? read_of_binding(&at, keys[which], out, argument)
-                                                      : read_constant(&at, keys[which], argument);
+    return argument->kind <= LAB_ARGUMENT_PITCH_BYTES
+               ? read_of_binding(&at, keys[which], out, argument)
+               : read_constant(&at, keys[which], argument);
 }
 
 /* --- Passes ------------------------------------------------------------------------------------------------------- */
@@ -222,8 +236,11 @@ static bool read_stage(const struct strict_place *at, struct lab_bindings *out)
     if (out->stage_count == LAB_STAGES_MAX)
         return strict_refuse(at, NULL, "there are more than %d stages", LAB_STAGES_MAX);
     struct lab_stage *stage = &out->stages[out->stage_count++];
-    *stage = (struct lab_stage){
-        .local_columns = 1, .local_rows = 1, .item_columns = 1, .item_rows = 1, .first_argument = out->argument_count};
+    *stage = (struct lab_stage){.local_columns = 1,
+                                .local_rows = 1,
+                                .item_columns = 1,
+                                .item_rows = 1,
+                                .first_argument = out->argument_count};
     if (!strict_string(at, "kernel", true, sizeof stage->kernel, stage->kernel) ||
         !small(at, "local_columns", false, 1, 1024, &stage->local_columns) ||
         !small(at, "local_rows", false, 1, 1024, &stage->local_rows) ||
@@ -232,7 +249,8 @@ static bool read_stage(const struct strict_place *at, struct lab_bindings *out)
         return false;
     json_t *arguments = strict_array(at, "arguments", true, COX_ARGS_MAX);
     if (out->argument_count + json_array_size(arguments) > LAB_ARGUMENTS_MAX)
-        return strict_refuse(at, "arguments", "there are more than %d of all stages", LAB_ARGUMENTS_MAX);
+        return strict_refuse(at, "arguments", "there are more than %d of all stages",
+                             LAB_ARGUMENTS_MAX);
     for (size_t a = 0; a < json_array_size(arguments); a++)
         if (!read_argument(at, json_array_get(arguments, a), (uint32_t)a, out))
             return false;
@@ -241,8 +259,8 @@ static bool read_stage(const struct strict_place *at, struct lab_bindings *out)
 }
 
 /* An entry of an array in a pass: a name for messages, and its keys. */
-static bool enter_of_pass(struct strict_place *at, const struct strict_place *pass, const char *array, size_t index,
-                          const char *const *keys)
+static bool enter_of_pass(struct strict_place *at, const struct strict_place *pass,
+                          const char *array, size_t index, const char *const *keys)
 {
     char path[STRICT_PATH_BYTES];
     snprintf(path, sizeof path, "%.32s.%s[#]", pass->path, array);
@@ -250,7 +268,8 @@ static bool enter_of_pass(struct strict_place *at, const struct strict_place *pa
     return strict_enter(at, pass->reader, value, keys, path, (uint32_t)index);
 }
 
-static bool read_use(const struct strict_place *at, const struct lab_bindings *all, struct lab_pass *pass)
+static bool read_use(const struct strict_place *at, const struct lab_bindings *all,
+                     struct lab_pass *pass)
 {
     struct lab_use *use = &pass->uses[pass->use_count];
     if (!find_binding(at, "binding", all, &use->binding))
@@ -269,8 +288,9 @@ static bool read_use(const struct strict_place *at, const struct lab_bindings *a
     if (binding->touch.contract == COX_WHOLE)
         return strict_refuse(at, "contract", "\"%s\" is whole: it has no rows", binding->name);
     return binding->transposed == pass->transposed ||
-           strict_refuse(at, "contract", "must be whole: \"%s\" %s transposed, and the pass %s", binding->name,
-                         binding->transposed ? "is" : "is not", pass->transposed ? "is" : "is not");
+           strict_refuse(at, "contract", "must be whole: \"%s\" %s transposed, and the pass %s",
+                         binding->name, binding->transposed ? "is" : "is not",
+                         pass->transposed ? "is" : "is not");
 }
 
 static bool has_transposed(const struct lab_bindings *bindings)
@@ -281,12 +301,14 @@ static bool has_transposed(const struct lab_bindings *bindings)
     return false;
 }
 
-static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_bindings *out)
+static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t index,
+                      struct lab_bindings *out)
 {
     static const char *const keys[] = {"name", "transposed", "uses", "stages", NULL};
-    static const char *const use_keys[] = {"binding", "access", "contract", "row_divisor", "halo_rows", NULL};
-    static const char *const stage_keys[] = {"kernel",    "local_columns", "local_rows", "item_columns",
-                                             "item_rows", "arguments",     NULL};
+    static const char *const use_keys[] = {"binding",     "access",    "contract",
+                                           "row_divisor", "halo_rows", NULL};
+    static const char *const stage_keys[] = {
+        "kernel", "local_columns", "local_rows", "item_columns", "item_rows", "arguments", NULL};
     struct lab_pass *pass = &out->passes[out->pass_count++];
     struct strict_place at, in;
     *pass = (struct lab_pass){.first_stage = out->stage_count};
@@ -294,7 +316,8 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
         !strict_string(&at, "name", false, sizeof pass->name, pass->name) ||
         !strict_boolean(&at, "transposed", &pass->transposed))
         return false;
-    json_t *uses = strict_array(&at, "uses", pass->transposed || has_transposed(out), COX_BINDINGS_MAX);
+    json_t *uses = strict_array(&at, "uses", pass->transposed || has_transposed(out),
+                                COX_BINDINGS_MAX);
     for (size_t u = 0; u < json_array_size(uses); u++)
         if (!enter_of_pass(&in, &at, "uses", u, use_keys) || !read_use(&in, out, pass))
             return false;
@@ -308,7 +331,8 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
 
 /* --- The whole ---------------------------------------------------------------------------------------------------- */
 
-typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_bindings *out);
+typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index,
+                     struct lab_bindings *out);
 
 static bool read_each(const struct strict_place *at, const char *key, size_t most, read_fn *read,
                       struct lab_bindings *out)
@@ -333,8 +357,9 @@ static bool read_passes(const struct strict_place *at, struct lab_bindings *out)
     static const char *const of_a_stage[] = {"kernel",       "local_columns", "local_rows",
                                              "item_columns", "item_rows",     "arguments"};
     if (!json_object_get(at->object, "passes"))
-        return has_transposed(out) ? strict_refuse(at, "passes", "is missing: a binding is transposed")
-                                   : read_stage(at, out);
+        return has_transposed(out)
+                   ? strict_refuse(at, "passes", "is missing: a binding is transposed")
+                   : read_stage(at, out);
     for (size_t k = 0; k < sizeof of_a_stage / sizeof *of_a_stage; k++)
         if (!absent(at, of_a_stage[k], "stands in a stage of \"passes\""))
             return false;
@@ -351,12 +376,12 @@ static bool read_all(struct strict_reader *reader, json_t *root, struct lab_bind
            small(&at, "columns", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->columns) &&
            small(&at, "rows", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->rows) &&
            strict_string(&at, "options", false, sizeof out->options, out->options) &&
-           read_each(&at, "bindings", COX_BINDINGS_MAX, read_binding, out) && has_output(&at, out) &&
-           read_passes(&at, out);
+           read_each(&at, "bindings", COX_BINDINGS_MAX, read_binding, out) &&
+           has_output(&at, out) && read_passes(&at, out);
 }
 
-bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct lab_bindings *out, char *why,
-                        size_t why_bytes)
+bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct lab_bindings *out,
+                        char *why, size_t why_bytes)
 {
     struct strict_reader reader = {.file = file, .why = why, .why_bytes = why_bytes};
     *out = (struct lab_bindings){0};
@@ -379,28 +404,31 @@ static char *beside(const char *source_path)
     return path;
 }
 
-static bool load(struct lab_user_kernel *kernel, const char *source_path, const char *json_path, char *why,
-                 size_t why_bytes)
+static bool load(struct lab_user_kernel *kernel, const char *source_path, const char *json_path,
+                 char *why, size_t why_bytes)
 {
     size_t bytes = 0;
     const char *slash = strrchr(json_path, '/'), *name = strrchr(source_path, '/');
     name = name ? name + 1 : source_path;
     snprintf(kernel->name, sizeof kernel->name, "%s", name);
     kernel->folder = strndup(json_path, slash ? (size_t)(slash - json_path) + 1 : 0);
-    kernel->source = kernel->folder ? strict_read_file(source_path, LAB_SOURCE_BYTES_MAX, &bytes, why, why_bytes)
+    kernel->source = kernel->folder ? strict_read_file(source_path, LAB_SOURCE_BYTES_MAX, &bytes,
+                                                       why, why_bytes)
                                     : NULL;
     if (!kernel->source)
         return false;
     if (bytes > LAB_SOURCE_BYTES_MAX || strlen(kernel->source) != bytes || bytes == 0) {
-        snprintf(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path, LAB_SOURCE_BYTES_MAX);
+        snprintf(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path,
+                 LAB_SOURCE_BYTES_MAX);
         return false;
     }
     kernel->json = strict_read_file(json_path, LAB_BINDINGS_BYTES_MAX, &bytes, why, why_bytes);
-    return kernel->json && lab_bindings_parse(kernel->json, bytes, json_path, &kernel->bindings, why, why_bytes);
+    return kernel->json &&
+           lab_bindings_parse(kernel->json, bytes, json_path, &kernel->bindings, why, why_bytes);
 }
 
-bool lab_user_kernel_load(const char *source_path, const char *json_path, struct lab_user_kernel **out, char *why,
-                          size_t why_bytes)
+bool lab_user_kernel_load(const char *source_path, const char *json_path,
+                          struct lab_user_kernel **out, char *why, size_t why_bytes)
 {
     char *path = json_path ? strdup(json_path) : beside(source_path);
     *out = calloc(1, sizeof **out);

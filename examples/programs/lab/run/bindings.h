@@ -100,8 +100,8 @@ struct lab_bindings {
 };
 
 /* From text. False with a sentence in `why` that begins with `file` and names the place. */
-bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct lab_bindings *out, char *why,
-                        size_t why_bytes);
+bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct lab_bindings *out,
+                        char *why, size_t why_bytes);
 
 /* A kernel of the user's: its files' texts and what they say. */
 struct lab_user_kernel {
@@ -112,8 +112,8 @@ struct lab_user_kernel {
 };
 
 /* `json_path` NULL: `source_path` with .json for .cl. False with a sentence in `why`; `*out` is NULL then. */
-bool lab_user_kernel_load(const char *source_path, const char *json_path, struct lab_user_kernel **out, char *why,
-                          size_t why_bytes);
+bool lab_user_kernel_load(const char *source_path, const char *json_path,
+                          struct lab_user_kernel **out, char *why, size_t why_bytes);
 void lab_user_kernel_free(struct lab_user_kernel **kernel);
 
 #endif

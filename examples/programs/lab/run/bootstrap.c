@@ -54,7 +54,8 @@ struct drawn {
 };
 
 /* Draw as many blocks as there are; `times` has room for a count of each. */
-static struct drawn draw(const struct lab_blocks *blocks, uint64_t number, uint32_t which, uint32_t *times)
+static struct drawn draw(const struct lab_blocks *blocks, uint64_t number, uint32_t which,
+                         uint32_t *times)
 {
     struct drawn drawn = {NAN, NAN, NAN};
     uint64_t count = 0, seen = 0;

@@ -87,18 +87,21 @@ enum {
     OPTION_SYSFS
 };
 
-static bool read_number(const char *option, const char *text, double low, double high, bool whole, double *value)
+static bool read_number(const char *option, const char *text, double low, double high, bool whole,
+                        double *value)
 {
     char *end;
     errno = 0;
     *value = strtod(text, &end);
-    if (errno || end == text || *end || !(*value >= low && *value <= high) || (whole && *value != floor(*value)))
-        return lab_fail("%s '%s': a %snumber from %g to %.10g is needed", option, text, whole ? "whole " : "", low,
-                        high);
+    if (errno || end == text || *end || !(*value >= low && *value <= high) ||
+        (whole && *value != floor(*value)))
+        return lab_fail("%s '%s': a %snumber from %g to %.10g is needed", option, text,
+                        whole ? "whole " : "", low, high);
     return true;
 }
 
-static bool read_count(const char *option, const char *text, double low, double high, uint32_t *value)
+static bool read_count(const char *option, const char *text, double low, double high,
+                       uint32_t *value)
 {
     double number;
     if (!read_number(option, text, low, high, true, &number))
@@ -115,7 +118,8 @@ static bool read_list(const char *list, entry_fn *entry, struct lab_run_options 
     for (const char *at = list;; at++) {
         char text[64];
         size_t length = strcspn(at, ",");
-        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), at);
+        snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1),
+                 at);
         if (!entry(text, options))
             return false;
         at += length;
@@ -128,10 +132,11 @@ static bool add_size(const char *text, struct lab_run_options *options)
 {
     struct lab_size size;
     int end = 0;
-    if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &size.columns, &size.rows, &end) != 2 || text[end] != '\0' ||
-        size.columns < LAB_SIZE_MIN || size.rows < LAB_SIZE_MIN || size.columns > LAB_SIZE_MAX ||
-        size.rows > LAB_SIZE_MAX)
-        return lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN, LAB_SIZE_MAX);
+    if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &size.columns, &size.rows, &end) != 2 ||
+        text[end] != '\0' || size.columns < LAB_SIZE_MIN || size.rows < LAB_SIZE_MIN ||
+        size.columns > LAB_SIZE_MAX || size.rows > LAB_SIZE_MAX)
+        return lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN,
+                        LAB_SIZE_MAX);
     if (options->size_count == LAB_RUN_SIZES_MAX)
         return lab_fail("--size: more than %d", LAB_RUN_SIZES_MAX);
     options->sizes[options->size_count++] = size;
@@ -157,7 +162,8 @@ static bool add_policy(const char *name, struct lab_run_options *options)
         *suffix = '\0';
     const struct cox_policy *policy = *base ? cox_policy_find(base) : NULL;
     if (strcmp(base, "oracle") == 0)
-        return lab_fail("--policy oracle: on devices the oracle is found by sweeping, in every run");
+        return lab_fail(
+            "--policy oracle: on devices the oracle is found by sweeping, in every run");
     if (!policy) {
         lab_fail("there is no policy '%s'; there are:", name);
         for (uint32_t i = 0; cox_policy_at(i); i++)
@@ -201,13 +207,15 @@ static bool read_disturbance(const char *text, struct lab_run_options *options)
     char why[320];
     if (options->disturbance_count == LAB_DISTURBANCES_MAX)
         return lab_fail("--disturb '%s': more than %d", text, LAB_DISTURBANCES_MAX);
-    return lab_disturbance_parse(text, &options->disturbances[options->disturbance_count++], why, sizeof why) ||
+    return lab_disturbance_parse(text, &options->disturbances[options->disturbance_count++], why,
+                                 sizeof why) ||
            lab_fail("--disturb %s", why);
 }
 
 static bool read_objective(const char *name, enum cox_objective *objective)
 {
-    return lab_objective_find(name, objective) || lab_fail("--objective '%s': " LAB_OBJECTIVES " is needed", name);
+    return lab_objective_find(name, objective) ||
+           lab_fail("--objective '%s': " LAB_OBJECTIVES " is needed", name);
 }
 
 static bool read_baseline(const char *name, struct lab_run_options *options)
@@ -215,8 +223,9 @@ static bool read_baseline(const char *name, struct lab_run_options *options)
     if (strcmp(name, "starpu") != 0)
         return lab_fail("--baseline '%s': starpu is needed", name);
     if (!lab_run_has_starpu)
-        return lab_fail("--baseline starpu: this cox-lab was built without StarPU; install StarPU 1.3 (Debian: "
-                        "libstarpu-dev) and build with cmake -D COX_STARPU=ON");
+        return lab_fail(
+            "--baseline starpu: this cox-lab was built without StarPU; install StarPU 1.3 (Debian: "
+            "libstarpu-dev) and build with cmake -D COX_STARPU=ON");
     options->baseline = true;
     return true;
 }
@@ -234,7 +243,8 @@ static bool add_baseline(struct lab_run_options *options)
     return true;
 }
 
-static const char *const reserve_names[] = {"auto", "off", "on", "both"}; /* as enum lab_run_reserve */
+static const char *const reserve_names[] = {"auto", "off", "on",
+                                            "both"}; /* as enum lab_run_reserve */
 
 const char *lab_run_reserve_name(enum lab_run_reserve reserve)
 {
@@ -261,7 +271,9 @@ static bool read_kernel(const char *name, struct lab_run_options *options)
     options->kernel = LAB_KERNEL_USER;
     options->kernel_file = name;
     return (length > 3 && strcmp(name + length - 3, ".cl") == 0) || strchr(name, '/') ||
-           lab_fail("there is no kernel '%s'; there are tonemap, video, work and blur, or a file .cl", name);
+           lab_fail(
+               "there is no kernel '%s'; there are tonemap, video, work and blur, or a file .cl",
+               name);
 }
 
 static bool read_option(int option, struct lab_run_options *options)
@@ -360,41 +372,42 @@ static bool fits_together(const struct lab_run_options *options)
         return lab_fail("--soak is for one side: not with --reserve both");
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         if (options->disturbances[i].end_frame > options->frames)
-            return lab_fail("--disturb %s: the run has %" PRIu64 " frames", options->disturbances[i].text,
-                            options->frames);
+            return lab_fail("--disturb %s: the run has %" PRIu64 " frames",
+                            options->disturbances[i].text, options->frames);
     return true;
 }
 
 bool lab_run_parse(int argc, char **argv, struct lab_run_options *options, int *exit_status)
 {
-    static const struct option known[] = {{"devices", required_argument, NULL, OPTION_DEVICES},
-                                          {"policy", required_argument, NULL, OPTION_POLICY},
-                                          {"baseline", required_argument, NULL, OPTION_BASELINE},
-                                          {"kernel", required_argument, NULL, OPTION_KERNEL},
-                                          {"bindings", required_argument, NULL, OPTION_BINDINGS},
-                                          {"size", required_argument, NULL, OPTION_SIZE},
-                                          {"ratio", required_argument, NULL, OPTION_RATIO},
-                                          {"frames", required_argument, NULL, OPTION_FRAMES},
-                                          {"repeats", required_argument, NULL, OPTION_REPEATS},
-                                          {"reserve", required_argument, NULL, OPTION_RESERVE},
-                                          {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
-                                          {"disturb", required_argument, NULL, OPTION_DISTURB},
-                                          {"fallback-delay", required_argument, NULL, OPTION_FALLBACK},
-                                          {"objective", required_argument, NULL, OPTION_OBJECTIVE},
-                                          {"deadline", required_argument, NULL, OPTION_DEADLINE},
-                                          {"rounds", required_argument, NULL, OPTION_ROUNDS},
-                                          {"curve", required_argument, NULL, OPTION_CURVE},
-                                          {"soak", required_argument, NULL, OPTION_SOAK},
-                                          {"anonymous", no_argument, NULL, OPTION_ANONYMOUS},
-                                          {"quiet", required_argument, NULL, OPTION_QUIET},
-                                          {"csv", no_argument, NULL, OPTION_CSV},
-                                          {"json", no_argument, NULL, OPTION_JSON},
-                                          {"check", no_argument, NULL, OPTION_CHECK},
-                                          {"powercap", required_argument, NULL, OPTION_POWERCAP}, /* for tests */
-                                          {"telemetry", required_argument, NULL, OPTION_TELEMETRY},
-                                          {"sysfs", required_argument, NULL, OPTION_SYSFS},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
+    static const struct option known[] = {
+        {"devices", required_argument, NULL, OPTION_DEVICES},
+        {"policy", required_argument, NULL, OPTION_POLICY},
+        {"baseline", required_argument, NULL, OPTION_BASELINE},
+        {"kernel", required_argument, NULL, OPTION_KERNEL},
+        {"bindings", required_argument, NULL, OPTION_BINDINGS},
+        {"size", required_argument, NULL, OPTION_SIZE},
+        {"ratio", required_argument, NULL, OPTION_RATIO},
+        {"frames", required_argument, NULL, OPTION_FRAMES},
+        {"repeats", required_argument, NULL, OPTION_REPEATS},
+        {"reserve", required_argument, NULL, OPTION_RESERVE},
+        {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
+        {"disturb", required_argument, NULL, OPTION_DISTURB},
+        {"fallback-delay", required_argument, NULL, OPTION_FALLBACK},
+        {"objective", required_argument, NULL, OPTION_OBJECTIVE},
+        {"deadline", required_argument, NULL, OPTION_DEADLINE},
+        {"rounds", required_argument, NULL, OPTION_ROUNDS},
+        {"curve", required_argument, NULL, OPTION_CURVE},
+        {"soak", required_argument, NULL, OPTION_SOAK},
+        {"anonymous", no_argument, NULL, OPTION_ANONYMOUS},
+        {"quiet", required_argument, NULL, OPTION_QUIET},
+        {"csv", no_argument, NULL, OPTION_CSV},
+        {"json", no_argument, NULL, OPTION_JSON},
+        {"check", no_argument, NULL, OPTION_CHECK},
+        {"powercap", required_argument, NULL, OPTION_POWERCAP}, /* for tests */
+        {"telemetry", required_argument, NULL, OPTION_TELEMETRY},
+        {"sysfs", required_argument, NULL, OPTION_SYSFS},
+        {"help", no_argument, NULL, 'h'},
+        {0}};
     *options = (struct lab_run_options){.policy_count = 1,
                                         .repeats = 1,
                                         .frames = 400,
@@ -402,7 +415,8 @@ bool lab_run_parse(int argc, char **argv, struct lab_run_options *options, int *
                                         .rounds = 8,
                                         .telemetry_ns = 20000000,
                                         .output = "session.db"};
-    snprintf(options->policies[0].name, sizeof options->policies[0].name, "%s", cox_policy_find(NULL)->name);
+    snprintf(options->policies[0].name, sizeof options->policies[0].name, "%s",
+             cox_policy_find(NULL)->name);
     options->policies[0].policy = *cox_policy_find(NULL);
     *exit_status = LAB_USAGE;
     for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {

@@ -23,7 +23,8 @@ const char *lab_disturb_kind_name(enum lab_disturb_kind kind)
 
 /* --- Parsing ------------------------------------------------------------------------------------------------------ */
 
-__attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t why_bytes, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t why_bytes,
+                                                         const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -79,7 +80,8 @@ static bool read_value(const char *text, const char *end, struct lab_disturbance
     case LAB_GPU_HOG:
         return !text;
     case LAB_QUOTA:
-        return text && read_number(text, &out->percent) == end && out->percent >= 1 && out->percent <= 100;
+        return text && read_number(text, &out->percent) == end && out->percent >= 1 &&
+               out->percent <= 100;
     case LAB_DELAY:
         text = text ? read_whole(text, COX_DEVICES_MAX - 1, &device) : NULL;
         if (!text || *text != ',' || read_number(text + 1, &out->delay_us) != end)
@@ -90,16 +92,19 @@ static bool read_value(const char *text, const char *end, struct lab_disturbance
     return false;
 }
 
-bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *why, size_t why_bytes)
+bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *why,
+                           size_t why_bytes)
 {
-    static const char *const forms[KINDS] = {"hog@A:B or hog=CPUS@A:B, CPUS as in 0,2-5", "gpu-hog@A:B",
-                                             "quota=PERCENT@A:B, PERCENT from 1 to 100",
-                                             "delay=DEVICE,MICROSECONDS@A:B, from 1 to 1000000 microseconds"};
+    static const char *const forms[KINDS] = {
+        "hog@A:B or hog=CPUS@A:B, CPUS as in 0,2-5", "gpu-hog@A:B",
+        "quota=PERCENT@A:B, PERCENT from 1 to 100",
+        "delay=DEVICE,MICROSECONDS@A:B, from 1 to 1000000 microseconds"};
     *out = (struct lab_disturbance){.first_frame = 0};
     const char *at = strrchr(text, '@'), *value = strchr(text, '=');
     size_t name = value ? (size_t)(value - text) : at ? (size_t)(at - text) : strlen(text);
     int kind = 0;
-    while (kind < KINDS && (strlen(kind_names[kind]) != name || strncmp(text, kind_names[kind], name) != 0))
+    while (kind < KINDS &&
+           (strlen(kind_names[kind]) != name || strncmp(text, kind_names[kind], name) != 0))
         kind++;
     if (kind == KINDS)
         return refuse(why, why_bytes, "'%.80s': there are hog, gpu-hog, quota and delay", text);
@@ -119,28 +124,31 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
     return true;
 }
 
-bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why, size_t why_bytes)
+bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why,
+                              size_t why_bytes)
 {
     cpu_set_t usable;
     if (disturbance->kind != LAB_HOG || sched_getaffinity(0, sizeof usable, &usable) != 0)
         return true;
     for (uint32_t c = 0; c < disturbance->cpu_count; c++)
         if (!CPU_ISSET(disturbance->cpus[c], &usable))
-            return refuse(why, why_bytes, "CPU %d is none that this process may use", disturbance->cpus[c]);
+            return refuse(why, why_bytes, "CPU %d is none that this process may use",
+                          disturbance->cpus[c]);
     return true;
 }
 
 /* --- Phases ------------------------------------------------------------------------------------------------------- */
 
-static void describe(const struct lab_disturbance *disturbances, uint32_t count, struct lab_phase *phase)
+static void describe(const struct lab_disturbance *disturbances, uint32_t count,
+                     struct lab_phase *phase)
 {
     size_t length = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!(phase->active >> i & 1) || length >= sizeof phase->text)
             continue;
         int name = (int)strcspn(disturbances[i].text, "@");
-        length += (size_t)snprintf(phase->text + length, sizeof phase->text - length, "%s%.*s", length ? " and " : "",
-                                   name, disturbances[i].text);
+        length += (size_t)snprintf(phase->text + length, sizeof phase->text - length, "%s%.*s",
+                                   length ? " and " : "", name, disturbances[i].text);
     }
     if (!phase->active)
         snprintf(phase->text, sizeof phase->text, "undisturbed");
@@ -191,7 +199,8 @@ static void hog_work(void *memory)
         continue;
 }
 
-static const struct lab_child_job hog_job = {.memory_bytes = sizeof(struct hog), .begin = hog_begin, .work = hog_work};
+static const struct lab_child_job hog_job = {
+    .memory_bytes = sizeof(struct hog), .begin = hog_begin, .work = hog_work};
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
 
@@ -207,8 +216,8 @@ struct lab_disturber {
     size_t pid_count;
 };
 
-bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t count, struct lab_disturber **out,
-                         char *why, size_t why_bytes)
+bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t count,
+                         struct lab_disturber **out, char *why, size_t why_bytes)
 {
     struct lab_disturber *disturber = calloc(1, sizeof *disturber);
     *out = disturber;
@@ -223,7 +232,8 @@ bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t co
             continue;
         disturber->children[i] = lab_child_start(job);
         if (!disturber->children[i]) {
-            refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text, strerror(errno));
+            refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text,
+                   strerror(errno));
             lab_disturber_stop(out);
             return false;
         }
@@ -232,15 +242,16 @@ bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t co
     return true;
 }
 
-static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint16_t *cpus, uint32_t cpu_count,
-                        char *why, size_t why_bytes)
+static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint16_t *cpus,
+                        uint32_t cpu_count, char *why, size_t why_bytes)
 {
     struct lab_disturbance *d = &disturber->disturbances[i];
     struct hog *hog = lab_child_memory(disturber->children[i]);
     cpu_set_t usable;
     const char *because = "";
     if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-        return refuse(why, why_bytes, "the system does not say which CPUs may be used: %s", strerror(errno));
+        return refuse(why, why_bytes, "the system does not say which CPUs may be used: %s",
+                      strerror(errno));
     if (d->cpu_count == 0 && cpu_count > 0) {
         because = ", where the first CPU device computes";
         d->cpu_count = cpu_count < LAB_HOG_CPUS_MAX ? cpu_count : LAB_HOG_CPUS_MAX;
@@ -256,16 +267,18 @@ static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint1
         return false;
     for (uint32_t c = 0; c < d->cpu_count; c++) {
         if (c < 16)
-            length += snprintf(disturber->notes[i] + length, sizeof disturber->notes[i] - (size_t)length, "%s %d%s",
-                               c ? "," : "", d->cpus[c], c == 15 ? " ..." : "");
+            length += snprintf(disturber->notes[i] + length,
+                               sizeof disturber->notes[i] - (size_t)length, "%s %d%s", c ? "," : "",
+                               d->cpus[c], c == 15 ? " ..." : "");
         hog->cpus[c] = d->cpus[c];
     }
-    snprintf(disturber->notes[i] + length, sizeof disturber->notes[i] - (size_t)length, "%s", because);
+    snprintf(disturber->notes[i] + length, sizeof disturber->notes[i] - (size_t)length, "%s",
+             because);
     return lab_child_prepare(disturber->children[i], d->cpu_count, why, why_bytes);
 }
 
-static bool prepare_gpu_hog(struct lab_disturber *disturber, uint32_t i, const struct cox_device_info *gpu, char *why,
-                            size_t why_bytes)
+static bool prepare_gpu_hog(struct lab_disturber *disturber, uint32_t i,
+                            const struct cox_device_info *gpu, char *why, size_t why_bytes)
 {
     if (!gpu)
         return refuse(why, why_bytes, "no GPU takes part");
@@ -278,12 +291,14 @@ static bool prepare_quota(struct lab_disturber *disturber, uint32_t i, char *why
 {
     if (!disturber->quota && !lab_quota_open(NULL, &disturber->quota, why, why_bytes))
         return false;
-    snprintf(disturber->notes[i], sizeof disturber->notes[i], "by %.200s", lab_quota_group(disturber->quota));
+    snprintf(disturber->notes[i], sizeof disturber->notes[i], "by %.200s",
+             lab_quota_group(disturber->quota));
     return true;
 }
 
-bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus, uint32_t cpu_count,
-                           const struct cox_device_info *gpu, uint32_t *which, char *why, size_t why_bytes)
+bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus,
+                           uint32_t cpu_count, const struct cox_device_info *gpu, uint32_t *which,
+                           char *why, size_t why_bytes)
 {
     for (uint32_t i = 0; i < disturber->count; i++) {
         bool good = true;
@@ -326,17 +341,20 @@ static bool set_quota(struct lab_disturber *disturber, uint32_t active, char *wh
     cpu_set_t usable;
     for (uint32_t i = 0; i < disturber->count; i++) {
         const struct lab_disturbance *d = &disturber->disturbances[i];
-        if (d->kind == LAB_QUOTA && active >> i & 1 && !disturber->dropped[i] && d->percent <= percent) {
+        if (d->kind == LAB_QUOTA && active >> i & 1 && !disturber->dropped[i] &&
+            d->percent <= percent) {
             percent = d->percent;
             any = true;
         }
     }
     if (!disturber->quota || sched_getaffinity(0, sizeof usable, &usable) != 0)
         return true;
-    return lab_quota_set(disturber->quota, any ? percent / 100 * CPU_COUNT(&usable) : 0, why, why_bytes);
+    return lab_quota_set(disturber->quota, any ? percent / 100 * CPU_COUNT(&usable) : 0, why,
+                         why_bytes);
 }
 
-bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *why, size_t why_bytes)
+bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *why,
+                       size_t why_bytes)
 {
     char reason[200] = "";
     if (active == disturber->active)

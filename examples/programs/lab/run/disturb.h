@@ -18,7 +18,11 @@
 #include <coxswain/runtime.h>
 #include <sys/types.h>
 
-enum { LAB_DISTURBANCES_MAX = 16, LAB_HOG_CPUS_MAX = 256, LAB_PHASES_MAX = 2 * LAB_DISTURBANCES_MAX + 1 };
+enum {
+    LAB_DISTURBANCES_MAX = 16,
+    LAB_HOG_CPUS_MAX = 256,
+    LAB_PHASES_MAX = 2 * LAB_DISTURBANCES_MAX + 1
+};
 
 enum lab_disturb_kind { LAB_HOG, LAB_GPU_HOG, LAB_QUOTA, LAB_DELAY };
 
@@ -37,10 +41,12 @@ struct lab_disturbance {
 const char *lab_disturb_kind_name(enum lab_disturb_kind kind);
 
 /* False with a sentence in `why`. */
-bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *why, size_t why_bytes);
+bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *why,
+                           size_t why_bytes);
 
 /* Whether the CPUs that it names may be used by this process: what can be told before anything is opened. */
-bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why, size_t why_bytes);
+bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why,
+                              size_t why_bytes);
 
 /* A stretch of frames during which nothing starts or ends. */
 struct lab_phase {
@@ -58,21 +64,23 @@ struct lab_disturber;
 
 /* Start the processes, asleep. Must be called before anything in this process touches OpenCL or starts a thread, since
  * a process with frames of its own cannot be split off later. */
-bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t count, struct lab_disturber **out,
-                         char *why, size_t why_bytes);
+bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t count,
+                         struct lab_disturber **out, char *why, size_t why_bytes);
 
 /* Make everything ready that needs to know the devices: `cpus` are those of the first CPU device (0 = unknown), `gpu`
  * is the first GPU (NULL = there is none). False with a sentence in `why` and the disturbance that cannot be in
  * `*which`; then lab_disturber_drop may leave it out, and this be called again. */
-bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus, uint32_t cpu_count,
-                           const struct cox_device_info *gpu, uint32_t *which, char *why, size_t why_bytes);
+bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus,
+                           uint32_t cpu_count, const struct cox_device_info *gpu, uint32_t *which,
+                           char *why, size_t why_bytes);
 void lab_disturber_drop(struct lab_disturber *disturber, uint32_t which);
 
 /* What disturbance `which` came to be: "on CPU 0, 1"; "" = nothing to add. */
 const char *lab_disturber_note(const struct lab_disturber *disturber, uint32_t which);
 
 /* Those of `active` are on and the others off when this returns. The artificial delay is the kernel's business. */
-bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *why, size_t why_bytes);
+bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *why,
+                       size_t why_bytes);
 
 /* The processes, for callers that count processor time. */
 const pid_t *lab_disturber_children(const struct lab_disturber *disturber, size_t *count);

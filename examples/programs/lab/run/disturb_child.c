@@ -84,7 +84,8 @@ _Noreturn static void live(struct lab_child *child, pid_t parent)
     signal(SIGTERM, SIG_DFL);
     struct shared *shared = child->shared;
     await_change(shared, ASLEEP);
-    if (child->job.prepare && !child->job.prepare(shared->memory, shared->why, sizeof shared->why)) {
+    if (child->job.prepare &&
+        !child->job.prepare(shared->memory, shared->why, sizeof shared->why)) {
         atomic_store(&shared->answer, REFUSED);
         _exit(1);
     }
@@ -111,7 +112,8 @@ struct lab_child *lab_child_start(const struct lab_child_job *job)
         return NULL;
     child->job = *job;
     child->bytes = sizeof(struct shared) + job->memory_bytes;
-    child->shared = mmap(NULL, child->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    child->shared = mmap(NULL, child->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                         0);
     if (child->shared == MAP_FAILED) {
         free(child);
         return NULL;
@@ -149,14 +151,15 @@ static bool lives(struct lab_child *child)
 }
 
 /* Wait until `*value` is what it is to be. */
-static bool await_value(struct lab_child *child, _Atomic uint32_t *value, uint32_t wanted, uint32_t seconds, char *why,
-                        size_t why_bytes)
+static bool await_value(struct lab_child *child, _Atomic uint32_t *value, uint32_t wanted,
+                        uint32_t seconds, char *why, size_t why_bytes)
 {
     const struct timespec pause = {.tv_nsec = 20000};
     uint64_t until = now_ns() + seconds * 1000000000ull;
     while (atomic_load(value) != wanted) {
         if (!lives(child)) {
-            snprintf(why, why_bytes, "%s", child->shared->why[0] ? child->shared->why : "its process ended by itself");
+            snprintf(why, why_bytes, "%s",
+                     child->shared->why[0] ? child->shared->why : "its process ended by itself");
             return false;
         }
         if (now_ns() > until) {
@@ -181,7 +184,8 @@ bool lab_child_prepare(struct lab_child *child, uint32_t workers, char *why, siz
 bool lab_child_switch(struct lab_child *child, bool on, char *why, size_t why_bytes)
 {
     command(child, on ? ON : OFF);
-    return await_value(child, &child->shared->working, on ? child->workers : 0, SWITCH_SECONDS, why, why_bytes);
+    return await_value(child, &child->shared->working, on ? child->workers : 0, SWITCH_SECONDS, why,
+                       why_bytes);
 }
 
 pid_t lab_child_pid(const struct lab_child *child)

@@ -13,9 +13,9 @@
 struct lab_child_job {
     size_t memory_bytes;
     bool (*prepare)(void *memory, char *why, size_t why_bytes); /* once; NULL = nothing */
-    bool (*begin)(void *memory, uint32_t worker);               /* once in each worker's thread; NULL = nothing */
-    void (*work)(void *memory);                                 /* a little work, again and again */
-    void (*rest)(void *memory);                                 /* work ended for now; NULL = nothing */
+    bool (*begin)(void *memory, uint32_t worker); /* once in each worker's thread; NULL = nothing */
+    void (*work)(void *memory);                   /* a little work, again and again */
+    void (*rest)(void *memory);                   /* work ended for now; NULL = nothing */
 };
 
 struct lab_child;

@@ -42,7 +42,8 @@ struct lab_threads *lab_threads_read(void)
     if (!folder)
         return NULL;
     struct lab_threads *threads = calloc(1, sizeof *threads);
-    for (struct dirent *entry; threads && (entry = readdir(folder)) && threads->count < THREADS_MAX;)
+    for (struct dirent *entry;
+         threads && (entry = readdir(folder)) && threads->count < THREADS_MAX;)
         threads->count += read_thread(entry->d_name, &threads->threads[threads->count]);
     closedir(folder);
     if (threads && threads->count == 0)
@@ -80,7 +81,8 @@ uint32_t lab_threads_cpus(const struct lab_threads *before, uint16_t *cpus, uint
             sched_getaffinity(after->threads[i].id, sizeof mask, &mask) == 0)
             CPU_OR(&workers, &workers, &mask);
     }
-    for (uint32_t cpu = 0; cpu < CPU_SETSIZE && !CPU_EQUAL(&workers, &all) && count < cpus_max; cpu++)
+    for (uint32_t cpu = 0; cpu < CPU_SETSIZE && !CPU_EQUAL(&workers, &all) && count < cpus_max;
+         cpu++)
         if (CPU_ISSET(cpu, &workers))
             cpus[count++] = (uint16_t)cpu;
     lab_threads_free(&after);

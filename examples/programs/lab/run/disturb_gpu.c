@@ -9,7 +9,8 @@
 
 enum { COLUMNS = 1024, ROWS = 256, IN_FLIGHT = 2, WORK_MOST = 1 << 20 };
 
-static const double frame_ns = 2e6; /* long enough to fill the device, short enough to end soon when told */
+static const double frame_ns =
+    2e6; /* long enough to fill the device, short enough to end soon when told */
 
 /* In memory that parent and child share; all but `device` is the child's own. */
 struct gpu_hog {
@@ -41,7 +42,8 @@ static cox_status submit(struct gpu_hog *hog)
     const struct work_params params = work_params_of(&hog->shape);
     cox_buffer *const buffers[2] = {hog->in, hog->out[hog->frames++ % IN_FLIGHT]};
     return cox_session_submit(hog->session,
-                              &(const struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &params},
+                              &(const struct cox_frame){
+                                  .buffers = buffers, .buffer_count = 2, .params = &params},
                               on_done, hog);
 }
 
@@ -49,7 +51,8 @@ static cox_status submit(struct gpu_hog *hog)
 static cox_status calibrate(struct gpu_hog *hog)
 {
     cox_status status = COX_OK;
-    for (hog->shape.work = 64; status == COX_OK && hog->shape.work < WORK_MOST; hog->shape.work *= 2) {
+    for (hog->shape.work = 64; status == COX_OK && hog->shape.work < WORK_MOST;
+         hog->shape.work *= 2) {
         uint64_t begin = now_ns();
         status = submit(hog);
         cox_session_wait(hog->session);
@@ -63,15 +66,18 @@ static bool prepare(void *memory, char *why, size_t why_bytes)
 {
     struct gpu_hog *hog = memory;
     struct work_pipeline pipeline;
-    struct cox_session_params params = {.in_flight = IN_FLIGHT, .policy = "single", .no_profile = true};
+    struct cox_session_params params = {
+        .in_flight = IN_FLIGHT, .policy = "single", .no_profile = true};
     cox_status status = cox_runtime_create(&hog->runtime,
-                                           COX_RUNTIME_PARAMS(.devices = hog->device, .reserve = COX_RESERVE_OFF));
+                                           COX_RUNTIME_PARAMS(.devices = hog->device,
+                                                              .reserve = COX_RESERVE_OFF));
     if (status == COX_OK) {
         hog->shape = (struct work_shape){
             .columns = COLUMNS,
             .rows = ROWS,
             .work = 64,
-            .pitch_bytes = cox_runtime_pitch_bytes(hog->runtime, (size_t)COLUMNS * WORK_ITEM_BYTES)};
+            .pitch_bytes = cox_runtime_pitch_bytes(hog->runtime,
+                                                   (size_t)COLUMNS * WORK_ITEM_BYTES)};
         work_pipeline_fill(&pipeline, &hog->shape, -1, 1, &params);
         status = cox_session_create(hog->runtime, &params, &hog->session);
     }
@@ -81,7 +87,8 @@ static bool prepare(void *memory, char *why, size_t why_bytes)
         status = cox_buffer_create(hog->runtime, ROWS * hog->shape.pitch_bytes, &hog->out[i]);
     if (status == COX_OK)
         status = calibrate(hog);
-    snprintf(why, why_bytes, "its process cannot use device %s: %s", hog->device, cox_status_text(status));
+    snprintf(why, why_bytes, "its process cannot use device %s: %s", hog->device,
+             cox_status_text(status));
     return status == COX_OK;
 }
 

@@ -51,7 +51,8 @@ static bool listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, word, length) == 0 && (at[length] == ',' || !at[length] || at[length] == '\n'))
+        if (strncmp(at, word, length) == 0 &&
+            (at[length] == ',' || !at[length] || at[length] == '\n'))
             return true;
     return false;
 }
@@ -70,7 +71,8 @@ static bool find_mount(const char *root, bool unified, char *mount, char *below)
         if (!dash || sscanf(line, "%*s %*s %*s %511s %511s", top, at) != 2 ||
             sscanf(dash, " - %31s %*s %511s", type, options) < 1)
             continue;
-        found = unified ? strcmp(type, "cgroup2") == 0 : strcmp(type, "cgroup") == 0 && listed(options, "cpu");
+        found = unified ? strcmp(type, "cgroup2") == 0
+                        : strcmp(type, "cgroup") == 0 && listed(options, "cpu");
         if (found) {
             snprintf(mount, PATH_BYTES / 2, "%s%s", root, at);
             snprintf(below, PATH_BYTES / 2, "%s", top);
@@ -92,7 +94,8 @@ static bool find_home(const char *root, bool unified, char *home)
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        char *controllers = strchr(line, ':'),
+             *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group)
             continue;
         *group++ = '\0';
@@ -100,8 +103,11 @@ static bool find_home(const char *root, bool unified, char *home)
         found = unified ? !*controllers : listed(controllers, "cpu");
         if (!found)
             continue;
-        size_t shown = strcmp(below, "/") != 0 && strncmp(group, below, strlen(below)) == 0 ? strlen(below) : 0;
-        snprintf(home, PATH_BYTES, "%s%s", mount, strcmp(group + shown, "/") == 0 ? "" : group + shown);
+        size_t shown = strcmp(below, "/") != 0 && strncmp(group, below, strlen(below)) == 0
+                           ? strlen(below)
+                           : 0;
+        snprintf(home, PATH_BYTES, "%s%s", mount,
+                 strcmp(group + shown, "/") == 0 ? "" : group + shown);
     }
     if (file)
         fclose(file);
@@ -150,8 +156,8 @@ static bool open_below(struct lab_quota *quota, const char *parent)
         return false;
     char period[32];
     snprintf(period, sizeof period, "%d", PERIOD_US);
-    if ((quota->unified || write_text(quota->group, "cpu.cfs_period_us", period)) && set_limit(quota, 0) &&
-        enter(quota->group))
+    if ((quota->unified || write_text(quota->group, "cpu.cfs_period_us", period)) &&
+        set_limit(quota, 0) && enter(quota->group))
         return true;
     int error = errno;
     rmdir(quota->group);
@@ -202,7 +208,8 @@ bool lab_quota_open(const char *root, struct lab_quota **out, char *why, size_t 
             return true;
         }
         snprintf(reason, sizeof reason, "version %d: %s", version,
-                 error == ENOENT ? "the controller cpu is not given to groups here" : strerror(error));
+                 error == ENOENT ? "the controller cpu is not given to groups here"
+                                 : strerror(error));
     }
     snprintf(why, why_bytes, "no control group with a quota can be made here (%s)", reason);
     free(quota);

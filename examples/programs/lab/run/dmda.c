@@ -56,7 +56,8 @@ struct lab_dmda {
     struct starpu_codelet codelet;
     struct starpu_perfmodel model;
     char symbol[96];
-    uint32_t workers[COX_DEVICES_MAX]; /* StarPU's number of each of our devices, and its number for OpenCL */
+    uint32_t workers
+        [COX_DEVICES_MAX]; /* StarPU's number of each of our devices, and its number for OpenCL */
     int devids[COX_DEVICES_MAX];
     struct built built[COX_DEVICES_MAX][COX_STAGES_MAX];
     uint32_t blocks; /* registered; 0 = none */
@@ -67,7 +68,8 @@ struct lab_dmda {
     bool paused;
 };
 
-static bool refuse(char *why, size_t why_bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool refuse(char *why, size_t why_bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static bool refuse(char *why, size_t why_bytes, const char *format, ...)
 {
     va_list args;
@@ -88,11 +90,13 @@ void lab_dmda_version(char *text, size_t bytes)
 
 static size_t padded(uint32_t count, uint32_t per_item, size_t local)
 {
-    const size_t items = (count + (size_t)(per_item ? per_item : 1) - 1) / (per_item ? per_item : 1);
+    const size_t items = (count + (size_t)(per_item ? per_item : 1) - 1) /
+                         (per_item ? per_item : 1);
     return (items + local - 1) / local * local;
 }
 
-static cl_int set_args(const struct block *block, const struct cox_stage *stage, cl_kernel kernel, void *interfaces[])
+static cl_int set_args(const struct block *block, const struct cox_stage *stage, cl_kernel kernel,
+                       void *interfaces[])
 {
     const struct lab_dmda *dmda = block->slot->dmda;
     cl_int code = CL_SUCCESS;
@@ -154,12 +158,13 @@ static void launch(void *interfaces[], void *arg)
     for (uint32_t s = 0; s < dmda->params.session->stage_count; s++) {
         const struct cox_stage *stage = &dmda->params.session->stages[s];
         const struct built *built = &dmda->built[device][s];
-        const size_t global[2] = {
-            padded(stage->columns ? stage->columns : 1, built->variant->item_columns, built->local[0]),
-            padded(block->rows, built->variant->item_rows, built->local[1])};
+        const size_t global[2] = {padded(stage->columns ? stage->columns : 1,
+                                         built->variant->item_columns, built->local[0]),
+                                  padded(block->rows, built->variant->item_rows, built->local[1])};
         cl_int code = set_args(block, stage, built->kernel, interfaces);
         if (!code)
-            code = clEnqueueNDRangeKernel(queue, built->kernel, 2, NULL, global, built->local, 0, NULL, NULL);
+            code = clEnqueueNDRangeKernel(queue, built->kernel, 2, NULL, global, built->local, 0,
+                                          NULL, NULL);
         int none = CL_SUCCESS;
         if (code)
             atomic_compare_exchange_strong(&dmda->error, &none, code);
@@ -227,7 +232,8 @@ static bool find_devices(struct lab_dmda *dmda, char *why, size_t why_bytes)
                 break;
         }
         if (w == count)
-            return refuse(why, why_bytes, "StarPU does not know device %u, %s", d, dmda->params.devices[d].name);
+            return refuse(why, why_bytes, "StarPU does not know device %u, %s", d,
+                          dmda->params.devices[d].name);
         taken[w] = true;
         dmda->workers[d] = w;
         dmda->devids[d] = starpu_worker_get_devid((int)w);
@@ -263,7 +269,8 @@ static bool start_on_devices(struct lab_dmda *dmda, char *why, size_t why_bytes)
 
 /* --- Kernels ------------------------------------------------------------------------------------------------------ */
 
-static const struct cox_variant *variant_for(const struct cox_stage *stage, uint32_t device, enum cox_device_type type)
+static const struct cox_variant *variant_for(const struct cox_stage *stage, uint32_t device,
+                                             enum cox_device_type type)
 {
     const struct cox_variant *found = NULL;
     int rank = 0; /* for the device, for its type, for any */
@@ -287,14 +294,16 @@ static void choose_local(struct built *built, cl_device_id id)
     size_t most = 0;
     built->local[0] = built->variant->local_columns ? built->variant->local_columns : 1;
     built->local[1] = built->variant->local_rows ? built->variant->local_rows : 1;
-    clGetKernelWorkGroupInfo(built->kernel, id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    clGetKernelWorkGroupInfo(built->kernel, id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
+                             NULL);
     while (most && built->local[0] * built->local[1] > most) {
         size_t *larger = built->local[0] >= built->local[1] ? &built->local[0] : &built->local[1];
         *larger = (*larger + 1) / 2;
     }
 }
 
-static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char *why, size_t why_bytes)
+static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char *why,
+                        size_t why_bytes)
 {
     const struct cox_stage *stage = &dmda->params.session->stages[s];
     const struct cox_device_info *info = &dmda->params.devices[device];
@@ -311,12 +320,14 @@ static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char
     built->program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
     char *options = work_build_options(built->variant, dmda->params.arithmetic);
     if (!code)
-        code = options ? clBuildProgram(built->program, 1, &id, options, NULL, NULL) : CL_OUT_OF_HOST_MEMORY;
+        code = options ? clBuildProgram(built->program, 1, &id, options, NULL, NULL)
+                       : CL_OUT_OF_HOST_MEMORY;
     free(options);
     if (!code)
         built->kernel = clCreateKernel(built->program, stage->kernel, &code);
     if (code)
-        return refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d", stage->kernel, info->name, code);
+        return refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d",
+                      stage->kernel, info->name, code);
     choose_local(built, id);
     return true;
 }
@@ -350,16 +361,20 @@ static bool is_possible(const struct lab_dmda_params *params, char *why, size_t 
 {
     const struct cox_session_params *session = params->session;
     if (params->device_count > STARPU_MAXOPENCLDEVS)
-        return refuse(why, why_bytes, "StarPU was built for at most %d OpenCL devices", STARPU_MAXOPENCLDEVS);
+        return refuse(why, why_bytes, "StarPU was built for at most %d OpenCL devices",
+                      STARPU_MAXOPENCLDEVS);
     if (session->binding_count > STARPU_NMAXBUFS)
-        return refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task", STARPU_NMAXBUFS);
+        return refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task",
+                      STARPU_NMAXBUFS);
     for (uint32_t d = 0; d < params->device_count; d++)
         if (params->devices[d].subdevice)
-            return refuse(why, why_bytes, "device %u is a sub-device, and StarPU knows whole devices only", d);
+            return refuse(why, why_bytes,
+                          "device %u is a sub-device, and StarPU knows whole devices only", d);
     return true;
 }
 
-bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, char *why, size_t why_bytes)
+bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, char *why,
+                   size_t why_bytes)
 {
     *out = NULL;
     if (!is_possible(params, why, why_bytes))
@@ -406,7 +421,8 @@ void lab_dmda_pause(struct lab_dmda *dmda, bool paused)
 
 uint32_t lab_dmda_blocks_most(const struct lab_dmda *dmda)
 {
-    const uint32_t granules = (dmda->params.session->rows + dmda->params.granule - 1) / dmda->params.granule;
+    const uint32_t granules = (dmda->params.session->rows + dmda->params.granule - 1) /
+                              dmda->params.granule;
     return granules < LAB_DMDA_BLOCKS_MAX ? granules : LAB_DMDA_BLOCKS_MAX;
 }
 
@@ -429,16 +445,19 @@ static void register_binding(struct block *block, uint32_t b)
     const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
     const uint32_t halo = binding->contract == COX_HALO ? binding->halo_rows : 0;
     const uint32_t all = (session->rows + divisor - 1) / divisor;
-    uint32_t first = block->first_row / divisor, end = (block->first_row + block->rows + divisor - 1) / divisor;
+    uint32_t first = block->first_row / divisor,
+             end = (block->first_row + block->rows + divisor - 1) / divisor;
     if (binding->contract == COX_WHOLE) {
-        starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM, (uintptr_t)data, (uint32_t)binding->bytes, 1);
+        starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM, (uintptr_t)data,
+                                    (uint32_t)binding->bytes, 1);
         return;
     }
     first = first > halo ? first - halo : 0;
     end = end + halo < all ? end + halo : all;
     block->origins[b] = first;
-    starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM, (uintptr_t)(data + first * binding->pitch_bytes),
-                                end - first, binding->pitch_bytes);
+    starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM,
+                                (uintptr_t)(data + first * binding->pitch_bytes), end - first,
+                                binding->pitch_bytes);
 }
 
 static void register_block(struct block *block)
@@ -457,18 +476,21 @@ bool lab_dmda_cut(struct lab_dmda *dmda, uint32_t blocks, char *why, size_t why_
     const uint32_t rows = dmda->params.session->rows, granule = dmda->params.granule;
     const uint64_t granules = (rows + granule - 1) / granule;
     if (blocks < 1 || blocks > lab_dmda_blocks_most(dmda))
-        return refuse(why, why_bytes, "a frame of %u rows cannot be cut into %u blocks", rows, blocks);
+        return refuse(why, why_bytes, "a frame of %u rows cannot be cut into %u blocks", rows,
+                      blocks);
     for (uint32_t b = 0; b < dmda->params.session->binding_count; b++)
         if (dmda->params.session->bindings[b].contract == COX_REDUCE ||
             dmda->params.session->bindings[b].access == COX_READ_WRITE)
-            return refuse(why, why_bytes, "partial results and buffers in place are not done with StarPU");
+            return refuse(why, why_bytes,
+                          "partial results and buffers in place are not done with StarPU");
     unregister(dmda);
     for (uint32_t s = 0; s < dmda->params.slots; s++) {
         struct slot *slot = &dmda->slots[s];
         slot->output_count = 0;
         for (uint32_t i = 0; i < blocks; i++) {
             const uint32_t first = (uint32_t)(granules * i / blocks * granule);
-            const uint32_t end = i + 1 < blocks ? (uint32_t)(granules * (i + 1) / blocks * granule) : rows;
+            const uint32_t end = i + 1 < blocks ? (uint32_t)(granules * (i + 1) / blocks * granule)
+                                                : rows;
             slot->blocks[i] = (struct block){.slot = slot, .first_row = first, .rows = end - first};
             register_block(&slot->blocks[i]);
         }
@@ -547,7 +569,8 @@ void lab_dmda_collect(struct lab_dmda *dmda, uint64_t index, struct cox_frame_re
     pthread_mutex_unlock(&dmda->mutex);
     *report = (struct cox_frame_report){.struct_size = sizeof *report,
                                         .index = index,
-                                        .status = atomic_load(&dmda->error) ? COX_E_DEVICE_LOST : COX_OK,
+                                        .status = atomic_load(&dmda->error) ? COX_E_DEVICE_LOST
+                                                                            : COX_OK,
                                         .submit_ns = slot->submit_ns,
                                         .start_ns = slot->submit_ns,
                                         .end_ns = slot->end_ns,

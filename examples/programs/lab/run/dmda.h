@@ -13,8 +13,9 @@
 enum { LAB_DMDA_BLOCKS_MAX = 64, LAB_DMDA_ANY_DEVICE = -1 };
 
 struct lab_dmda_params {
-    const char *kernel;                       /* for the name of the performance model */
-    const struct cox_session_params *session; /* its pipeline; lives as long as what is opened, as all below */
+    const char *kernel; /* for the name of the performance model */
+    const struct cox_session_params
+        *session; /* its pipeline; lives as long as what is opened, as all below */
     uint32_t granule;
     const struct cox_device_info *devices;
     uint32_t device_count;
@@ -30,7 +31,8 @@ void lab_dmda_version(char *text, size_t bytes);
 
 /* StarPU started on these devices, the kernels built on each. Models of earlier runs are not used. False with a
  * sentence in `why`. */
-bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, char *why, size_t why_bytes);
+bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, char *why,
+                   size_t why_bytes);
 
 /* Waits for what is under way; sets to NULL, NULL is accepted. */
 void lab_dmda_close(struct lab_dmda **dmda);

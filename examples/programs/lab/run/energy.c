@@ -29,7 +29,8 @@ struct lab_energy {
 };
 
 /* The first line of a small file. */
-static bool read_line(const char *folder, const char *entry, const char *name, char *text, size_t bytes)
+static bool read_line(const char *folder, const char *entry, const char *name, char *text,
+                      size_t bytes)
 {
     char path[1024];
     snprintf(path, sizeof path, "%.500s/%.255s/%s", folder, entry, name);
@@ -75,7 +76,8 @@ static bool add_domain(struct lab_energy *energy, const char *root, const char *
 {
     struct domain *domain = &energy->domains[energy->count];
     char text[64], path[1024];
-    if (!read_line(root, entry, "max_energy_range_uj", text, sizeof text) || !read_whole(text, &domain->range_uj))
+    if (!read_line(root, entry, "max_energy_range_uj", text, sizeof text) ||
+        !read_whole(text, &domain->range_uj))
         domain->range_uj = 0;
     snprintf(path, sizeof path, "%.500s/%.255s/energy_uj", root, entry);
     domain->file = open(path, O_RDONLY | O_CLOEXEC);
@@ -89,7 +91,8 @@ static bool add_domain(struct lab_energy *energy, const char *root, const char *
     }
     energy->count++;
     size_t length = strlen(energy->name);
-    snprintf(energy->name + length, sizeof energy->name - length, "%s%s", length ? ", " : "RAPL: ", domain->name);
+    snprintf(energy->name + length, sizeof energy->name - length, "%s%s",
+             length ? ", " : "RAPL: ", domain->name);
     return true;
 }
 
@@ -129,10 +132,11 @@ bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_
         return true;
     }
     if (error)
-        snprintf(why, why_bytes, "the processor's energy counter cannot be read: %s%s", strerror(error),
-                 error == EACCES ? " (only root may, on most systems)" : "");
+        snprintf(why, why_bytes, "the processor's energy counter cannot be read: %s%s",
+                 strerror(error), error == EACCES ? " (only root may, on most systems)" : "");
     else
-        snprintf(why, why_bytes, "this machine lets no energy counter be read: there is no RAPL package in %.400s",
+        snprintf(why, why_bytes,
+                 "this machine lets no energy counter be read: there is no RAPL package in %.400s",
                  root);
     lab_energy_close(&energy);
     return false;

@@ -15,7 +15,8 @@ bool lab_run_reference_of(const struct lab_sweep *sweep, struct lab_run_referenc
     *out = (struct lab_run_reference){.device_count = sweep->device_count};
     if (!lab_sweep_oracle(sweep, &out->oracle))
         return false;
-    memcpy(out->oracle_rows, sweep->candidates[out->oracle.candidate].rows, sizeof out->oracle_rows);
+    memcpy(out->oracle_rows, sweep->candidates[out->oracle.candidate].rows,
+           sizeof out->oracle_rows);
     for (uint32_t d = 0; d < sweep->device_count; d++) {
         out->solo[d] = lab_spread_of(sweep->candidates[d].ns, sweep->candidates[d].count);
         const struct lab_spread *best = &out->solo[out->best_solo];
@@ -111,7 +112,8 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, const struct lab_run
     if (range->end <= range->first)
         return true;
     const uint64_t count = (range->end - range->first) * range->repeats;
-    double *ns = malloc((size_t)count * sizeof *ns), *latency_ns = malloc((size_t)count * sizeof *ns), joules = 0;
+    double *ns = malloc((size_t)count * sizeof *ns),
+           *latency_ns = malloc((size_t)count * sizeof *ns), joules = 0;
     uint64_t metered = 0, changed = 0, late = 0;
     if (!ns || !latency_ns) {
         free(ns);
@@ -119,7 +121,8 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, const struct lab_run
         return false;
     }
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t repeat = i / (range->end - range->first), f = range->first + i % (range->end - range->first);
+        const uint64_t repeat = i / (range->end - range->first),
+                       f = range->first + i % (range->end - range->first);
         const struct lab_run_frame *frame = &frames[repeat * range->stride + f];
         changed += f > 0 && frame->split != frame[-1].split;
         out->failed += frame->failed;
@@ -147,8 +150,8 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, const struct lab_run
     return settle(frames, range, &reference->oracle.spread, &out->settled);
 }
 
-void lab_run_blocks_of(const struct lab_run_frame *frames, const struct lab_run_range *range, uint32_t block,
-                       struct lab_blocks *out)
+void lab_run_blocks_of(const struct lab_run_frame *frames, const struct lab_run_range *range,
+                       uint32_t block, struct lab_blocks *out)
 {
     for (uint32_t r = 0; r < range->repeats; r++)
         for (uint64_t f = range->first; f < range->end; f++) {
@@ -158,13 +161,15 @@ void lab_run_blocks_of(const struct lab_run_frame *frames, const struct lab_run_
         }
 }
 
-void lab_run_blocks_of_turns(const struct lab_candidate *candidate, uint32_t turn, struct lab_blocks *out)
+void lab_run_blocks_of_turns(const struct lab_candidate *candidate, uint32_t turn,
+                             struct lab_blocks *out)
 {
     for (size_t i = 0; i < candidate->count; i++)
         lab_blocks_add(out, candidate->ns[i], i / turn);
 }
 
-struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, const struct lab_run_reference *references,
+struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures,
+                                     const struct lab_run_reference *references,
                                      const struct lab_phase *phases, uint32_t phase_count)
 {
     struct lab_run_verdict verdict = {.over_oracle = 0};
@@ -182,7 +187,8 @@ struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, cons
             verdict.over_oracle = 1e9; /* nothing is shown by no frame */
     }
     verdict.over_single = ratio(time, single);
-    verdict.met = verdict.over_oracle <= lab_run_bar_oracle && verdict.over_single <= lab_run_bar_single &&
+    verdict.met = verdict.over_oracle <= lab_run_bar_oracle &&
+                  verdict.over_single <= lab_run_bar_single &&
                   verdict.settled <= lab_run_bar_settled;
     return verdict;
 }

@@ -41,7 +41,8 @@ static uint64_t hash_split(const struct cox_frame_report *report)
     for (uint32_t b = 0; b < report->band_count; b++) {
         const struct cox_band_report *band = &report->bands[b];
         if (!band->on_demand && band->attempt == 0)
-            hash = (hash ^ ((uint64_t)band->device << 40 ^ (uint64_t)band->first_row << 8 ^ band->rows)) *
+            hash = (hash ^
+                    ((uint64_t)band->device << 40 ^ (uint64_t)band->first_row << 8 ^ band->rows)) *
                    1099511628211u;
     }
     return hash;
@@ -66,13 +67,13 @@ void lab__run_report(void *user, const struct cox_frame_report *report)
         lane->wall_ns[band->device] += band->wall_ns;
     }
     if (lane->frames) {
-        lane->frames[report->index] = (struct lab_run_frame){.ns = ns,
-                                                             .joules = report->joules,
-                                                             .latency_ns = latency_ns,
-                                                             .split = hash_split(report),
-                                                             .failed = report->status != COX_OK,
-                                                             .late = report->deadline_ns &&
-                                                                     latency_ns > (double)report->deadline_ns};
+        lane->frames[report->index] = (struct lab_run_frame){
+            .ns = ns,
+            .joules = report->joules,
+            .latency_ns = latency_ns,
+            .split = hash_split(report),
+            .failed = report->status != COX_OK,
+            .late = report->deadline_ns && latency_ns > (double)report->deadline_ns};
         return;
     }
     if (report->status == COX_OK && lane->turn_count < LAB__RUN_BLOCK_MAX)
@@ -96,7 +97,8 @@ bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_pol
     const struct lab_run_options *options = run->options;
     struct cox_session_params params = {
         .custom_policy = policy,
-        .policy_options = COX_POLICY_OPTIONS(.objective = options->objective, .deadline_ns = options->deadline_ns),
+        .policy_options = COX_POLICY_OPTIONS(.objective = options->objective,
+                                             .deadline_ns = options->deadline_ns),
         .in_flight = options->in_flight,
         .no_profile = true,
         .meter = run->command->energy ? meter : NULL,
@@ -117,8 +119,9 @@ bool lab__run_frames(struct run *run, struct lane *lane, uint64_t count)
 {
     for (uint64_t i = 0; i < count && !lab__run_is_over(run); i++) {
         struct cox_frame frame = lab_kernel_frame(run->kernel, lane->number, lane->submitted++);
-        cox_status status = run->options->in_flight == 1 ? cox_session_run(lane->session, &frame)
-                                                         : cox_session_submit(lane->session, &frame, on_done, lane);
+        cox_status status = run->options->in_flight == 1
+                                ? cox_session_run(lane->session, &frame)
+                                : cox_session_submit(lane->session, &frame, on_done, lane);
         if (status == COX_E_NO_DEVICE || status == COX_E_INVALID || status == COX_E_NOMEM)
             run->failed = !lab_fail("a frame: %s", cox_status_text(status));
     }
@@ -142,7 +145,9 @@ bool lab__run_checked(struct run *run, struct lane *lane, uint64_t count, const 
     if (!run->command->user || failed) /* what a failed frame wrote is undefined */
         return true;
     lane->compared++;
-    if (!lab_kernel_compare(run->kernel, lane->number, first, count, why, sizeof why) && lane->different++ == 0)
-        lab_fail("%s, frame %" PRIu64 ": %s from what device 0 alone wrote", name, first + count - 1, why);
+    if (!lab_kernel_compare(run->kernel, lane->number, first, count, why, sizeof why) &&
+        lane->different++ == 0)
+        lab_fail("%s, frame %" PRIu64 ": %s from what device 0 alone wrote", name,
+                 first + count - 1, why);
     return true;
 }

@@ -16,7 +16,8 @@ _Static_assert((int)BUFFERS_MAX >= 2 * (int)COX_VIDEO_PLANES_MAX, "a video's pla
 static const struct {
     const char *name;
     uint32_t columns, rows;
-} kinds[] = {{"tonemap", 1920, 1080}, {"video", 1920, 1080}, {"work", 128, 480}, {"blur", 1920, 1080}};
+} kinds[] = {
+    {"tonemap", 1920, 1080}, {"video", 1920, 1080}, {"work", 128, 480}, {"blur", 1920, 1080}};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* --- The artificial delay ----------------------------------------------------------------------------------------- */
@@ -24,16 +25,17 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 /* A stage before the others of each pass: on the delayed device its first item takes `steps` dependent steps of
  * arithmetic. The result is stored only if it is negative, which it never is and no compiler can know, so nothing of it
  * can be left out. */
-static const char delay_source[] = "kernel void lab_delay(global uchar *out, int first, int steps)\n"
-                                   "{\n"
-                                   "    if (!DELAYED || get_global_id(0) != 0 || get_global_id(1) != 0)\n"
-                                   "        return;\n"
-                                   "    float v = (float)first;\n"
-                                   "    for (int i = 0; i < steps; i++)\n"
-                                   "        v = fma(v, 0.9990234375f, 0.0009765625f);\n"
-                                   "    if (v < 0.0f)\n"
-                                   "        out[0] = 0;\n"
-                                   "}\n";
+static const char delay_source[] =
+    "kernel void lab_delay(global uchar *out, int first, int steps)\n"
+    "{\n"
+    "    if (!DELAYED || get_global_id(0) != 0 || get_global_id(1) != 0)\n"
+    "        return;\n"
+    "    float v = (float)first;\n"
+    "    for (int i = 0; i < steps; i++)\n"
+    "        v = fma(v, 0.9990234375f, 0.0009765625f);\n"
+    "    if (v < 0.0f)\n"
+    "        out[0] = 0;\n"
+    "}\n";
 
 /* The kernel's own parameters, then the delay's. */
 struct frame_params {
@@ -115,7 +117,8 @@ static cox_status describe_tonemap(struct lab_kernel *kernel)
     kernel->row_bytes[0] = 8ul * params->columns;
     kernel->row_bytes[1] = 4ul * params->columns;
     cox_status status = cox_tonemap_mapping(&shape, &kernel->storage.tonemap, &kernel->session);
-    return status ? status : cox_tonemap_prepare(&shape, &settings, &kernel->frame_params.base.tonemap);
+    return status ? status
+                  : cox_tonemap_prepare(&shape, &settings, &kernel->frame_params.base.tonemap);
 }
 
 /* HDR10 in, 8 bits out, both 4:2:0. */
@@ -135,7 +138,8 @@ static cox_status describe_video(struct lab_kernel *kernel)
     const struct cox_video_format *const formats[2] = {&shape.in, &shape.out};
     size_t *const pitches[2] = {shape.in_pitch_bytes, shape.out_pitch_bytes};
     for (int side = 0; side < 2; side++) {
-        uint32_t count = cox_video_planes(formats[side], params->columns, params->rows, planes[side]);
+        uint32_t count = cox_video_planes(formats[side], params->columns, params->rows,
+                                          planes[side]);
         for (uint32_t p = 0; p < count; p++) {
             pitches[side][p] = cox_runtime_pitch_bytes(kernel->runtime, planes[side][p].row_bytes);
             kernel->row_bytes[kernel->buffer_count] = planes[side][p].row_bytes;
@@ -155,13 +159,14 @@ static cox_status describe_work(struct lab_kernel *kernel)
         .columns = params->columns,
         .rows = params->rows,
         .work = 64,
-        .pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, (size_t)params->columns * WORK_ITEM_BYTES)};
+        .pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime,
+                                               (size_t)params->columns * WORK_ITEM_BYTES)};
     kernel->in_count = 1;
     kernel->buffer_count = 2;
     kernel->bytes[0] = kernel->bytes[1] = kernel->work.pitch_bytes * params->rows;
     kernel->row_bytes[0] = kernel->row_bytes[1] = (size_t)params->columns * WORK_ITEM_BYTES;
-    work_pipeline_fill(&kernel->storage.work, &kernel->work, params->ratio > 1 ? 1 : -1, (int)params->ratio,
-                       &kernel->session);
+    work_pipeline_fill(&kernel->storage.work, &kernel->work, params->ratio > 1 ? 1 : -1,
+                       (int)params->ratio, &kernel->session);
     kernel->frame_params.base.work = work_params_of(&kernel->work);
     return COX_OK;
 }
@@ -206,16 +211,18 @@ static cox_status describe_blur(struct lab_kernel *kernel)
     }
     return status ? status
                   : cox_filter_separable_prepare(&shape,
-                                                 &(struct cox_filter_weights){
-                                                     .across_int = weights, .down_int = weights, .shift = BLUR_SHIFT},
+                                                 &(struct cox_filter_weights){.across_int = weights,
+                                                                              .down_int = weights,
+                                                                              .shift = BLUR_SHIFT},
                                                  &kernel->blur_params);
 }
 
 static cox_status describe_user(struct lab_kernel *kernel)
 {
     struct lab_user_pipeline *user = &kernel->storage.user;
-    lab_user_pipeline_fill(user, kernel->params.user, kernel->runtime, kernel->params.columns, kernel->params.rows,
-                           &kernel->session, kernel->frame_params.base.constants);
+    lab_user_pipeline_fill(user, kernel->params.user, kernel->runtime, kernel->params.columns,
+                           kernel->params.rows, &kernel->session,
+                           kernel->frame_params.base.constants);
     kernel->buffer_count = kernel->session.binding_count;
     memcpy(kernel->bytes, user->bytes, sizeof user->bytes);
     kernel->in_place = lab_user_in_place(user);
@@ -234,7 +241,8 @@ static uint32_t output_of(const struct cox_session_params *session, const struct
         if (writes_rows(pass->uses[u].contract, pass->uses[u].access))
             return pass->uses[u].binding;
     uint32_t b = 0;
-    while (b + 1 < session->binding_count && !writes_rows(session->bindings[b].contract, session->bindings[b].access))
+    while (b + 1 < session->binding_count &&
+           !writes_rows(session->bindings[b].contract, session->bindings[b].access))
         b++;
     return b;
 }
@@ -246,8 +254,11 @@ static void delay_pass(struct lab_kernel *kernel, uint32_t p, struct cox_pass *p
     args[0] = (struct cox_arg)COX_ARG_BUFFER(output_of(&kernel->session, pass));
     args[1] = (struct cox_arg)COX_ARG_FIRST_ROW;
     args[2] = (struct cox_arg)COX_ARG_FIELD(struct frame_params, steps);
-    delay->stages[p][0] = (struct cox_stage){
-        .kernel = "lab_delay", .variant_count = 2, .variants = delay->variants, .arg_count = 3, .args = args};
+    delay->stages[p][0] = (struct cox_stage){.kernel = "lab_delay",
+                                             .variant_count = 2,
+                                             .variants = delay->variants,
+                                             .arg_count = 3,
+                                             .args = args};
     for (uint32_t s = 0; s < pass->stage_count; s++)
         delay->stages[p][1 + s] = pass->stages[s];
     pass->stages = delay->stages[p];
@@ -260,7 +271,8 @@ static bool add_delay(struct lab_kernel *kernel)
     struct delay_stage *delay = &kernel->delay;
     struct cox_session_params *session = &kernel->session;
     struct cox_pass only = {.stage_count = session->stage_count, .stages = session->stages};
-    delay->variants[0] = (struct cox_variant){.source = delay_source, .options = "-D DELAYED=0", .local_rows = 64};
+    delay->variants[0] = (struct cox_variant){
+        .source = delay_source, .options = "-D DELAYED=0", .local_rows = 64};
     delay->variants[1] = (struct cox_variant){.device_plus_1 = kernel->params.delay_device + 1,
                                               .source = delay_source,
                                               .options = "-D DELAYED=1",
@@ -337,7 +349,8 @@ static cox_status make_buffers(struct lab_kernel *kernel, char *why, size_t why_
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             if (!kernel->bytes[b])
                 continue;
-            cox_status status = cox_buffer_create(kernel->runtime, kernel->bytes[b], &kernel->buffers[set][b]);
+            cox_status status = cox_buffer_create(kernel->runtime, kernel->bytes[b],
+                                                  &kernel->buffers[set][b]);
             if (status != COX_OK)
                 return status;
             void *data = cox_buffer_data(kernel->buffers[set][b]); /* the same for every session */
@@ -349,8 +362,8 @@ static cox_status make_buffers(struct lab_kernel *kernel, char *why, size_t why_
     return COX_OK;
 }
 
-bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *params, struct lab_kernel **out, char *why,
-                     size_t why_bytes)
+bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *params,
+                     struct lab_kernel **out, char *why, size_t why_bytes)
 {
     struct lab_kernel *kernel = calloc(1, sizeof *kernel);
     *out = NULL;
@@ -362,8 +375,10 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
     kernel->runtime = runtime;
     why[0] = '\0';
     if (!params->columns) {
-        kernel->params.columns = is_user(kernel) ? params->user->bindings.columns : kinds[params->kind].columns;
-        kernel->params.rows = is_user(kernel) ? params->user->bindings.rows : kinds[params->kind].rows;
+        kernel->params.columns = is_user(kernel) ? params->user->bindings.columns
+                                                 : kinds[params->kind].columns;
+        kernel->params.rows = is_user(kernel) ? params->user->bindings.rows
+                                              : kinds[params->kind].rows;
     }
     cox_status status = params->kind == LAB_KERNEL_TONEMAP ? describe_tonemap(kernel)
                         : params->kind == LAB_KERNEL_VIDEO ? describe_video(kernel)
@@ -371,25 +386,29 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
                         : params->kind == LAB_KERNEL_BLUR  ? describe_blur(kernel)
                                                            : describe_user(kernel);
     if (status == COX_OK && kernel->in_place && params->slots > 1) {
-        snprintf(why, why_bytes, "%s reads what it writes: only one frame may be in flight", name_of(params));
+        snprintf(why, why_bytes, "%s reads what it writes: only one frame may be in flight",
+                 name_of(params));
         status = COX_E_INVALID;
     }
     if (status == COX_OK && params->delayed && !add_delay(kernel)) {
-        snprintf(why, why_bytes, "%s: there is no room for an artificial delay beside its parameters and stages",
+        snprintf(why, why_bytes,
+                 "%s: there is no room for an artificial delay beside its parameters and stages",
                  name_of(params));
         status = COX_E_INVALID;
     }
     if (status == COX_OK && !fits(kernel)) {
-        snprintf(why, why_bytes, "%s, %u x %u: %.1f GB of frames do not fit into this machine's memory",
-                 name_of(params), kernel->params.columns, kernel->params.rows, lab_kernel_gigabytes(kernel));
+        snprintf(why, why_bytes,
+                 "%s, %u x %u: %.1f GB of frames do not fit into this machine's memory",
+                 name_of(params), kernel->params.columns, kernel->params.rows,
+                 lab_kernel_gigabytes(kernel));
         status = COX_E_NOMEM;
     }
     if (status == COX_OK)
         status = make_buffers(kernel, why, why_bytes);
     if (status != COX_OK) {
         if (!why[0])
-            snprintf(why, why_bytes, "%s, %u x %u: %s", name_of(params), kernel->params.columns, kernel->params.rows,
-                     cox_status_text(status));
+            snprintf(why, why_bytes, "%s, %u x %u: %s", name_of(params), kernel->params.columns,
+                     kernel->params.rows, cox_status_text(status));
         lab_kernel_close(&kernel);
         return false;
     }
@@ -473,7 +492,8 @@ void lab_kernel_set_delay(struct lab_kernel *kernel, int32_t steps)
 uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (uint32_t b = kernel->in_count; !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++) {
+    for (uint32_t b = kernel->in_count;
+         !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++) {
         const size_t pitch = kernel->session.bindings[b].pitch_bytes;
         const unsigned char *data = cox_buffer_data(buffers_of(kernel, lane, index)[b]);
         for (size_t row = 0; row + pitch <= kernel->bytes[b]; row += pitch)
@@ -485,7 +505,8 @@ uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_
 
 void lab_kernel_wipe(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
-    for (uint32_t b = kernel->in_count; !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++)
+    for (uint32_t b = kernel->in_count;
+         !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++)
         memset(cox_buffer_data(buffers_of(kernel, lane, index)[b]), 0xa5, kernel->bytes[b]);
 }
 
@@ -502,16 +523,19 @@ void lab_kernel_spoil(struct lab_kernel *kernel, uint32_t lane)
 {
     for (uint32_t slot = 0; is_user(kernel) && slot < kernel->params.slots; slot++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++)
-            lab_user_spoil(&kernel->storage.user, b, cox_buffer_data(buffers_of(kernel, lane, slot)[b]));
+            lab_user_spoil(&kernel->storage.user, b,
+                           cox_buffer_data(buffers_of(kernel, lane, slot)[b]));
 }
 
-bool lab_kernel_compare(const struct lab_kernel *kernel, uint32_t lane, uint64_t first, uint64_t count, char *why,
-                        size_t why_bytes)
+bool lab_kernel_compare(const struct lab_kernel *kernel, uint32_t lane, uint64_t first,
+                        uint64_t count, char *why, size_t why_bytes)
 {
     for (uint64_t i = 0; is_user(kernel) && i < count && i < kernel->params.slots; i++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++)
             if (!lab_user_compare(&kernel->storage.user, b,
-                                  cox_buffer_data(buffers_of(kernel, lane, first + count - 1 - i)[b]), why, why_bytes))
+                                  cox_buffer_data(buffers_of(kernel, lane,
+                                                             first + count - 1 - i)[b]),
+                                  why, why_bytes))
                 return false;
     return true;
 }

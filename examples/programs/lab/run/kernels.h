@@ -7,7 +7,13 @@
 
 #include "bindings.h"
 
-enum lab_kernel_kind { LAB_KERNEL_TONEMAP, LAB_KERNEL_VIDEO, LAB_KERNEL_WORK, LAB_KERNEL_BLUR, LAB_KERNEL_USER };
+enum lab_kernel_kind {
+    LAB_KERNEL_TONEMAP,
+    LAB_KERNEL_VIDEO,
+    LAB_KERNEL_WORK,
+    LAB_KERNEL_BLUR,
+    LAB_KERNEL_USER
+};
 
 /* "tonemap", "video", "work", "blur"; false for any other name. */
 bool lab_kernel_find(const char *name, enum lab_kernel_kind *kind);
@@ -21,15 +27,16 @@ struct lab_kernel_params {
     uint32_t lanes;
     uint32_t slots; /* frames that may be under way in each */
     uint32_t ratio; /* work: work per row of device 1 over that of the others */
-    bool delayed;   /* there will be artificial delays: each launch gets a kernel before it that may wait */
+    bool
+        delayed; /* there will be artificial delays: each launch gets a kernel before it that may wait */
     uint32_t delay_device;
 };
 
 struct lab_kernel;
 
 /* Buffers filled, the pipeline described. False with a sentence in `why`. */
-bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *params, struct lab_kernel **out, char *why,
-                     size_t why_bytes);
+bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *params,
+                     struct lab_kernel **out, char *why, size_t why_bytes);
 void lab_kernel_close(struct lab_kernel **kernel);
 
 /* What its buffers take of the machine's memory. */
@@ -71,7 +78,7 @@ void lab_kernel_spoil(struct lab_kernel *kernel, uint32_t lane);
 
 /* Whether `count` frames from `first` on, the latest of the session, left in its outputs what is right: the last frame
  * of each set of buffers. If not, a place in `why`. */
-bool lab_kernel_compare(const struct lab_kernel *kernel, uint32_t lane, uint64_t first, uint64_t count, char *why,
-                        size_t why_bytes);
+bool lab_kernel_compare(const struct lab_kernel *kernel, uint32_t lane, uint64_t first,
+                        uint64_t count, char *why, size_t why_bytes);
 
 #endif

@@ -20,9 +20,10 @@
 static void show_progress(const struct run *run, uint32_t repeat, uint32_t phase, uint64_t frame)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\rrepeat %u of %u, phase %u of %u, %s: frame %" PRIu64 " of %" PRIu64 " \033[K", repeat + 1,
-                run->options->repeats, phase + 1, run->phase_count, run->phases[phase].text, frame,
-                run->options->frames);
+        fprintf(stderr,
+                "\rrepeat %u of %u, phase %u of %u, %s: frame %" PRIu64 " of %" PRIu64 " \033[K",
+                repeat + 1, run->options->repeats, phase + 1, run->phase_count,
+                run->phases[phase].text, frame, run->options->frames);
 }
 
 static void clear_progress(void)
@@ -37,12 +38,14 @@ static bool take_turn(struct run *run, uint32_t active)
     char why[320];
     if (!lab_sides_take(run->command->sides)) {
         run->failed = true;
-        return !lab__run_interrupted() && lab_fail("the side %s a reserved core has ended",
-                                                   run->command->reserve == LAB_RESERVE_ON ? "without" : "with");
+        return !lab__run_interrupted() &&
+               lab_fail("the side %s a reserved core has ended",
+                        run->command->reserve == LAB_RESERVE_ON ? "without" : "with");
     }
     if (run->command->sides)
         lab_sampler_pause(run->sampler, false);
-    return lab_disturber_set(run->command->disturber, active, why, sizeof why) || lab_fail("%s", why);
+    return lab_disturber_set(run->command->disturber, active, why, sizeof why) ||
+           lab_fail("%s", why);
 }
 
 /* Give the other side its turn, on a machine that is as it was. */
@@ -68,8 +71,9 @@ static bool run_round(struct run *run, uint32_t phase, uint64_t first, uint64_t 
     for (uint32_t i = 0; i < policies && first < end; i++) {
         uint32_t turn = (uint32_t)((i + run->rounds) % policies);
         const struct lab_run_policy *policy = &run->options->policies[turn];
-        if (!(policy->baseline ? lab__run_baseline_frames(run, &run->policies[turn], end - first)
-                               : lab__run_checked(run, &run->policies[turn], end - first, policy->name)))
+        if (!(policy->baseline
+                  ? lab__run_baseline_frames(run, &run->policies[turn], end - first)
+                  : lab__run_checked(run, &run->policies[turn], end - first, policy->name)))
             return false;
     }
     if (!lab__run_sweep_round(run, phase))
@@ -101,7 +105,8 @@ static bool run_phase(struct run *run, uint32_t repeat, uint32_t phase)
     begin_phase(run, phase);
     if (run->options->soak_s > 0 && repeat == 0 && phase == 0 && !lab__run_soak(run))
         return false;
-    for (uint64_t first = p->first_frame; first < p->end_frame || run->at->rounds < run->options->rounds;) {
+    for (uint64_t first = p->first_frame;
+         first < p->end_frame || run->at->rounds < run->options->rounds;) {
         uint64_t end = p->end_frame - first > block ? first + block : p->end_frame;
         show_progress(run, repeat, phase, end);
         if (!take_turn(run, p->active) || !run_round(run, phase, first, end) || !pass_turn(run))
@@ -134,16 +139,20 @@ static bool open_devices(struct run *run)
     char why[600];
     if (!lab__run_delayed_device(options, &params.delayed, &params.delay_device))
         return false;
-    cox_status status = cox_runtime_create(&run->runtime, COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                             .reserve = reserves[run->command->reserve],
-                                                                             .log = on_log));
+    cox_status status =
+        cox_runtime_create(&run->runtime,
+                           COX_RUNTIME_PARAMS(.devices = options->devices,
+                                              .reserve = reserves[run->command->reserve],
+                                              .log = on_log));
     if (status != COX_OK)
-        return lab_fail("devices '%s': %s", options->devices ? options->devices : "all", cox_status_text(status));
+        return lab_fail("devices '%s': %s", options->devices ? options->devices : "all",
+                        cox_status_text(status));
     run->device_count = cox_runtime_device_count(run->runtime);
     for (uint32_t d = 0; d < run->device_count; d++)
         cox_runtime_device_info(run->runtime, d, &run->devices[d], sizeof run->devices[d]);
     if (params.delayed && params.delay_device >= run->device_count)
-        return lab_fail("there is no device %u to delay, there are %u", params.delay_device, run->device_count);
+        return lab_fail("there is no device %u to delay, there are %u", params.delay_device,
+                        run->device_count);
     if (!lab_kernel_open(run->runtime, &params, &run->kernel, why, sizeof why))
         return lab_fail("%s", why);
     run->size = (struct lab_size){lab_kernel_columns(run->kernel), lab_kernel_rows(run->kernel)};
@@ -155,7 +164,8 @@ static bool open_policies(struct run *run, uint32_t repeat)
     for (uint32_t i = 0; i < run->options->policy_count && !lab__run_is_over(run); i++) {
         struct lane *lane = &run->policies[i];
         const struct cox_policy *policy = &run->options->policies[i].policy;
-        const struct lab_store_session about = {.kind = LAB_SESSION_POLICY, .policy = policy->name, .repeat = repeat};
+        const struct lab_store_session about = {
+            .kind = LAB_SESSION_POLICY, .policy = policy->name, .repeat = repeat};
         lane->number = 1 + i;
         lane->submitted = lane->last_end_ns = 0;
         lane->frames = run->frames[i] + repeat * run->options->frames;
@@ -190,7 +200,8 @@ static void warn_of_meter(const struct run *run)
 {
     for (uint32_t d = 0; d < run->device_count && run->command->energy; d++)
         if (run->devices[d].mode == COX_MODE_STAGED)
-            lab_fail("the meter is the processor's: what device %u (%s) uses is not in it", d, run->devices[d].name);
+            lab_fail("the meter is the processor's: what device %u (%s) uses is not in it", d,
+                     run->devices[d].name);
 }
 
 /* The second side does the work that the first one chose: else there is nothing to compare. */
@@ -216,7 +227,8 @@ static bool allocate(struct run *run)
     run->reference = calloc(run->phase_count, sizeof *run->reference);
     run->sweeps = calloc(run->phase_count, sizeof *run->sweeps);
     for (uint32_t i = 0; i < options->policy_count; i++) {
-        run->frames[i] = lent ? &run->command->shared->frames[i * frames] : calloc(frames, sizeof *run->frames[i]);
+        run->frames[i] = lent ? &run->command->shared->frames[i * frames]
+                              : calloc(frames, sizeof *run->frames[i]);
         good = good && run->frames[i];
     }
     return (good && run->reference && run->sweeps) || lab_fail("out of memory");
@@ -265,9 +277,10 @@ static int finish(struct run *run)
     lab_store_finish_run(run->command->store);
     status = options->check && !met ? LAB_MISSED : LAB_OK;
     if (lab__run_has_differences(run)) {
-        lab_fail("%s: what devices wrote differs; the figures are of a kernel that is wrong somewhere, or that rounds "
-                 "otherwise on another device",
-                 lab_kernel_name(run->kernel));
+        lab_fail(
+            "%s: what devices wrote differs; the figures are of a kernel that is wrong somewhere, or that rounds "
+            "otherwise on another device",
+            lab_kernel_name(run->kernel));
         status = LAB_BAD;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -307,7 +320,8 @@ static int run_one(struct command *command, struct lab_size size, uint32_t ratio
         return LAB_BAD;
     }
     *run = (struct run){.options = options, .command = command, .size = size, .ratio = ratio};
-    run->phase_count = lab_phases(options->disturbances, options->disturbance_count, options->frames, run->phases);
+    run->phase_count = lab_phases(options->disturbances, options->disturbance_count,
+                                  options->frames, run->phases);
     bool good = start(run);
     for (uint32_t r = 0; good && r < options->repeats; r++)
         good = run_repeat(run, r);
@@ -359,8 +373,10 @@ static int open_all(struct command *command)
     bool second = lab_sides_is_second(command->sides);
     if (!lab_sides_take(command->sides)) /* the first side has said why */
         return LAB_BAD;
-    if (!lab_disturber_start(options->disturbances, options->disturbance_count, &command->disturber, why, sizeof why) ||
-        !(second ? lab_store_open_beside : lab_store_open)(options->output, &command->store, why, sizeof why)) {
+    if (!lab_disturber_start(options->disturbances, options->disturbance_count, &command->disturber,
+                             why, sizeof why) ||
+        !(second ? lab_store_open_beside : lab_store_open)(options->output, &command->store, why,
+                                                           sizeof why)) {
         lab_fail("%s", why);
         return LAB_BAD;
     }
@@ -441,7 +457,8 @@ int lab_run(const struct lab_run_options *options)
     if (!lab__run_can_disturb(options))
         return LAB_BAD;
     if (options->kernel == LAB_KERNEL_USER &&
-        !lab_user_kernel_load(options->kernel_file, options->bindings_file, &command.user, why, sizeof why)) {
+        !lab_user_kernel_load(options->kernel_file, options->bindings_file, &command.user, why,
+                              sizeof why)) {
         lab_fail("%s", why);
         return LAB_BAD;
     }

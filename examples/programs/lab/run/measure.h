@@ -17,8 +17,10 @@ enum {
     LAB_RUN_SIZES_MAX = 16,
     LAB_RUN_RATIOS_MAX = 16,
     LAB_RUN_REPEATS_MAX = 1000,
-    LAB_RUN_BLOCK = 8, /* frames of a policy in a row, times those in flight; with several, of a reference too */
-    LAB_RUN_TURN = 4   /* of a reference with one in flight; the first one finds the caches full of something else */
+    LAB_RUN_BLOCK =
+        8, /* frames of a policy in a row, times those in flight; with several, of a reference too */
+    LAB_RUN_TURN =
+        4 /* of a reference with one in flight; the first one finds the caches full of something else */
 };
 
 struct lab_size {
@@ -32,7 +34,7 @@ enum lab_run_reserve { LAB_RESERVE_AUTO, LAB_RESERVE_OFF, LAB_RESERVE_ON, LAB_RE
 struct lab_run_policy {
     char name[40];
     struct cox_policy policy; /* its name is `name` */
-    bool baseline;            /* no policy of ours: another runtime, which takes its turns beside them */
+    bool baseline; /* no policy of ours: another runtime, which takes its turns beside them */
 };
 
 struct lab_run_options {
@@ -52,8 +54,9 @@ struct lab_run_options {
     uint32_t in_flight;
     uint32_t rounds; /* of the references in each phase, at least */
     uint32_t curve;  /* steps of the first device's share from 0 to 1, swept too; 0 = none */
-    double soak_s;   /* at first each device alone and then all of them, without a pause, for so long each; 0 = not */
-    bool anonymous;  /* the machine's name is not recorded */
+    double
+        soak_s; /* at first each device alone and then all of them, without a pause, for so long each; 0 = not */
+    bool anonymous; /* the machine's name is not recorded */
     enum cox_objective objective;
     uint64_t deadline_ns;
     uint32_t disturbance_count;
@@ -121,12 +124,12 @@ struct lab_run_figures {
     struct lab_spread spread;
     double over_oracle, over_single;           /* medians */
     double mean_over_oracle, mean_over_single; /* means */
-    double efficiency;                         /* of medians: (T_best / T) / (T_best * sum of 1 / T_d) */
-    double changes;                            /* of the split against the frame before, per 100 frames */
-    uint32_t settled;                          /* frames until it stayed within 5 % of the oracle; LAB_RUN_NEVER */
-    double joules;                             /* of a frame, mean; negative = unknown */
-    struct lab_spread latency;                 /* from submission to delivery */
-    double late;                               /* share of the frames that missed their deadlines */
+    double efficiency;         /* of medians: (T_best / T) / (T_best * sum of 1 / T_d) */
+    double changes;            /* of the split against the frame before, per 100 frames */
+    uint32_t settled;          /* frames until it stayed within 5 % of the oracle; LAB_RUN_NEVER */
+    double joules;             /* of a frame, mean; negative = unknown */
+    struct lab_spread latency; /* from submission to delivery */
+    double late;               /* share of the frames that missed their deadlines */
 };
 
 /* Of frames that are those of one phase. `settled` is the median of the repeats. False: out of memory. */
@@ -134,11 +137,12 @@ bool lab_run_figures_of(const struct lab_run_frame *frames, const struct lab_run
                         const struct lab_run_reference *reference, struct lab_run_figures *out);
 
 /* Times of the frames that count, in nanoseconds, in blocks of `block` that were run in a row. */
-void lab_run_blocks_of(const struct lab_run_frame *frames, const struct lab_run_range *range, uint32_t block,
-                       struct lab_blocks *out);
+void lab_run_blocks_of(const struct lab_run_frame *frames, const struct lab_run_range *range,
+                       uint32_t block, struct lab_blocks *out);
 
 /* Of a device alone or a swept split: the frames of a turn are a block. */
-void lab_run_blocks_of_turns(const struct lab_candidate *candidate, uint32_t turn, struct lab_blocks *out);
+void lab_run_blocks_of_turns(const struct lab_candidate *candidate, uint32_t turn,
+                             struct lab_blocks *out);
 
 /* Frames after which frame times stay near the oracle's, see lab/settle.h. */
 uint32_t lab_run_settled(const struct lab_run_frame *frames, uint64_t first, uint64_t end,
@@ -151,7 +155,8 @@ struct lab_run_verdict {
     double over_single; /* of the whole run's time, against the best single device of each phase */
     uint32_t settled;   /* the greatest of the phases after the first */
 };
-struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures, const struct lab_run_reference *references,
+struct lab_run_verdict lab_run_judge(const struct lab_run_figures *figures,
+                                     const struct lab_run_reference *references,
                                      const struct lab_phase *phases, uint32_t phase_count);
 
 extern const double lab_run_bar_oracle, lab_run_bar_single;

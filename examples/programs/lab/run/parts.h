@@ -55,7 +55,8 @@ struct command {
     struct machine machine;
     struct lab_user_kernel *user; /* NULL = a kernel of this program */
     struct lab_disturber *disturber;
-    char cannot[LAB_DISTURBANCES_MAX][240]; /* why a disturbance is replaced by the artificial delay; "" = it is not */
+    char cannot[LAB_DISTURBANCES_MAX]
+               [240]; /* why a disturbance is replaced by the artificial delay; "" = it is not */
     struct lab_store *store;
     struct lab_energy *energy;
     struct lab_sides *sides; /* NULL = there is one */
@@ -155,7 +156,8 @@ bool lab__run_can_disturb(const struct lab_run_options *options);
 bool lab__run_prepare_disturbances(struct run *run);
 
 /* The device that artificial delays are for; all of them must mean the same. */
-bool lab__run_delayed_device(const struct lab_run_options *options, bool *delayed, uint32_t *device);
+bool lab__run_delayed_device(const struct lab_run_options *options, bool *delayed,
+                             uint32_t *device);
 
 /* --- record.c ---------------------------------------------------------------------------------------------------- */
 
@@ -176,7 +178,8 @@ void lab__run_print_telemetry(const struct run *run);
 /* --- results.c --------------------------------------------------------------------------------------------------- */
 
 /* Of each policy in each phase: [policy * phase_count + phase]. False: out of memory. */
-bool lab__run_figures(const struct run *run, struct lab_run_figures *figures, struct lab_run_certainty *certainties);
+bool lab__run_figures(const struct run *run, struct lab_run_figures *figures,
+                      struct lab_run_certainty *certainties);
 
 /* Whether what devices wrote differs somewhere from what device 0 alone writes. */
 bool lab__run_has_differences(const struct run *run);

@@ -36,7 +36,9 @@ bool lab__run_choose_work(struct run *run)
         if (1 / rate > 0.9 * work_frame_ns && 1 / rate < 1.2 * work_frame_ns)
             break;
         double work = lab_kernel_work(run->kernel) * work_frame_ns * rate;
-        lab_kernel_set_work(run->kernel, work < 1 ? 1 : work > WORK_MOST ? WORK_MOST : (int32_t)work);
+        lab_kernel_set_work(run->kernel, work < 1           ? 1
+                                         : work > WORK_MOST ? WORK_MOST
+                                                            : (int32_t)work);
     }
     return true;
 }
@@ -113,8 +115,9 @@ static bool wants(const struct lab_run_options *options, enum lab_disturb_kind k
 
 static bool cannot_disturb(const struct lab_disturbance *disturbance, const char *why)
 {
-    return lab_fail("--disturb %s: %s; with --fallback-delay MICROSECONDS device 0 would be delayed instead",
-                    disturbance->text, why);
+    return lab_fail(
+        "--disturb %s: %s; with --fallback-delay MICROSECONDS device 0 would be delayed instead",
+        disturbance->text, why);
 }
 
 /* What can be refused before a device is opened is. */
@@ -132,8 +135,8 @@ static bool delay_instead(struct run *run, uint32_t which)
 {
     double us = run->options->fallback_us;
     run->artificial[which] = true;
-    snprintf(run->notes[which], sizeof run->notes[which], "artificial, %g us on device 0, because: %.200s", us,
-             run->command->cannot[which]);
+    snprintf(run->notes[which], sizeof run->notes[which],
+             "artificial, %g us on device 0, because: %.200s", us, run->command->cannot[which]);
     return choose_delay(run, 0, us, &run->delay_steps[which]);
 }
 
@@ -148,27 +151,30 @@ bool lab__run_prepare_disturbances(struct run *run)
     for (uint32_t d = 0; d < run->device_count && !gpu; d++)
         if (run->devices[d].type == COX_DEVICE_GPU)
             gpu = &run->devices[d];
-    while (!lab__run_is_over(run) &&
-           !lab_disturber_prepare(command->disturber, cpus, cpu_count, gpu, &which, why, sizeof why)) {
+    while (!lab__run_is_over(run) && !lab_disturber_prepare(command->disturber, cpus, cpu_count,
+                                                            gpu, &which, why, sizeof why)) {
         if (options->fallback_us <= 0)
             return cannot_disturb(&options->disturbances[which], why);
-        lab_fail("--disturb %s: %s; device 0 is delayed by %g us instead", options->disturbances[which].text, why,
-                 options->fallback_us);
+        lab_fail("--disturb %s: %s; device 0 is delayed by %g us instead",
+                 options->disturbances[which].text, why, options->fallback_us);
         lab_disturber_drop(command->disturber, which);
         snprintf(command->cannot[which], sizeof command->cannot[which], "%.239s", why);
     }
-    for (uint32_t i = 0; i < options->disturbance_count; i++) /* of an earlier run of the command, too */
+    for (uint32_t i = 0; i < options->disturbance_count;
+         i++) /* of an earlier run of the command, too */
         if (command->cannot[i][0] && !delay_instead(run, i))
             return false;
     for (uint32_t i = 0; i < options->disturbance_count && !lab__run_is_over(run); i++) {
         const struct lab_disturbance *d = &options->disturbances[i];
         if (d->kind == LAB_DELAY) {
             run->artificial[i] = true;
-            snprintf(run->notes[i], sizeof run->notes[i], "artificial: work in each launch on device %u", d->device);
+            snprintf(run->notes[i], sizeof run->notes[i],
+                     "artificial: work in each launch on device %u", d->device);
             if (!choose_delay(run, d->device, d->delay_us, &run->delay_steps[i]))
                 return false;
         } else if (!run->artificial[i]) {
-            snprintf(run->notes[i], sizeof run->notes[i], "%.300s", lab_disturber_note(run->command->disturber, i));
+            snprintf(run->notes[i], sizeof run->notes[i], "%.300s",
+                     lab_disturber_note(run->command->disturber, i));
         }
     }
     return !lab__run_is_over(run);

@@ -35,7 +35,8 @@ static void record_passes(const struct run *run)
         lab_store_pass(store, 0, NULL, session.rows, session.stage_count);
     for (uint32_t p = 0; p < session.pass_count; p++) {
         const struct cox_pass *pass = &session.passes[p];
-        lab_store_pass(store, p, pass->name, pass->rows ? pass->rows : session.rows, pass->stage_count);
+        lab_store_pass(store, p, pass->name, pass->rows ? pass->rows : session.rows,
+                       pass->stage_count);
     }
 }
 
@@ -46,8 +47,8 @@ void lab__run_begin_recording(struct run *run)
     struct cox_session_info info;
     char system[320];
     cox_session_info(run->references.session, &info, sizeof info);
-    snprintf(system, sizeof system, "%s, %s, %u hardware threads", command->machine.system, command->machine.cpu,
-             command->machine.cpus);
+    snprintf(system, sizeof system, "%s, %s, %u hardware threads", command->machine.system,
+             command->machine.cpu, command->machine.cpus);
     run->number = lab_store_begin_run(command->store,
                                       &(const struct lab_store_run){
                                           .source = "devices",
@@ -62,17 +63,20 @@ void lab__run_begin_recording(struct run *run)
                                           .frames = options->frames,
                                           .objective = options->objective,
                                           .deadline_ns = options->deadline_ns,
-                                          .meter = command->energy ? lab_energy_name(command->energy) : NULL});
+                                          .meter = command->energy
+                                                       ? lab_energy_name(command->energy)
+                                                       : NULL});
     record_settings(run);
     record_passes(run);
     for (uint32_t d = 0; d < run->device_count; d++)
         lab_store_device(command->store, d, &run->devices[d]);
     for (uint32_t p = 0; p < run->phase_count; p++)
-        lab_store_phase(command->store, p, run->phases[p].first_frame, run->phases[p].end_frame, run->phases[p].text);
+        lab_store_phase(command->store, p, run->phases[p].first_frame, run->phases[p].end_frame,
+                        run->phases[p].text);
     for (uint32_t i = 0; i < options->disturbance_count; i++) {
         const struct lab_disturbance *d = &options->disturbances[i];
-        lab_store_disturbance(command->store, i, lab_disturb_kind_name(d->kind), d->text, d->first_frame, d->end_frame,
-                              !run->artificial[i], run->notes[i]);
+        lab_store_disturbance(command->store, i, lab_disturb_kind_name(d->kind), d->text,
+                              d->first_frame, d->end_frame, !run->artificial[i], run->notes[i]);
     }
 }
 
@@ -83,8 +87,8 @@ void lab__run_print_head(const struct run *run)
     struct cox_host_info host;
     char texts[3][1024]; /* what drivers say, fit for a terminal */
     cox_runtime_host_info(run->runtime, &host, sizeof host);
-    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus, machine->system,
-           machine->load);
+    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
+           machine->system, machine->load);
     for (uint32_t d = 0; d < run->device_count; d++) {
         const struct cox_device_info *device = &run->devices[d];
         printf("device %u: %s (%s %s), %u compute unit%s, %s memory\n", d,
@@ -95,21 +99,26 @@ void lab__run_print_head(const struct run *run)
     }
     if (options->reserve != LAB_RESERVE_AUTO)
         printf("reserved core: %s\n", host.reserve_reason);
-    printf("kernel: %s, %u x %u", text_plain(lab_kernel_name(run->kernel), texts[0], sizeof texts[0]), run->size.columns,
+    printf("kernel: %s, %u x %u",
+           text_plain(lab_kernel_name(run->kernel), texts[0], sizeof texts[0]), run->size.columns,
            run->size.rows);
     struct cox_session_params session = {0};
     lab_kernel_pipeline(run->kernel, &session);
     if (session.pass_count > 1)
         printf(", %" PRIu32 " passes", session.pass_count);
     if (lab_kernel_has_work(run->kernel))
-        printf(", %" PRId32 " rounds in each item, device 1 %u times", lab_kernel_work(run->kernel), run->ratio);
+        printf(", %" PRId32 " rounds in each item, device 1 %u times", lab_kernel_work(run->kernel),
+               run->ratio);
     printf("; %" PRIu64 " frames of each policy", options->frames);
     if (options->repeats > 1)
         printf(" in each of %u repeats", options->repeats);
-    printf(", %u in flight; %.2f GB of frames in memory\n", options->in_flight, lab_kernel_gigabytes(run->kernel));
+    printf(", %u in flight; %.2f GB of frames in memory\n", options->in_flight,
+           lab_kernel_gigabytes(run->kernel));
     for (uint32_t i = 0; i < options->disturbance_count; i++)
-        printf("disturbance: %s, %s%s\n", options->disturbances[i].text, run->artificial[i] ? "" : "real, ",
-               run->notes[i][0] ? text_plain(run->notes[i], texts[0], sizeof texts[0]) : "for the whole process");
+        printf("disturbance: %s, %s%s\n", options->disturbances[i].text,
+               run->artificial[i] ? "" : "real, ",
+               run->notes[i][0] ? text_plain(run->notes[i], texts[0], sizeof texts[0])
+                                : "for the whole process");
     if (run->command->energy)
         printf("energy: %s\n", lab_energy_name(run->command->energy));
     if (run->number)

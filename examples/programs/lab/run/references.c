@@ -13,9 +13,10 @@ enum {
     REFINE_EVERY = 2,  /* rounds: the sweep looks closer around the best split */
     PROPOSE_EVERY = 3, /* rounds: policies' splits are swept, too */
     TURNS = 12,        /* of splits in a round, at least */
-    SECOND_CHANCE = 6, /* rounds: splits that looked bad get another turn; they may have met with noise */
-    OFTEN = 128,       /* rounds at the beginning: in each of them it is decided what has turns */
-    SELDOM = 96        /* rounds between two such decisions later: they take longer with more samples */
+    SECOND_CHANCE =
+        6,       /* rounds: splits that looked bad get another turn; they may have met with noise */
+    OFTEN = 128, /* rounds at the beginning: in each of them it is decided what has turns */
+    SELDOM = 96  /* rounds between two such decisions later: they take longer with more samples */
 };
 
 bool lab__run_split(struct run *run, const uint32_t *rows, uint64_t count)
@@ -40,7 +41,8 @@ static uint32_t turn_skipped(const struct run *run)
 static struct lab_session *recording_of(struct run *run, uint32_t candidate, uint32_t phase)
 {
     double ratios[COX_DEVICES_MAX];
-    struct lab_store_session session = {.kind = candidate < run->device_count ? LAB_SESSION_SOLO : LAB_SESSION_SWEEP,
+    struct lab_store_session session = {.kind = candidate < run->device_count ? LAB_SESSION_SOLO
+                                                                              : LAB_SESSION_SWEEP,
                                         .device = candidate,
                                         .phase_plus_1 = phase + 1};
     if (candidate >= run->device_count && candidate < run->at->sweep.kept)
@@ -48,7 +50,8 @@ static struct lab_session *recording_of(struct run *run, uint32_t candidate, uin
     if (!run->at->recorded[candidate]) {
         if (session.kind == LAB_SESSION_SWEEP) {
             for (uint32_t d = 0; d < run->device_count; d++)
-                ratios[d] = (double)run->at->sweep.candidates[candidate].rows[d] / run->at->sweep.rows;
+                ratios[d] = (double)run->at->sweep.candidates[candidate].rows[d] /
+                            run->at->sweep.rows;
             session.ratios = ratios;
             session.ratio_count = run->device_count;
         }
@@ -73,12 +76,14 @@ static bool take_turn(struct run *run, uint32_t candidate, uint32_t phase)
 static bool balance(struct run *run, double *speed)
 {
     for (uint32_t d = 0; d < run->device_count; d++) {
-        struct lab_spread solo = lab_spread_of(run->at->sweep.candidates[d].ns, run->at->sweep.candidates[d].count);
+        struct lab_spread solo = lab_spread_of(run->at->sweep.candidates[d].ns,
+                                               run->at->sweep.candidates[d].count);
         speed[d] = solo.p50_ns > 0 ? run->at->sweep.rows / solo.p50_ns : 0;
     }
     for (int step = 0; step < BALANCE_STEPS && run->device_count > 1; step++) {
         double per_row[COX_DEVICES_MAX][BALANCE_FRAMES];
-        uint32_t rows[COX_DEVICES_MAX], all = run->device_count >= 32 ? UINT32_MAX : (1u << run->device_count) - 1;
+        uint32_t rows[COX_DEVICES_MAX],
+            all = run->device_count >= 32 ? UINT32_MAX : (1u << run->device_count) - 1;
         lab_sweep_balance(&run->at->sweep, speed, all, rows);
         for (int i = 0; i < BALANCE_FRAMES; i++) {
             if (!lab__run_split(run, rows, 1))
@@ -124,7 +129,8 @@ static bool choose_turns(struct run *run, uint32_t round)
         return lab_fail("out of memory");
     }
     for (uint32_t c = 0; c < LAB_CANDIDATES_MAX; c++)
-        run->at->taken[c] = c >= run->at->sweep.count || chance || lab_sweep_wanted(&run->at->sweep, c, spreads);
+        run->at->taken[c] = c >= run->at->sweep.count || chance ||
+                            lab_sweep_wanted(&run->at->sweep, c, spreads);
     return true;
 }
 
@@ -157,8 +163,8 @@ bool lab__run_sweep_round(struct run *run, uint32_t phase)
     return true;
 }
 
-static void record_reference(struct run *run, uint32_t phase, int32_t device, const struct lab_spread *spread,
-                             const double *ratios)
+static void record_reference(struct run *run, uint32_t phase, int32_t device,
+                             const struct lab_spread *spread, const double *ratios)
 {
     lab_store_reference(run->command->store, phase, device, spread->p50_ns, spread->count, ratios,
                         ratios ? run->device_count : 0);

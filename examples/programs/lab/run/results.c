@@ -9,15 +9,16 @@ static void print_quiet(const struct run *run)
 {
     double others = quiet_others(&run->quiet);
     if (others >= 0)
-        printf("\nother programs used %.2f processors meanwhile; %u of %" PRIu64 " rounds were left out for them\n",
+        printf("\nother programs used %.2f processors meanwhile; %u of %" PRIu64
+               " rounds were left out for them\n",
                others, run->quiet.again, run->rounds);
     if (quiet_busy(&run->quiet))
         printf("The machine was BUSY: the figures say little.\n");
 }
 
 /* How sure the figures of one policy in one phase are, and what a reserved core is worth. */
-static bool certainty_of(const struct run *run, uint32_t policy, const struct lab_run_range *range, uint32_t phase,
-                         struct lab_run_certainty *out)
+static bool certainty_of(const struct run *run, uint32_t policy, const struct lab_run_range *range,
+                         uint32_t phase, struct lab_run_certainty *out)
 {
     const struct lab_sweep *sweep = &run->sweeps[phase].sweep;
     const size_t frames = (size_t)range->stride * range->repeats;
@@ -26,14 +27,16 @@ static bool certainty_of(const struct run *run, uint32_t policy, const struct la
     struct lab_run_figures without;
     *out = (struct lab_run_certainty){.over_off = NAN, .over_off_interval = {NAN, NAN}};
     lab_run_blocks_of(run->frames[policy], range, lab__run_block(run->options), &own);
-    lab_run_blocks_of_turns(&sweep->candidates[run->reference[phase].best_solo], sweep->turn, &single);
+    lab_run_blocks_of_turns(&sweep->candidates[run->reference[phase].best_solo], sweep->turn,
+                            &single);
     bool good = lab_bootstrap(&own, &single, &out->of);
     if (good && lab_sides_is_second(run->command->sides)) {
         const struct lab_run_frame *other = &run->command->shared->frames[policy * frames];
         const struct lab_run_reference *reference = &run->reference[phase];
         struct lab_run_figures with;
         lab_run_blocks_of(other, range, lab__run_block(run->options), &off);
-        good = lab_bootstrap(&own, &off, &intervals) && lab_run_figures_of(other, range, reference, &without) &&
+        good = lab_bootstrap(&own, &off, &intervals) &&
+               lab_run_figures_of(other, range, reference, &without) &&
                lab_run_figures_of(run->frames[policy], range, reference, &with);
         out->over_off_interval = intervals.ratio;
         if (good && with.frames && without.frames)
@@ -45,14 +48,17 @@ static bool certainty_of(const struct run *run, uint32_t policy, const struct la
     return good;
 }
 
-bool lab__run_figures(const struct run *run, struct lab_run_figures *figures, struct lab_run_certainty *certainties)
+bool lab__run_figures(const struct run *run, struct lab_run_figures *figures,
+                      struct lab_run_certainty *certainties)
 {
     const struct lab_run_options *options = run->options;
     for (uint32_t i = 0; i < options->policy_count; i++)
         for (uint32_t p = 0; p < run->phase_count; p++) {
-            const struct lab_run_range range = {run->phases[p].first_frame, run->phases[p].end_frame, options->repeats,
+            const struct lab_run_range range = {run->phases[p].first_frame,
+                                                run->phases[p].end_frame, options->repeats,
                                                 options->frames};
-            if (!lab_run_figures_of(run->frames[i], &range, &run->reference[p], &figures[i * run->phase_count + p]) ||
+            if (!lab_run_figures_of(run->frames[i], &range, &run->reference[p],
+                                    &figures[i * run->phase_count + p]) ||
                 !certainty_of(run, i, &range, p, &certainties[i * run->phase_count + p]))
                 return false;
         }
@@ -67,7 +73,8 @@ bool lab__run_has_differences(const struct run *run)
     return any;
 }
 
-void lab__run_print(struct run *run, const struct lab_run_figures *figures, const struct lab_run_certainty *certainties)
+void lab__run_print(struct run *run, const struct lab_run_figures *figures,
+                    const struct lab_run_certainty *certainties)
 {
     struct lab_run_table table = {.options = run->options,
                                   .run = run->number,

@@ -25,8 +25,10 @@ struct lab_sides *lab_sides_begin(size_t shared_bytes)
     int ends[2];
     pid_t first = getpid();
     struct lab_sides *sides = calloc(1, sizeof *sides);
-    void *shared = mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!sides || shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    void *shared = mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                        0);
+    if (!sides || shared == MAP_FAILED ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         if (shared != MAP_FAILED)
             munmap(shared, shared_bytes);
         free(sides);
@@ -83,7 +85,8 @@ void lab_sides_pass(struct lab_sides *sides)
     if (!sides || !sides->has_turn)
         return;
     sides->has_turn = false;
-    (void)!send(sides->other, "", 1, MSG_NOSIGNAL); /* if the other side has ended, the next lab_sides_take says so */
+    (void)!send(sides->other, "", 1,
+                MSG_NOSIGNAL); /* if the other side has ended, the next lab_sides_take says so */
 }
 
 int lab_sides_end(struct lab_sides **sides, int status)

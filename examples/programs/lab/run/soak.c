@@ -7,16 +7,19 @@
 
 #include <time.h>
 
-static const double rest_share = 0.25; /* of the time of a stage, before it: the machine cools down */
+static const double rest_share =
+    0.25; /* of the time of a stage, before it: the machine cools down */
 
 /* A signal ends it. */
 static void rest(double seconds)
 {
-    struct timespec time = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    struct timespec time = {.tv_sec = (time_t)seconds,
+                            .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
     nanosleep(&time, NULL);
 }
 
-static bool run_stage(struct run *run, const struct lab_store_session *session, const uint32_t *rows)
+static bool run_stage(struct run *run, const struct lab_store_session *session,
+                      const uint32_t *rows)
 {
     const double seconds = run->options->soak_s;
     bool good = true;
@@ -33,7 +36,8 @@ bool lab__run_soak(struct run *run)
     double speed[COX_DEVICES_MAX] = {0}, ratios[COX_DEVICES_MAX], ns;
     struct cox_session_info info;
     struct lab_sweep shape;
-    struct lab_store_session session = {.kind = LAB_SESSION_SOLO, .policy = "soak", .phase_plus_1 = 1};
+    struct lab_store_session session = {
+        .kind = LAB_SESSION_SOLO, .policy = "soak", .phase_plus_1 = 1};
     uint32_t rows[COX_DEVICES_MAX];
     cox_session_info(run->references.session, &info, sizeof info);
     lab_sweep_begin(&shape, run->device_count, lab_kernel_rows(run->kernel), info.granule, 1);
@@ -49,7 +53,8 @@ bool lab__run_soak(struct run *run)
     }
     if (run->device_count < 2)
         return true;
-    lab_sweep_balance(&shape, speed, run->device_count >= 32 ? UINT32_MAX : (1u << run->device_count) - 1, rows);
+    lab_sweep_balance(&shape, speed,
+                      run->device_count >= 32 ? UINT32_MAX : (1u << run->device_count) - 1, rows);
     for (uint32_t d = 0; d < run->device_count; d++)
         ratios[d] = (double)rows[d] / shape.rows;
     session.kind = LAB_SESSION_SWEEP;

@@ -9,7 +9,8 @@
 
 /* --- Candidates --------------------------------------------------------------------------------------------------- */
 
-void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows, uint32_t granule, uint32_t turn)
+void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows,
+                     uint32_t granule, uint32_t turn)
 {
     *sweep = (struct lab_sweep){.device_count = device_count,
                                 .rows = rows,
@@ -45,7 +46,8 @@ static uint32_t last_of(const uint32_t *rows, uint32_t device_count)
     return last;
 }
 
-void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset, uint32_t *rows)
+void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset,
+                       uint32_t *rows)
 {
     double sum = 0, before = 0;
     uint32_t used = 0;
@@ -57,7 +59,9 @@ void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint3
             continue;
         before += speed[d];
         double granules = sum > 0 ? floor(before / sum * sweep->rows / sweep->granule + 0.5) : 0;
-        uint32_t end = granules * sweep->granule >= sweep->rows ? sweep->rows : (uint32_t)granules * sweep->granule;
+        uint32_t end = granules * sweep->granule >= sweep->rows
+                           ? sweep->rows
+                           : (uint32_t)granules * sweep->granule;
         if (!(subset >> d >> 1)) /* the last one */
             end = sweep->rows;
         rows[d] = end > used ? end - used : 0;
@@ -83,13 +87,15 @@ static void propose(struct lab_sweep *sweep, const uint32_t *rows)
 }
 
 /* Move a share of the frame's rows from one device to another, at least a granule, in whole granules. */
-static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_t from, uint32_t to, double share)
+static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_t from, uint32_t to,
+                          double share)
 {
     uint32_t rows[COX_DEVICES_MAX];
     uint32_t granules = (uint32_t)(share * sweep->rows / sweep->granule + 0.5);
     uint32_t moved = (granules ? granules : 1) * sweep->granule;
     memcpy(rows, base, sweep->device_count * sizeof *rows);
-    if (rows[from] <= moved || (rows[from] - moved < sweep->granule && from != last_of(base, sweep->device_count)))
+    if (rows[from] <= moved ||
+        (rows[from] - moved < sweep->granule && from != last_of(base, sweep->device_count)))
         return;
     rows[from] -= moved;
     rows[to] += moved;
@@ -97,7 +103,8 @@ static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_
 }
 
 /* Between every two devices with rows; of more than four only between neighbours. */
-static void propose_around(struct lab_sweep *sweep, const uint32_t *base, const double *shares, uint32_t share_count)
+static void propose_around(struct lab_sweep *sweep, const uint32_t *base, const double *shares,
+                           uint32_t share_count)
 {
     uint32_t with[COX_DEVICES_MAX], count = 0;
     for (uint32_t d = 0; d < sweep->device_count; d++)
@@ -115,8 +122,8 @@ static void propose_around(struct lab_sweep *sweep, const uint32_t *base, const 
 
 static void spread_subset(struct lab_sweep *sweep, const double *speed, uint32_t subset)
 {
-    static const double two[] = {0.007, 0.015, 0.025, 0.04, 0.06, 0.09, 0.13}, three[] = {0.015, 0.04, 0.09},
-                        more[] = {0.02, 0.06};
+    static const double two[] = {0.007, 0.015, 0.025, 0.04, 0.06, 0.09, 0.13},
+                        three[] = {0.015, 0.04, 0.09}, more[] = {0.02, 0.06};
     uint32_t base[COX_DEVICES_MAX], devices = sweep->device_count;
     bool all = subset == all_devices(sweep);
     lab_sweep_balance(sweep, speed, subset, base);
@@ -191,7 +198,8 @@ void lab_sweep_refine(struct lab_sweep *sweep)
     struct lab_spread spreads[LAB_CANDIDATES_MAX];
     double step = steps[sweep->refined++ % 4];
     uint32_t base[COX_DEVICES_MAX];
-    uint32_t best = lab_sweep_spreads(sweep, spreads) ? lab_sweep_best(spreads, sweep->count) : UINT32_MAX;
+    uint32_t best = lab_sweep_spreads(sweep, spreads) ? lab_sweep_best(spreads, sweep->count)
+                                                      : UINT32_MAX;
     if (best == UINT32_MAX || best < sweep->device_count)
         return;
     memcpy(base, sweep->candidates[best].rows, sizeof base);
@@ -252,7 +260,8 @@ static size_t chosen_bytes(uint32_t device_count)
     return 1;
 }
 
-static cox_status chosen_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status chosen_init(void *state, const struct cox_sched_view *view,
+                              const struct cox_policy_options *options)
 {
     (void)state;
     (void)view;
@@ -265,12 +274,14 @@ static uint32_t chosen_end(const struct cox_sched_view *view, uint64_t before, u
 {
     if (before == sum)
         return view->rows;
-    const uint64_t granules = (2 * before * view->rows / sum + view->granule) / (2 * (uint64_t)view->granule);
+    const uint64_t granules = (2 * before * view->rows / sum + view->granule) /
+                              (2 * (uint64_t)view->granule);
     const uint64_t end = granules * view->granule;
     return end < view->rows ? (uint32_t)end : view->rows;
 }
 
-static cox_status chosen_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+static cox_status chosen_split(void *state, const struct cox_sched_view *view,
+                               struct cox_split *out)
 {
     (void)state;
     uint64_t rows[COX_DEVICES_MAX] = {0}, sum = 0, before = 0;
@@ -282,7 +293,8 @@ static cox_status chosen_split(void *state, const struct cox_sched_view *view, s
         before += rows[d];
         const uint32_t end = chosen_end(view, before, sum);
         if (end > at)
-            out->bands[out->band_count++] = (struct cox_band){.device = d, .first_row = at, .rows = end - at};
+            out->bands[out->band_count++] = (struct cox_band){
+                .device = d, .first_row = at, .rows = end - at};
         at = end;
     }
     return COX_OK;

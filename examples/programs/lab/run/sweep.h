@@ -27,8 +27,9 @@ struct lab_candidate {
 struct lab_sweep {
     uint32_t device_count;
     uint32_t rows, granule;
-    uint32_t turn;    /* samples that follow one another at once */
-    uint32_t kept;    /* the first so many candidates have a turn in each round: devices alone, and the curve */
+    uint32_t turn; /* samples that follow one another at once */
+    uint32_t
+        kept; /* the first so many candidates have a turn in each round: devices alone, and the curve */
     uint32_t refined; /* times */
     uint32_t round;   /* under way; the first is 0 */
     uint32_t count;
@@ -36,11 +37,13 @@ struct lab_sweep {
 };
 
 /* Begins with each device alone. `turn` >= 1. */
-void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows, uint32_t granule, uint32_t turn);
+void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows,
+                     uint32_t granule, uint32_t turn);
 void lab_sweep_end(struct lab_sweep *sweep);
 
 /* Rows in proportion to `speed` for the devices in `subset` (a bit each), in whole granules; none for the others. */
-void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset, uint32_t *rows);
+void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset,
+                       uint32_t *rows);
 
 /* Candidates from one end to the other, in so many steps: a share of the rows on the first device, the rest on the
  * others by their speed. Before lab_sweep_spread. */
@@ -71,14 +74,16 @@ struct lab_spread {
 struct lab_spread lab_spread_of(const double *ns, size_t count);
 
 /* All candidates by what they take in a round like most. False: no memory. */
-bool lab_sweep_spreads(const struct lab_sweep *sweep, struct lab_spread spreads[LAB_CANDIDATES_MAX]);
+bool lab_sweep_spreads(const struct lab_sweep *sweep,
+                       struct lab_spread spreads[LAB_CANDIDATES_MAX]);
 
 /* The one with the least median; UINT32_MAX = none has samples. */
 uint32_t lab_sweep_best(const struct lab_spread *spreads, uint32_t count);
 
 /* Whether more samples of it can matter: it is kept, has few yet, or is not so far behind the best that noise
  * cannot explain it. */
-bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *spreads);
+bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate,
+                      const struct lab_spread *spreads);
 
 struct lab_swept {
     uint32_t candidate;       /* the best of all samples */

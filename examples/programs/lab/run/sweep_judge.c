@@ -121,14 +121,15 @@ enum { EVEN, ODD, ALL };
 
 /* A candidate's samples, of every other turn or all, in a round like most; `scratch` has room for them. The devices
  * alone are taken as they are: they have their turn in every round. */
-static struct lab_spread spread_of(const struct lab_sweep *sweep, uint32_t candidate, int half, const double *effects,
-                                   double *scratch)
+static struct lab_spread spread_of(const struct lab_sweep *sweep, uint32_t candidate, int half,
+                                   const double *effects, double *scratch)
 {
     const struct lab_candidate *c = &sweep->candidates[candidate];
     size_t count = 0;
     for (size_t i = 0; i < c->count; i++)
         if (half == ALL || (int)(i / sweep->turn & 1) == half)
-            scratch[count++] = shares(sweep, candidate) ? c->ns[i] / effects[c->rounds[i]] : c->ns[i];
+            scratch[count++] = shares(sweep, candidate) ? c->ns[i] / effects[c->rounds[i]]
+                                                        : c->ns[i];
     return lab_spread_of(scratch, count);
 }
 
@@ -176,11 +177,13 @@ uint32_t lab_sweep_best(const struct lab_spread *spreads, uint32_t count)
     return best;
 }
 
-bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate, const struct lab_spread *spreads)
+bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate,
+                      const struct lab_spread *spreads)
 {
     uint32_t best_one = lab_sweep_best(spreads, sweep->count);
     const struct lab_spread *c = &spreads[candidate];
-    if (candidate < sweep->kept || c->count < (size_t)FEW_TURNS * sweep->turn || best_one == UINT32_MAX)
+    if (candidate < sweep->kept || c->count < (size_t)FEW_TURNS * sweep->turn ||
+        best_one == UINT32_MAX)
         return true;
     const struct lab_spread *best = &spreads[best_one];
     /* The error of a median of n values is 1.25 sigma / sqrt(n); nine of ten values lie below 1.28 sigma. */
@@ -211,7 +214,8 @@ static bool alike(const struct lab_sweep *sweep, uint32_t left, uint32_t right)
 
 /* A split's time as its neighbours see it, too: what is to be minimised must not be the noise. The weights fall off as
  * 1 / (1 + x^2)^2. 0 = it has no samples. */
-static double smoothed(const struct lab_sweep *sweep, const struct lab_spread *spreads, uint32_t candidate)
+static double smoothed(const struct lab_sweep *sweep, const struct lab_spread *spreads,
+                       uint32_t candidate)
 {
     double sum = 0, weights = 0;
     if (!spreads[candidate].count)
@@ -254,7 +258,8 @@ bool lab_sweep_oracle(const struct lab_sweep *sweep, struct lab_swept *out)
     *out = (struct lab_swept){.candidate = UINT32_MAX};
     if (!judge(sweep, &judged))
         return false;
-    const struct lab_spread *all = judged.spreads[ALL], *even = judged.spreads[EVEN], *odd = judged.spreads[ODD];
+    const struct lab_spread *all = judged.spreads[ALL], *even = judged.spreads[EVEN],
+                            *odd = judged.spreads[ODD];
     for (uint32_t c = 0; c < sweep->count; c++)
         out->swept += all[c].count > 0;
     out->candidate = choose(sweep, all);

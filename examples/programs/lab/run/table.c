@@ -7,17 +7,21 @@
 
 static void print_spread(FILE *to, const char *name, const struct lab_spread *spread)
 {
-    fprintf(to, "  %-18s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6, spread->p99_ns / 1e6);
+    fprintf(to, "  %-18s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
+            spread->p99_ns / 1e6);
 }
 
-static void print_references(FILE *to, const struct lab_run_table *table, const struct lab_run_reference *reference)
+static void print_references(FILE *to, const struct lab_run_table *table,
+                             const struct lab_run_reference *reference)
 {
     char name[32];
     for (uint32_t d = 0; d < reference->device_count; d++) {
         snprintf(name, sizeof name, "device %u alone", d);
         print_spread(to, name, &reference->solo[d]);
         fprintf(to, "  %zu frames%s\n", reference->solo[d].count,
-                d == reference->best_solo && reference->device_count > 1 ? ", the best single device" : "");
+                d == reference->best_solo && reference->device_count > 1
+                    ? ", the best single device"
+                    : "");
     }
     print_spread(to, "oracle", &reference->oracle.spread);
     fprintf(to, "  %zu frames, rows", reference->oracle.spread.count);
@@ -26,11 +30,13 @@ static void print_references(FILE *to, const struct lab_run_table *table, const 
     fprintf(to, " of %u, the best of %u splits\n", table->size.rows, reference->oracle.swept);
 }
 
-static void print_figures(FILE *to, const char *policy, const struct lab_run_figures *figures, bool first_phase)
+static void print_figures(FILE *to, const char *policy, const struct lab_run_figures *figures,
+                          bool first_phase)
 {
     print_spread(to, policy, &figures->spread);
-    fprintf(to, " %9.3f %9.3f %9.3f %9.3f %7.3f %8.1f", figures->over_oracle, figures->mean_over_oracle,
-            figures->over_single, figures->mean_over_single, figures->efficiency, figures->changes);
+    fprintf(to, " %9.3f %9.3f %9.3f %9.3f %7.3f %8.1f", figures->over_oracle,
+            figures->mean_over_oracle, figures->over_single, figures->mean_over_single,
+            figures->efficiency, figures->changes);
     if (figures->settled == LAB_RUN_NEVER)
         fprintf(to, " %7s", "never");
     else
@@ -57,7 +63,8 @@ static void print_interval(FILE *to, const struct lab_interval *interval, double
 static void print_certainties(FILE *to, const struct lab_run_table *table, uint32_t phase)
 {
     const struct lab_run_options *options = table->options;
-    fprintf(to, "  95 %% intervals      %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms", "T/single");
+    fprintf(to, "  95 %% intervals      %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms",
+            "T/single");
     for (uint32_t i = 0; i < options->policy_count; i++) {
         const struct lab_run_certainty *sure = &table->certainties[i * table->phase_count + phase];
         fprintf(to, "  %-18s", options->policies[i].name);
@@ -90,7 +97,8 @@ static void print_latencies(FILE *to, const struct lab_run_table *table, uint32_
 static void print_reserve(FILE *to, const struct lab_run_table *table)
 {
     const struct lab_run_options *options = table->options;
-    fputs("\nframe times with a reserved core over those without, medians, and 95 % intervals:\n", to);
+    fputs("\nframe times with a reserved core over those without, medians, and 95 % intervals:\n",
+          to);
     for (uint32_t p = 0; p < table->phase_count; p++)
         for (uint32_t i = 0; i < options->policy_count; i++) {
             const struct lab_run_certainty *sure = &table->certainties[i * table->phase_count + p];
@@ -104,21 +112,29 @@ static void print_outputs(FILE *to, const struct lab_run_table *table)
 {
     for (uint32_t i = 0; i < table->options->policy_count; i++)
         if (table->compared[i])
-            fprintf(to, "%s: outputs as device 0 alone writes them, bit for bit, after %u of %u blocks\n",
-                    table->options->policies[i].name, table->compared[i] - table->different[i], table->compared[i]);
+            fprintf(
+                to,
+                "%s: outputs as device 0 alone writes them, bit for bit, after %u of %u blocks\n",
+                table->options->policies[i].name, table->compared[i] - table->different[i],
+                table->compared[i]);
 }
 
-static void print_verdict(FILE *to, const char *policy, const struct lab_run_verdict *verdict, uint32_t phase_count)
+static void print_verdict(FILE *to, const char *policy, const struct lab_run_verdict *verdict,
+                          uint32_t phase_count)
 {
-    fprintf(to, "%s: T/T_oracle at most %.3f (bar %.2f: %s), whole run over the best single device %.3f (bar %.2f: %s)",
-            policy, verdict->over_oracle, lab_run_bar_oracle,
-            verdict->over_oracle <= lab_run_bar_oracle ? "met" : "MISSED", verdict->over_single, lab_run_bar_single,
-            verdict->over_single <= lab_run_bar_single ? "met" : "MISSED");
+    fprintf(
+        to,
+        "%s: T/T_oracle at most %.3f (bar %.2f: %s), whole run over the best single device %.3f (bar %.2f: %s)",
+        policy, verdict->over_oracle, lab_run_bar_oracle,
+        verdict->over_oracle <= lab_run_bar_oracle ? "met" : "MISSED", verdict->over_single,
+        lab_run_bar_single, verdict->over_single <= lab_run_bar_single ? "met" : "MISSED");
     if (phase_count > 1 && verdict->settled == LAB_RUN_NEVER)
-        fprintf(to, ", not settled again after a change (bar %u frames: MISSED)", lab_run_bar_settled);
+        fprintf(to, ", not settled again after a change (bar %u frames: MISSED)",
+                lab_run_bar_settled);
     else if (phase_count > 1)
-        fprintf(to, ", settled again after %u frame%s (bar %u: %s)", verdict->settled, verdict->settled == 1 ? "" : "s",
-                lab_run_bar_settled, verdict->settled <= lab_run_bar_settled ? "met" : "MISSED");
+        fprintf(to, ", settled again after %u frame%s (bar %u: %s)", verdict->settled,
+                verdict->settled == 1 ? "" : "s", lab_run_bar_settled,
+                verdict->settled <= lab_run_bar_settled ? "met" : "MISSED");
     fputc('\n', to);
 }
 
@@ -129,13 +145,15 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
         fprintf(to, "\nreserved core: %s\n", table->reserve);
     for (uint32_t p = 0; p < table->phase_count; p++) {
         const struct lab_phase *phase = &table->phases[p];
-        fprintf(to, "\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame, phase->end_frame - 1,
-                phase->text);
-        fprintf(to, "  %-18s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms", "p50 ms", "p99 ms",
-                "T/oracle", "by means", "T/single", "by means", "effic.", "changes", "settled", "J/frame");
+        fprintf(to, "\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame,
+                phase->end_frame - 1, phase->text);
+        fprintf(to, "  %-18s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms",
+                "p50 ms", "p99 ms", "T/oracle", "by means", "T/single", "by means", "effic.",
+                "changes", "settled", "J/frame");
         print_references(to, table, &table->references[p]);
         for (uint32_t i = 0; i < options->policy_count; i++)
-            print_figures(to, options->policies[i].name, &table->figures[i * table->phase_count + p], p == 0);
+            print_figures(to, options->policies[i].name,
+                          &table->figures[i * table->phase_count + p], p == 0);
         if (options->repeats > 1)
             print_certainties(to, table, p);
         if (options->deadline_ns || options->objective == COX_OBJECTIVE_LATENCY)
@@ -146,12 +164,14 @@ void lab_run_print(FILE *to, const struct lab_run_table *table)
         "frames until frame times stay within 5 % of the oracle's or what nine of ten of its own keep to, * after a change.\n",
         to);
     for (uint32_t i = 0; i < options->policy_count; i++) {
-        struct lab_run_verdict verdict = lab_run_judge(&table->figures[i * table->phase_count], table->references,
-                                                       table->phases, table->phase_count);
+        struct lab_run_verdict verdict = lab_run_judge(&table->figures[i * table->phase_count],
+                                                       table->references, table->phases,
+                                                       table->phase_count);
         print_verdict(to, options->policies[i].name, &verdict, table->phase_count);
     }
     print_outputs(to, table);
-    if (options->reserve == LAB_RESERVE_BOTH && strcmp(table->reserve, lab_run_reserve_name(LAB_RESERVE_ON)) == 0)
+    if (options->reserve == LAB_RESERVE_BOTH &&
+        strcmp(table->reserve, lab_run_reserve_name(LAB_RESERVE_ON)) == 0)
         print_reserve(to, table);
 }
 
@@ -169,8 +189,8 @@ struct row {
     uint32_t compared, different;
 };
 
-static void put_interval(struct lab_rows *rows, const char *low, const char *high, const struct lab_interval *interval,
-                         double scale)
+static void put_interval(struct lab_rows *rows, const char *low, const char *high,
+                         const struct lab_interval *interval, double scale)
 {
     lab_rows_number(rows, low, interval ? interval->low / scale : NAN);
     lab_rows_number(rows, high, interval ? interval->high / scale : NAN);
@@ -220,13 +240,15 @@ static void put_row(struct lab_rows *rows, const struct lab_run_table *table, co
     put_number(rows, "p50_over_oracle", own, own ? figures->over_oracle : 0);
     put_number(rows, "mean_over_single", own, own ? figures->mean_over_single : 0);
     put_number(rows, "p50_over_single", own, own ? figures->over_single : 0);
-    put_interval(rows, "p50_over_single_low", "p50_over_single_high", sure ? &sure->of.ratio : NULL, 1);
-    put_number(rows, "p50_over_unreserved", sure != NULL, sure ? sure->over_off : 0);
-    put_interval(rows, "p50_over_unreserved_low", "p50_over_unreserved_high", sure ? &sure->over_off_interval : NULL,
+    put_interval(rows, "p50_over_single_low", "p50_over_single_high", sure ? &sure->of.ratio : NULL,
                  1);
+    put_number(rows, "p50_over_unreserved", sure != NULL, sure ? sure->over_off : 0);
+    put_interval(rows, "p50_over_unreserved_low", "p50_over_unreserved_high",
+                 sure ? &sure->over_off_interval : NULL, 1);
     put_number(rows, "efficiency", own, own ? figures->efficiency : 0);
     put_number(rows, "split_changes", own, own ? figures->changes : 0);
-    put_count(rows, "settled", own && figures->settled != LAB_RUN_NEVER, own ? figures->settled : 0);
+    put_count(rows, "settled", own && figures->settled != LAB_RUN_NEVER,
+              own ? figures->settled : 0);
     put_number(rows, "latency_mean_us", own, own ? figures->latency.mean_ns / 1e3 : 0);
     put_number(rows, "latency_p50_us", own, own ? figures->latency.p50_ns / 1e3 : 0);
     put_number(rows, "latency_p99_us", own, own ? figures->latency.p99_ns / 1e3 : 0);
@@ -261,15 +283,16 @@ void lab_run_rows(struct lab_rows *rows, const struct lab_run_table *table)
         for (uint32_t i = 0; i < options->policy_count; i++) {
             const struct lab_run_figures *figures = &table->figures[i * table->phase_count + p];
             put_row(rows, table,
-                    &(const struct row){.kind = "policy",
-                                        .policy = options->policies[i].name,
-                                        .phase = p,
-                                        .frames = figures->frames,
-                                        .spread = &figures->spread,
-                                        .figures = figures,
-                                        .certainty = &table->certainties[i * table->phase_count + p],
-                                        .compared = table->compared[i],
-                                        .different = table->different[i]});
+                    &(const struct row){
+                        .kind = "policy",
+                        .policy = options->policies[i].name,
+                        .phase = p,
+                        .frames = figures->frames,
+                        .spread = &figures->spread,
+                        .figures = figures,
+                        .certainty = &table->certainties[i * table->phase_count + p],
+                        .compared = table->compared[i],
+                        .different = table->different[i]});
         }
     }
 }

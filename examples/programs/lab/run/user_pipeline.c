@@ -29,13 +29,15 @@ static struct cox_arg library_arg(const struct lab_argument *argument)
     }
 }
 
-static uint32_t constant_of(const struct lab_user_pipeline *pipeline, const struct lab_argument *argument)
+static uint32_t constant_of(const struct lab_user_pipeline *pipeline,
+                            const struct lab_argument *argument)
 {
     const struct lab_binding *binding = &pipeline->kernel->bindings.bindings[argument->binding];
     size_t pitch = pipeline->bindings[argument->binding].pitch_bytes;
     if (argument->kind == LAB_ARGUMENT_PITCH_BYTES)
         return (uint32_t)pitch;
-    return argument->kind == LAB_ARGUMENT_PITCH ? (uint32_t)(pitch / binding->element_bytes) : argument->value.u;
+    return argument->kind == LAB_ARGUMENT_PITCH ? (uint32_t)(pitch / binding->element_bytes)
+                                                : argument->value.u;
 }
 
 /* Columns and rows of the frame, or of a pass or buffer that is transposed. */
@@ -57,34 +59,41 @@ static void fill_bindings(struct lab_user_pipeline *pipeline, const cox_runtime 
     for (uint32_t b = 0; b < from->binding_count; b++) {
         const struct lab_binding *binding = &from->bindings[b];
         const bool whole = binding->touch.contract == COX_WHOLE;
-        const size_t row_bytes = (size_t)binding->element_bytes * columns_of(pipeline, binding->transposed);
+        const size_t row_bytes = (size_t)binding->element_bytes *
+                                 columns_of(pipeline, binding->transposed);
         const size_t pitch = cox_runtime_pitch_bytes(runtime, row_bytes);
-        pipeline->bindings[b] = (struct cox_binding){.name = binding->name,
-                                                     .contract = binding->touch.contract,
-                                                     .access = binding->touch.access,
-                                                     .pitch_bytes = whole ? 0 : pitch,
-                                                     .row_divisor = whole ? 0 : binding->touch.row_divisor,
-                                                     .halo_rows = binding->touch.halo_rows,
-                                                     .bytes = binding->bytes,
-                                                     .scratch = binding->scratch};
-        pipeline->bytes[b] = binding->scratch ? 0 : whole ? binding->bytes : pitch * rows_of(pipeline, b);
+        pipeline->bindings[b] = (struct cox_binding){
+            .name = binding->name,
+            .contract = binding->touch.contract,
+            .access = binding->touch.access,
+            .pitch_bytes = whole ? 0 : pitch,
+            .row_divisor = whole ? 0 : binding->touch.row_divisor,
+            .halo_rows = binding->touch.halo_rows,
+            .bytes = binding->bytes,
+            .scratch = binding->scratch};
+        pipeline->bytes[b] = binding->scratch ? 0
+                             : whole          ? binding->bytes
+                                              : pitch * rows_of(pipeline, b);
     }
 }
 
 /* `transposed`: the pass that the stage is of. */
-static void fill_stage(struct lab_user_pipeline *pipeline, uint32_t index, bool transposed, unsigned char *constants)
+static void fill_stage(struct lab_user_pipeline *pipeline, uint32_t index, bool transposed,
+                       unsigned char *constants)
 {
     const struct lab_bindings *from = &pipeline->kernel->bindings;
     const struct lab_stage *stage = &from->stages[index];
     for (uint32_t i = 0; i < stage->argument_count; i++) {
-        const uint32_t a = stage->first_argument + i, value = constant_of(pipeline, &from->arguments[a]);
+        const uint32_t a = stage->first_argument + i,
+                       value = constant_of(pipeline, &from->arguments[a]);
         pipeline->args[a] = library_arg(&from->arguments[a]);
         if (pipeline->args[a].kind == COX_ARG_KIND_PARAMS)
             pipeline->args[a].offset = 4 * (size_t)a;
         memcpy(constants + 4 * (size_t)a, &value, sizeof value);
     }
     pipeline->variants[index] = (struct cox_variant){.source = pipeline->kernel->source,
-                                                     .options = from->options[0] ? from->options : NULL,
+                                                     .options = from->options[0] ? from->options
+                                                                                 : NULL,
                                                      .local_columns = stage->local_columns,
                                                      .local_rows = stage->local_rows,
                                                      .item_columns = stage->item_columns,
@@ -128,9 +137,10 @@ static bool has_pass_in_place(const struct lab_bindings *bindings)
     return false;
 }
 
-void lab_user_pipeline_fill(struct lab_user_pipeline *pipeline, const struct lab_user_kernel *kernel,
-                            const cox_runtime *runtime, uint32_t columns, uint32_t rows,
-                            struct cox_session_params *session, unsigned char constants[LAB_USER_PARAMS_BYTES])
+void lab_user_pipeline_fill(struct lab_user_pipeline *pipeline,
+                            const struct lab_user_kernel *kernel, const cox_runtime *runtime,
+                            uint32_t columns, uint32_t rows, struct cox_session_params *session,
+                            unsigned char constants[LAB_USER_PARAMS_BYTES])
 {
     const struct lab_bindings *from = &kernel->bindings;
     *pipeline = (struct lab_user_pipeline){.kernel = kernel, .columns = columns, .rows = rows};
@@ -183,11 +193,13 @@ static struct extent extent_of(const struct lab_user_pipeline *pipeline, uint32_
     if (binding->touch.contract == COX_WHOLE)
         return (struct extent){1, binding->bytes, binding->bytes};
     return (struct extent){rows_of(pipeline, b),
-                           (size_t)binding->element_bytes * columns_of(pipeline, binding->transposed),
+                           (size_t)binding->element_bytes *
+                               columns_of(pipeline, binding->transposed),
                            pipeline->bindings[b].pitch_bytes};
 }
 
-static void make_noise(const struct lab_binding *binding, unsigned char *row, size_t bytes, uint32_t *seed)
+static void make_noise(const struct lab_binding *binding, unsigned char *row, size_t bytes,
+                       uint32_t *seed)
 {
     for (size_t at = 0; at < bytes; at += binding->fill == LAB_FILL_FLOATS ? sizeof(float) : 1) {
         *seed = *seed * 1664525u + 1013904223u;
@@ -205,31 +217,37 @@ static bool read_rows(const struct lab_user_pipeline *pipeline, const struct lab
 {
     char path[4096];
     size_t wanted = extent->rows * extent->row_bytes, found = 0;
-    snprintf(path, sizeof path, "%s%s", binding->file[0] == '/' ? "" : pipeline->kernel->folder, binding->file);
+    snprintf(path, sizeof path, "%s%s", binding->file[0] == '/' ? "" : pipeline->kernel->folder,
+             binding->file);
     char *bytes = strict_read_file(path, wanted, &found, why, why_bytes);
     if (bytes && found != wanted) {
-        snprintf(why, why_bytes, "%s: must have the %zu bytes of \"%s\", not %s%zu", path, wanted, binding->name,
-                 found > wanted ? "more than " : "", found > wanted ? wanted : found);
+        snprintf(why, why_bytes, "%s: must have the %zu bytes of \"%s\", not %s%zu", path, wanted,
+                 binding->name, found > wanted ? "more than " : "",
+                 found > wanted ? wanted : found);
         free(bytes);
         return false;
     }
     for (uint32_t row = 0; bytes && row < extent->rows; row++)
-        memcpy(data + row * extent->pitch_bytes, bytes + row * extent->row_bytes, extent->row_bytes);
+        memcpy(data + row * extent->pitch_bytes, bytes + row * extent->row_bytes,
+               extent->row_bytes);
     free(bytes);
     return bytes != NULL;
 }
 
-bool lab_user_fill(struct lab_user_pipeline *pipeline, uint32_t b, void *data, char *why, size_t why_bytes)
+bool lab_user_fill(struct lab_user_pipeline *pipeline, uint32_t b, void *data, char *why,
+                   size_t why_bytes)
 {
     const struct lab_binding *binding = &pipeline->kernel->bindings.bindings[b];
     const struct extent extent = extent_of(pipeline, b);
     uint32_t seed = binding->seed;
     memset(data, 0, pipeline->bytes[b]);
-    if (binding->fill == LAB_FILL_FILE && !read_rows(pipeline, binding, &extent, data, why, why_bytes))
+    if (binding->fill == LAB_FILL_FILE &&
+        !read_rows(pipeline, binding, &extent, data, why, why_bytes))
         return false;
     bool noise = binding->fill == LAB_FILL_NOISE || binding->fill == LAB_FILL_FLOATS;
     for (uint32_t row = 0; noise && row < extent.rows; row++)
-        make_noise(binding, (unsigned char *)data + row * extent.pitch_bytes, extent.row_bytes, &seed);
+        make_noise(binding, (unsigned char *)data + row * extent.pitch_bytes, extent.row_bytes,
+                   &seed);
     if (binding->touch.access != COX_READ_WRITE || pipeline->initial[b])
         return true;
     pipeline->initial[b] = malloc(pipeline->bytes[b]);
@@ -273,8 +291,8 @@ void lab_user_spoil(const struct lab_user_pipeline *pipeline, uint32_t b, void *
     }
 }
 
-bool lab_user_compare(const struct lab_user_pipeline *pipeline, uint32_t b, const void *data, char *why,
-                      size_t why_bytes)
+bool lab_user_compare(const struct lab_user_pipeline *pipeline, uint32_t b, const void *data,
+                      char *why, size_t why_bytes)
 {
     const struct extent extent = extent_of(pipeline, b);
     uint32_t first_row = 0, wrong = 0;
@@ -289,7 +307,8 @@ bool lab_user_compare(const struct lab_user_pipeline *pipeline, uint32_t b, cons
     }
     if (wrong)
         snprintf(why, why_bytes,
-                 "\"%s\" differs in %" PRIu32 " of %" PRIu32 " rows, first in row %" PRIu32 ", byte %zu",
+                 "\"%s\" differs in %" PRIu32 " of %" PRIu32 " rows, first in row %" PRIu32
+                 ", byte %zu",
                  pipeline->bindings[b].name, wrong, extent.rows, first_row, first_byte);
     return wrong == 0;
 }

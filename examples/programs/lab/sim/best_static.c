@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const double LEAST_STEP = 0.004; /* of the rows */
-static const double WIDE_STEP = 0.1;    /* from such a step on the search is for something not yet known */
+static const double WIDE_STEP =
+    0.1; /* from such a step on the search is for something not yet known */
 enum { TRIES_MAX = 120, NEAR_TRIES_MAX = 40, ALONE_MAX = 4, FEW_DEVICES = 8, MANY_SHARE = 3 };
 
 struct search {
@@ -28,9 +29,10 @@ static bool try_ratios(struct search *search, const double *ratios)
     if (search->status || search->tries_left == 0)
         return false;
     search->tries_left--;
-    search->options.policy = (struct cox_policy_options){.ratios = ratios, .ratio_count = world->device_count};
-    search->status = lab_simulate(world, cox_policy_find("static"), &search->options, search->seed, search->scratch,
-                                  NULL, 0);
+    search->options.policy = (struct cox_policy_options){.ratios = ratios,
+                                                         .ratio_count = world->device_count};
+    search->status = lab_simulate(world, cox_policy_find("static"), &search->options, search->seed,
+                                  search->scratch, NULL, 0);
     for (uint64_t f = 0; f < world->frames; f++)
         total_ns += search->scratch[f].period_ns;
     if (search->status || total_ns >= search->best_ns)
@@ -56,10 +58,12 @@ static bool move(struct search *search, uint32_t from, uint32_t to, double step)
     }
 }
 
-cox_status lab_best_static(const struct lab_world *world, const struct lab_sim_options *options, uint64_t seed,
-                           double step, struct lab_sim_frame *scratch, double *ratios, double *total_ns)
+cox_status lab_best_static(const struct lab_world *world, const struct lab_sim_options *options,
+                           uint64_t seed, double step, struct lab_sim_frame *scratch,
+                           double *ratios, double *total_ns)
 {
-    struct search search = {.world = world, .options = *options, .seed = seed, .scratch = scratch, .best_ns = HUGE_VAL};
+    struct search search = {
+        .world = world, .options = *options, .seed = seed, .scratch = scratch, .best_ns = HUGE_VAL};
     double tried[COX_DEVICES_MAX] = {0};
     bool wide = step >= WIDE_STEP;
     search.tries_left = wide ? TRIES_MAX : NEAR_TRIES_MAX;

@@ -16,7 +16,8 @@
  *
  * `scratch` has world->frames entries. Fills `ratios` and the sum of the frames' periods. Errors: those of
  * lab_simulate. */
-cox_status lab_best_static(const struct lab_world *world, const struct lab_sim_options *options, uint64_t seed,
-                           double step, struct lab_sim_frame *scratch, double *ratios, double *total_ns);
+cox_status lab_best_static(const struct lab_world *world, const struct lab_sim_options *options,
+                           uint64_t seed, double step, struct lab_sim_frame *scratch,
+                           double *ratios, double *total_ns);
 
 #endif

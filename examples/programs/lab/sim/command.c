@@ -76,7 +76,8 @@ static bool add_policy(struct sim_options *options, const char *name)
 {
     const struct cox_policy *policy;
     if (!lab_policy_find(name, &policy))
-        return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are", name);
+        return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are",
+                        name);
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (options->policies[i] == policy)
             return lab_fail("--policy: %s is named twice", name);
@@ -91,7 +92,8 @@ static bool add_scenario(struct sim_options *options, const char *name)
     if (options->scenario_count == SCENARIOS_MAX)
         return lab_fail("more than %d scenarios", SCENARIOS_MAX);
     if (!lab_scenario_is_name(name))
-        return lab_fail("there is no scenario '%s'; cox-lab sim --list names those that there are", name);
+        return lab_fail("there is no scenario '%s'; cox-lab sim --list names those that there are",
+                        name);
     options->scenarios[options->scenario_count++] = name;
     return true;
 }
@@ -127,7 +129,16 @@ static bool each_name(struct sim_options *options, const char *option, char *lis
     return true;
 }
 
-enum { OPT_SCENARIO = 256, OPT_POLICY, OPT_SEEDS, OPT_FIRST, OPT_FRAMES, OPT_IN_FLIGHT, OPT_JOBS, OPT_RECORD };
+enum {
+    OPT_SCENARIO = 256,
+    OPT_POLICY,
+    OPT_SEEDS,
+    OPT_FIRST,
+    OPT_FRAMES,
+    OPT_IN_FLIGHT,
+    OPT_JOBS,
+    OPT_RECORD
+};
 
 /* Returns an exit status to end with; negative = go on. */
 static int parse(int argc, char **argv, struct sim_options *options)
@@ -217,8 +228,8 @@ struct out {
     const char *absent[POLICIES_MAX]; /* policies of bars that were not run, and were told of */
 };
 
-static const struct lab_figures *figures_of(const struct sim_options *options, const struct lab_figures *figures,
-                                            const char *policy)
+static const struct lab_figures *figures_of(const struct sim_options *options,
+                                            const struct lab_figures *figures, const char *policy)
 {
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (strcmp(lab_policy_name(options->policies[i]), policy) == 0)
@@ -227,7 +238,8 @@ static const struct lab_figures *figures_of(const struct sim_options *options, c
 }
 
 /* The figures for a bar. Those of a policy that was not run are missed once. */
-static const struct lab_figures *figures_for_bar(struct out *out, const struct lab_figures *figures, const char *policy)
+static const struct lab_figures *figures_for_bar(struct out *out, const struct lab_figures *figures,
+                                                 const char *policy)
 {
     const struct lab_figures *found = figures_of(out->options, figures, policy);
     if (found)
@@ -241,7 +253,8 @@ static const struct lab_figures *figures_for_bar(struct out *out, const struct l
     return NULL;
 }
 
-static void check_bars(struct out *out, const struct lab_scenario *scenario, const struct lab_figures *figures)
+static void check_bars(struct out *out, const struct lab_scenario *scenario,
+                       const struct lab_figures *figures)
 {
     for (uint32_t i = 0; i < scenario->bars_count; i++) {
         const struct lab_scenario_bars *bars = &scenario->bars[i];
@@ -251,11 +264,13 @@ static void check_bars(struct out *out, const struct lab_scenario *scenario, con
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
             if (bars->most[f] < 0 || found->value[f] <= bars->most[f])
                 continue;
-            lab_fail("%s: %s: %s is %.4f, the bar is %g", scenario->name, bars->policy, lab_figure_keys[f],
-                     found->value[f], bars->most[f]);
+            lab_fail("%s: %s: %s is %.4f, the bar is %g", scenario->name, bars->policy,
+                     lab_figure_keys[f], found->value[f], bars->most[f]);
             out->missed = true;
         }
-        const struct lab_figures *other = bars->p99_of[0] ? figures_for_bar(out, figures, bars->p99_of) : NULL;
+        const struct lab_figures *other = bars->p99_of[0]
+                                              ? figures_for_bar(out, figures, bars->p99_of)
+                                              : NULL;
         if (other && found->value[LAB_FIGURE_P99] > other->value[LAB_FIGURE_P99]) {
             lab_fail("%s: %s: p99 is %.4f, that of %s is %.4f", scenario->name, bars->policy,
                      found->value[LAB_FIGURE_P99], bars->p99_of, other->value[LAB_FIGURE_P99]);
@@ -275,7 +290,8 @@ static bool load_all(const struct sim_options *options, struct lab_scenario **sc
         if (options->frames > 0)
             scenarios[i]->frames = options->frames;
         if (scenarios[i]->frames * options->seeds > FRAMES_IN_ALL_MAX)
-            return lab_fail("%s: seeds times frames must be at most %d", options->scenarios[i], FRAMES_IN_ALL_MAX);
+            return lab_fail("%s: seeds times frames must be at most %d", options->scenarios[i],
+                            FRAMES_IN_ALL_MAX);
     }
     return true;
 }
@@ -312,7 +328,8 @@ static void run_trial(const struct sim_options *options, struct trial *trial)
                                     .policies = options->policies};
     trial->figures = calloc(options->policy_count, sizeof *trial->figures);
     trial->failed = options->policy_count;
-    trial->status = trial->figures ? lab_trial_run(&about, trial->figures, &trial->failed) : COX_E_NOMEM;
+    trial->status = trial->figures ? lab_trial_run(&about, trial->figures, &trial->failed)
+                                   : COX_E_NOMEM;
 }
 
 static void *work(void *user)
@@ -338,21 +355,23 @@ static int finish_trial(struct out *out, const struct trial *trial)
     const struct lab_figures *figures = trial->figures;
     if (trial->status) {
         bool known = trial->failed < options->policy_count;
-        lab_fail("%s: %s%s%s", scenario->name, known ? lab_policy_name(options->policies[trial->failed]) : "",
-                 known ? ": " : "",
-                 known && figures[trial->failed].why[0] ? figures[trial->failed].why : cox_status_text(trial->status));
+        lab_fail("%s: %s%s%s", scenario->name,
+                 known ? lab_policy_name(options->policies[trial->failed]) : "", known ? ": " : "",
+                 known && figures[trial->failed].why[0] ? figures[trial->failed].why
+                                                        : cox_status_text(trial->status));
         return LAB_BAD;
     }
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (figures[i].refused > 0)
-            lab_fail("%s: %" PRIu64 " splits were refused, first: %s", scenario->name, figures[i].refused,
-                     figures[i].why);
+            lab_fail("%s: %" PRIu64 " splits were refused, first: %s", scenario->name,
+                     figures[i].refused, figures[i].why);
     lab_output_scenario(&out->output, scenario, trial->sim.in_flight, figures);
     if (options->check)
         check_bars(out, scenario, figures);
     char why[LAB_WHY_MAX];
-    if (options->store && !lab_record_scenario(options->store, scenario, options->policies, options->policy_count,
-                                               &trial->sim, options->first_seed, why, sizeof why)) {
+    if (options->store &&
+        !lab_record_scenario(options->store, scenario, options->policies, options->policy_count,
+                             &trial->sim, options->first_seed, why, sizeof why)) {
         lab_fail("%s: %s", scenario->name, why);
         return LAB_BAD;
     }
@@ -362,7 +381,9 @@ static int finish_trial(struct out *out, const struct trial *trial)
 static uint32_t start_threads(struct trials *trials, pthread_t *threads)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t wanted = trials->options->jobs ? trials->options->jobs : processors > 0 ? (uint64_t)processors : 1;
+    uint64_t wanted = trials->options->jobs ? trials->options->jobs
+                      : processors > 0      ? (uint64_t)processors
+                                            : 1;
     uint32_t count = 0;
     while (count < wanted && count < JOBS_MAX && count < trials->count &&
            pthread_create(&threads[count], NULL, work, trials) == 0)
@@ -443,7 +464,8 @@ static int run_all(const struct sim_options *options, struct lab_scenario *const
         .options = options,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .any_done = PTHREAD_COND_INITIALIZER,
-        .list = calloc((size_t)options->scenario_count * options->in_flight_count, sizeof *trials.list)};
+        .list = calloc((size_t)options->scenario_count * options->in_flight_count,
+                       sizeof *trials.list)};
     if (!trials.list) {
         lab_fail("out of memory");
         return LAB_BAD;

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double RECONVERGED_WITHIN = 1.05;             /* of the optimum */
-static const double STATIC_STEP = 0.16, NEXT_STEP = 0.032; /* of the search for the first seed, for the others */
-static const double IN_USE_SHARE = 0.5;                    /* of the rows that the oracle gives a device */
+static const double RECONVERGED_WITHIN = 1.05; /* of the optimum */
+static const double STATIC_STEP = 0.16,
+                    NEXT_STEP = 0.032;  /* of the search for the first seed, for the others */
+static const double IN_USE_SHARE = 0.5; /* of the rows that the oracle gives a device */
 
 const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
 #define KEY(name, key, heading) key,
@@ -56,12 +57,14 @@ static void find_events(const struct lab_scenario *scenario, struct sums *sums)
         if (lab_scenario_is_step(scenario, frame) && sums->step_count < EVENTS_MAX) {
             if (sums->step_count > 0)
                 sums->steps[sums->step_count - 1].end = frame;
-            sums->steps[sums->step_count++] = (struct event){.frame = frame, .end = scenario->frames};
+            sums->steps[sums->step_count++] = (struct event){.frame = frame,
+                                                             .end = scenario->frames};
         }
         for (uint32_t d = 0; d < scenario->device_count; d++)
-            if (lab_scenario_is_alive(scenario, d, frame) && !lab_scenario_is_alive(scenario, d, frame - 1) &&
-                sums->back_count < EVENTS_MAX)
-                sums->backs[sums->back_count++] = (struct event){.frame = frame, .end = scenario->frames, .device = d};
+            if (lab_scenario_is_alive(scenario, d, frame) &&
+                !lab_scenario_is_alive(scenario, d, frame - 1) && sums->back_count < EVENTS_MAX)
+                sums->backs[sums->back_count++] = (struct event){
+                    .frame = frame, .end = scenario->frames, .device = d};
     }
 }
 
@@ -78,7 +81,8 @@ static uint64_t frames_to_reconverge(const struct lab_sim_frame *frames, const s
     return step->end - step->frame;
 }
 
-static void add_events(const struct lab_scenario *scenario, const struct lab_sim_frame *frames, struct sums *sums)
+static void add_events(const struct lab_scenario *scenario, const struct lab_sim_frame *frames,
+                       struct sums *sums)
 {
     for (uint32_t i = 0; i < sums->step_count; i++) {
         uint64_t count = frames_to_reconverge(frames, &sums->steps[i]);
@@ -90,7 +94,8 @@ static void add_events(const struct lab_scenario *scenario, const struct lab_sim
         struct event *back = &sums->backs[i];
         uint64_t f = back->frame;
         while (f < back->end && !(frames[f].rows[back->device] > 0 &&
-                                  frames[f].rows[back->device] >= IN_USE_SHARE * frames[f].oracle_rows[back->device]))
+                                  frames[f].rows[back->device] >=
+                                      IN_USE_SHARE * frames[f].oracle_rows[back->device]))
             f++;
         back->sum += (double)(f - back->frame);
         back->seeds++;
@@ -105,8 +110,8 @@ static void add_events(const struct lab_scenario *scenario, const struct lab_sim
     }
 }
 
-static void add_run(const struct lab_scenario *scenario, const struct lab_sim_frame *frames, double *periods,
-                    struct sums *sums)
+static void add_run(const struct lab_scenario *scenario, const struct lab_sim_frame *frames,
+                    double *periods, struct sums *sums)
 {
     for (uint64_t f = 0; f < scenario->frames; f++) {
         periods[f] = frames[f].period_ns;
@@ -115,7 +120,8 @@ static void add_run(const struct lab_scenario *scenario, const struct lab_sim_fr
         sums->moves += frames[f].moved;
         sums->refused += frames[f].refused;
         sums->joules += frames[f].joules;
-        sums->late += scenario->deadline_ns > 0 && frames[f].latency_ns > (double)scenario->deadline_ns;
+        sums->late += scenario->deadline_ns > 0 &&
+                      frames[f].latency_ns > (double)scenario->deadline_ns;
         for (uint32_t d = 0; d < scenario->device_count; d++)
             sums->shares[d] += frames[f].rows[d];
     }
@@ -131,15 +137,17 @@ static double worst_mean(const struct event *events, uint32_t count)
 }
 
 /* Sorts `periods`. */
-static void finish(const struct lab_trial *trial, const struct sums *sums, const struct sums *oracle, double static_ns,
-                   double least_joules, double *periods, struct lab_figures *out)
+static void finish(const struct lab_trial *trial, const struct sums *sums,
+                   const struct sums *oracle, double static_ns, double least_joules,
+                   double *periods, struct lab_figures *out)
 {
     const struct lab_scenario *scenario = trial->scenario;
     size_t count = (size_t)scenario->frames * trial->seeds;
     out->mean_ns = sums->period_ns / (double)count;
     out->static_ns = static_ns / (double)count;
     /* The oracle knows one frame; where frames overlap the best fixed split of them all takes its place. */
-    out->oracle_ns = trial->options->in_flight > 1 ? out->static_ns : oracle->period_ns / (double)count;
+    out->oracle_ns = trial->options->in_flight > 1 ? out->static_ns
+                                                   : oracle->period_ns / (double)count;
     out->joules = sums->joules < 0 ? -1 : sums->joules / (double)count;
     out->refused = sums->refused;
     out->reconverged_worst = sums->step_count > 0 ? sums->worst : -1;
@@ -182,13 +190,15 @@ static void compare(const struct lab_trial *trial, struct lab_figures *out)
 /* One policy, all seeds. */
 static cox_status run_policy(const struct lab_trial *trial, const struct lab_world *world,
                              const struct lab_sim_options *options, const struct cox_policy *policy,
-                             struct lab_sim_frame *frames, double *periods, struct sums *sums, char *why)
+                             struct lab_sim_frame *frames, double *periods, struct sums *sums,
+                             char *why)
 {
     *sums = (struct sums){0};
     find_events(trial->scenario, sums);
     for (uint32_t s = 0; s < trial->seeds; s++) {
         char said[LAB_WHY_MAX];
-        cox_status status = lab_simulate(world, policy, options, trial->first_seed + s, frames, said, sizeof said);
+        cox_status status = lab_simulate(world, policy, options, trial->first_seed + s, frames,
+                                         said, sizeof said);
         if (said[0] && !why[0])
             memcpy(why, said, sizeof said);
         if (status)
@@ -218,7 +228,8 @@ static double find_least_joules(const struct lab_trial *trial, const struct lab_
         if (condition == 0 || rows / granule > ENERGY_GRANULES_MAX)
             return -1;
         if (condition != before) {
-            least = lab_oracle_price(world, f, rows, granule, alive, limit_ns, lab_scenario_joules, scenario);
+            least = lab_oracle_price(world, f, rows, granule, alive, limit_ns, lab_scenario_joules,
+                                     scenario);
             if (least < 0 || ++searched > ENERGY_SEARCHES_MAX)
                 return -1;
         }
@@ -241,8 +252,9 @@ static cox_status find_static(const struct lab_trial *trial, const struct lab_wo
         ratios[d] = oracle->shares[d] / rows;
     for (uint32_t s = 0; s < trial->seeds; s++) {
         double total_ns;
-        cox_status status = lab_best_static(world, options, trial->first_seed + s, s == 0 ? STATIC_STEP : NEXT_STEP,
-                                            frames, ratios, &total_ns);
+        cox_status status = lab_best_static(world, options, trial->first_seed + s,
+                                            s == 0 ? STATIC_STEP : NEXT_STEP, frames, ratios,
+                                            &total_ns);
         if (status)
             return status;
         *static_ns += total_ns;
@@ -275,7 +287,8 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     double least_joules = status == COX_OK ? find_least_joules(trial, &world) : -1;
     for (uint32_t i = 0; i < trial->policy_count && status == COX_OK; i++) {
         out[i] = (struct lab_figures){.refused = 0};
-        status = run_policy(trial, &world, &options, trial->policies[i], frames, periods, sums, out[i].why);
+        status = run_policy(trial, &world, &options, trial->policies[i], frames, periods, sums,
+                            out[i].why);
         if (status)
             *failed = i;
         else

@@ -25,7 +25,8 @@ struct lab_figures {
 
 struct lab_trial {
     const struct lab_scenario *scenario;
-    const struct lab_sim_options *options; /* `oracles` is not used; objective and deadline come from the scenario */
+    const struct lab_sim_options
+        *options; /* `oracles` is not used; objective and deadline come from the scenario */
     uint64_t first_seed;
     uint32_t seeds; /* 1 .. LAB_SEEDS_MAX */
     uint32_t policy_count;

@@ -50,14 +50,15 @@ static struct cox_progress progress_of(struct lab_sim *sim, const struct lab_run
 static bool is_last(const struct lab_sim *sim, const struct lab_run *run, uint32_t d)
 {
     for (uint32_t i = 0; i < sim->view.device_count; i++)
-        if (i != d && sim->workers[i].usable && (run->asks[i] || run->queued[i] > 0 || has_band(run, i)))
+        if (i != d && sim->workers[i].usable &&
+            (run->asks[i] || run->queued[i] > 0 || has_band(run, i)))
             return false;
     return true;
 }
 
 /* Ask the policy; the rows that it grants of `range`, 0 = none. */
-static uint32_t ask(struct lab_sim *sim, const struct lab_run *run, uint32_t d, const struct lab_range *range,
-                    uint64_t *predicted_ns)
+static uint32_t ask(struct lab_sim *sim, const struct lab_run *run, uint32_t d,
+                    const struct lab_range *range, uint64_t *predicted_ns)
 {
     struct cox_progress progress[COX_DEVICES_MAX];
     struct cox_sched_view view = sim->view;
@@ -95,8 +96,8 @@ static uint32_t ask(struct lab_sim *sim, const struct lab_run *run, uint32_t d, 
 }
 
 /* When a device with rows from `from_ns` on is taken out of use. */
-static double lost_at(const struct lab_sim *sim, const struct lab_run *run, uint32_t device, double from_ns,
-                      uint64_t predicted_ns)
+static double lost_at(const struct lab_sim *sim, const struct lab_run *run, uint32_t device,
+                      double from_ns, uint64_t predicted_ns)
 {
     if (sim->workers[device].alive)
         return HUGE_VAL;
@@ -106,23 +107,27 @@ static double lost_at(const struct lab_sim *sim, const struct lab_run *run, uint
         if (sim->workers[d].usable)
             best_ns = fmin(best_ns, sharing->solo_ns[d]);
     double dead_ns = best_ns * run->rows / sharing->solo_rows * DEAD_TIMES;
-    return from_ns + (predicted_ns > 0 ? (double)predicted_ns * (1 + DEAD_SHARE) + DEAD_NS : dead_ns);
+    return from_ns +
+           (predicted_ns > 0 ? (double)predicted_ns * (1 + DEAD_SHARE) + DEAD_NS : dead_ns);
 }
 
-static double split_lost_at(const struct lab_sim *sim, const struct lab_run *run, uint32_t d, double from_ns)
+static double split_lost_at(const struct lab_sim *sim, const struct lab_run *run, uint32_t d,
+                            double from_ns)
 {
     const struct cox_split *split = &run->split;
-    return lost_at(sim, run, d, from_ns, split->device_ns[d] > 0 ? split->device_ns[d] : split->predicted_ns);
+    return lost_at(sim, run, d, from_ns,
+                   split->device_ns[d] > 0 ? split->device_ns[d] : split->predicted_ns);
 }
 
-static void take(struct lab_sim *sim, struct lab_run *run, uint32_t d, struct lab_range *range, uint32_t rows,
-                 uint64_t predicted_ns)
+static void take(struct lab_sim *sim, struct lab_run *run, uint32_t d, struct lab_range *range,
+                 uint32_t rows, uint64_t predicted_ns)
 {
     lab_queue_add(sim, run, d, LAB_CHUNK, sim->now_ns, range->first_row, rows);
     run->launch_count++;
     range->first_row += rows;
     range->rows -= rows;
-    sim->workers[d].lost_ns = fmin(sim->workers[d].lost_ns, lost_at(sim, run, d, sim->now_ns, predicted_ns));
+    sim->workers[d].lost_ns = fmin(sim->workers[d].lost_ns,
+                                   lost_at(sim, run, d, sim->now_ns, predicted_ns));
 }
 
 uint32_t lab_machine_best(const struct lab_sim *sim, uint32_t pass)
@@ -130,7 +135,8 @@ uint32_t lab_machine_best(const struct lab_sim *sim, uint32_t pass)
     const double *solo_ns = sim->sharing[pass].solo_ns;
     uint32_t best = sim->view.device_count;
     for (uint32_t d = 0; d < sim->view.device_count; d++)
-        if (sim->workers[d].usable && (best == sim->view.device_count || solo_ns[d] < solo_ns[best]))
+        if (sim->workers[d].usable &&
+            (best == sim->view.device_count || solo_ns[d] < solo_ns[best]))
             best = d;
     return best;
 }
@@ -218,8 +224,8 @@ bool lab_machine_dispatch(struct lab_sim *sim)
         struct lab_run *run = lab_run_of(sim, f);
         bool any = run->bands_left > 0 || pool_of(run);
         for (uint32_t d = 0; any && d < sim->view.device_count; d++)
-            if (sim->workers[d].usable && !(reserved & 1u << d) && lab_queue_has_room(&sim->workers[d]) &&
-                serve(sim, run, d))
+            if (sim->workers[d].usable && !(reserved & 1u << d) &&
+                lab_queue_has_room(&sim->workers[d]) && serve(sim, run, d))
                 return true;
         reserved |= reserved_by(sim, run);
     }
@@ -330,10 +336,13 @@ void lab_machine_begin(struct lab_sim *sim, struct lab_run *run)
         run->stalled[d] = 0;
         run->eligible_ns[d] = reserved & 1u << d ? -1 : run->start_ns;
         if (has_band(run, d))
-            sim->workers[d].lost_ns = fmin(sim->workers[d].lost_ns, split_lost_at(sim, run, d, run->start_ns));
+            sim->workers[d].lost_ns = fmin(sim->workers[d].lost_ns,
+                                           split_lost_at(sim, run, d, run->start_ns));
     }
     const struct cox_band *shadow = &split->shadow;
     if (shadow->rows > 0 && !lab_queue_has_shadow(&sim->workers[shadow->device]) &&
-        !(reserved & 1u << shadow->device) && sim->workers[shadow->device].task_count < LAB_QUEUE_MAX)
-        lab_queue_add(sim, run, shadow->device, LAB_SHADOW, sim->now_ns, shadow->first_row, shadow->rows);
+        !(reserved & 1u << shadow->device) &&
+        sim->workers[shadow->device].task_count < LAB_QUEUE_MAX)
+        lab_queue_add(sim, run, shadow->device, LAB_SHADOW, sim->now_ns, shadow->first_row,
+                      shadow->rows);
 }

@@ -15,7 +15,9 @@ static double stolen_now(const struct lab_sim *sim, uint32_t *devices, bool *eng
     *engine = false;
     if (!sim->world->stolen)
         return HUGE_VAL;
-    double until_ns = sim->world->stolen(sim->world->ctx, sim->base_ns + sim->now_ns, devices, engine) - sim->base_ns;
+    double until_ns = sim->world->stolen(sim->world->ctx, sim->base_ns + sim->now_ns, devices,
+                                         engine) -
+                      sim->base_ns;
     return fmax(until_ns, sim->now_ns + 1);
 }
 
@@ -24,7 +26,8 @@ bool lab_machine_may_start(const struct lab_sim *sim)
     const struct lab_world *world = sim->world;
     if (sim->started == world->frames || sim->started - sim->delivered == sim->run_count)
         return false;
-    return world->pause_frames == 0 || sim->started % world->pause_frames != 0 || sim->started == sim->delivered;
+    return world->pause_frames == 0 || sim->started % world->pause_frames != 0 ||
+           sim->started == sim->delivered;
 }
 
 void lab_machine_note_idle(struct lab_sim *sim)
@@ -86,8 +89,8 @@ bool lab_machine_notice(struct lab_sim *sim)
     if (task->kind != LAB_SHADOW) {
         run->done_rows += task->launch.rows;
         if (sim->pass_count > 1 && run->done.count < LAB_RANGES_MAX)
-            run->done.bands[run->done.count++] = (struct cox_band){task->launch.device, task->launch.first_row,
-                                                                   task->launch.rows};
+            run->done.bands[run->done.count++] = (struct cox_band){
+                task->launch.device, task->launch.first_row, task->launch.rows};
         run->queued[task->launch.device]--;
         run->end_ns = fmax(run->end_ns, host ? sim->now_ns : task->ended_ns);
     }
@@ -103,7 +106,8 @@ static void complete(struct lab_sim *sim, uint32_t d, uint32_t others)
     const struct lab_world *world = sim->sharing[task->launch.pass].world;
     task->ended = true;
     task->ended_ns = sim->now_ns;
-    task->known_ns = sim->now_ns + (world->wake_ns ? world->wake_ns(world->ctx, &task->launch, others) : 0);
+    task->known_ns = sim->now_ns +
+                     (world->wake_ns ? world->wake_ns(world->ctx, &task->launch, others) : 0);
     if (!sim->world->host_clock)
         lab_queue_measure(sim, task, sim->now_ns, 0);
     if (task->kind != LAB_SHADOW)
@@ -115,7 +119,8 @@ static void complete(struct lab_sim *sim, uint32_t d, uint32_t others)
 struct pace {
     double slower;
     double sharers; /* devices that copy over its link */
-    double ends_ns; /* of the part of its work that it is at; of the copying where there is a part beside it */
+    double
+        ends_ns; /* of the part of its work that it is at; of the copying where there is a part beside it */
     double beside_ends_ns;
 };
 
@@ -139,7 +144,9 @@ static double find_paces(struct lab_sim *sim, uint32_t active, uint32_t stolen, 
     uint32_t copying[COX_DEVICES_MAX + 1] = {0};
     double next_ns = HUGE_VAL;
     for (uint32_t d = 0; d < world->device_count && world->copying; d++) {
-        const struct lab_task *task = active & ~stolen & 1u << d ? lab_queue_running(&sim->workers[d]) : NULL;
+        const struct lab_task *task = active & ~stolen & 1u << d
+                                          ? lab_queue_running(&sim->workers[d])
+                                          : NULL;
         if (task && task->alone_ns <= 0 && task->link.ns > 0)
             copying[task->link.link]++;
     }
@@ -148,7 +155,8 @@ static double find_paces(struct lab_sim *sim, uint32_t active, uint32_t stolen, 
             continue;
         const struct lab_task *task = lab_queue_running(&sim->workers[d]);
         struct pace *pace = &paces[d];
-        *pace = (struct pace){.slower = 1, .sharers = 1, .ends_ns = HUGE_VAL, .beside_ends_ns = HUGE_VAL};
+        *pace = (struct pace){
+            .slower = 1, .sharers = 1, .ends_ns = HUGE_VAL, .beside_ends_ns = HUGE_VAL};
         if (stolen & 1u << d)
             continue;
         const struct lab_world *of = sim->sharing[task->launch.pass].world;
@@ -196,11 +204,13 @@ bool lab_machine_advance(struct lab_sim *sim)
         if (stolen & 1u << d)
             continue;
         if (task->alone_ns > 0) {
-            task->alone_ns = reduced(task->alone_ns, pace->ends_ns, next_ns, step_ns / pace->slower);
+            task->alone_ns = reduced(task->alone_ns, pace->ends_ns, next_ns,
+                                     step_ns / pace->slower);
         } else {
             double done_ns = step_ns / pace->slower;
             task->link.ns = reduced(task->link.ns, pace->ends_ns, next_ns, done_ns / pace->sharers);
-            task->link.beside_ns = reduced(task->link.beside_ns, pace->beside_ends_ns, next_ns, done_ns);
+            task->link.beside_ns = reduced(task->link.beside_ns, pace->beside_ends_ns, next_ns,
+                                           done_ns);
         }
         if (task->alone_ns <= 0 && task->link.ns <= 0 && task->link.beside_ns <= 0)
             complete(sim, d, active & ~(1u << d));

@@ -54,7 +54,8 @@ double lab_makespan(const struct lab_world *world, uint64_t frame, const double 
 
 static double cost(const struct problem *p, uint32_t device, uint32_t first_row, uint32_t rows)
 {
-    struct lab_launch launch = {.frame = p->frame, .device = device, .first_row = first_row, .rows = rows};
+    struct lab_launch launch = {
+        .frame = p->frame, .device = device, .first_row = first_row, .rows = rows};
     return p->world->expected_ns(p->world->ctx, &launch);
 }
 
@@ -105,8 +106,8 @@ static uint64_t capacity(const struct problem *p, uint32_t device, uint32_t firs
 
 /* Rows for the devices of `set` so that all end by `ns`; the time at which they do in `*reached`. Whether that covers
  * the frame. */
-static bool cover(const struct problem *p, uint32_t set, const double *slower, double ns, uint32_t *rows,
-                  double *reached)
+static bool cover(const struct problem *p, uint32_t set, const double *slower, double ns,
+                  uint32_t *rows, double *reached)
 {
     uint32_t first_row = 0;
     *reached = 0;
@@ -207,7 +208,8 @@ static bool contended(const struct lab_world *world, uint64_t frame, uint32_t se
     return false;
 }
 
-static void keep(struct lab_oracle *out, const struct lab_world *world, double ns, const uint32_t *rows)
+static void keep(struct lab_oracle *out, const struct lab_world *world, double ns,
+                 const uint32_t *rows)
 {
     if (ns >= out->expected_ns)
         return;
@@ -215,8 +217,8 @@ static void keep(struct lab_oracle *out, const struct lab_world *world, double n
     memcpy(out->rows, rows, world->device_count * sizeof *rows);
 }
 
-void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule, const bool *alive,
-                     struct lab_oracle *out)
+void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
+                     const bool *alive, struct lab_oracle *out)
 {
     struct problem p = {.world = world, .frame = frame, .rows = rows, .granule = granule};
     struct lab_oracle best = {.expected_ns = HUGE_VAL};
@@ -281,8 +283,9 @@ struct priced {
     lab_price_fn *price;
     const void *ctx;
     double work_ns[COX_DEVICES_MAX];
-    double least;    /* the least price within the limit */
-    double soonest;  /* where no split is within the limit: the price of the split that is done first */
+    double least; /* the least price within the limit */
+    double
+        soonest; /* where no split is within the limit: the price of the split that is done first */
     double first_ns; /* when that split is done */
 };
 
@@ -303,7 +306,8 @@ static void try_all(struct priced *p, uint32_t d, uint32_t first_row)
         }
         return;
     }
-    for (uint64_t row = first_row; row < (uint64_t)p->problem.rows + p->problem.granule; row += p->problem.granule) {
+    for (uint64_t row = first_row; row < (uint64_t)p->problem.rows + p->problem.granule;
+         row += p->problem.granule) {
         uint32_t end = row > p->problem.rows ? p->problem.rows : (uint32_t)row;
         p->work_ns[d] = end > first_row ? cost(&p->problem, d, first_row, end - first_row) : 0;
         try_all(p, d + 1, end);
@@ -313,16 +317,18 @@ static void try_all(struct priced *p, uint32_t d, uint32_t first_row)
     p->work_ns[d] = 0;
 }
 
-double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
-                        const bool *alive, double limit_ns, lab_price_fn *price, const void *ctx)
+double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows,
+                        uint32_t granule, const bool *alive, double limit_ns, lab_price_fn *price,
+                        const void *ctx)
 {
-    struct priced p = {.problem = {.world = world, .frame = frame, .rows = rows, .granule = granule},
-                       .alive = alive,
-                       .limit_ns = limit_ns,
-                       .price = price,
-                       .ctx = ctx,
-                       .least = HUGE_VAL,
-                       .first_ns = HUGE_VAL};
+    struct priced p = {
+        .problem = {.world = world, .frame = frame, .rows = rows, .granule = granule},
+        .alive = alive,
+        .limit_ns = limit_ns,
+        .price = price,
+        .ctx = ctx,
+        .least = HUGE_VAL,
+        .first_ns = HUGE_VAL};
     if (world->device_count > LAB_ORACLE_PRICED_MAX)
         return -1;
     try_all(&p, 0, 0);

@@ -17,8 +17,8 @@ double lab_makespan(const struct lab_world *world, uint64_t frame, const double 
  * time that covers the frame. Where devices slow each other down, every set of up to six devices is searched (of more:
  * those that leaving out one device after the other goes through), and granules are then moved between bands while that
  * helps, since a device that is done early stops slowing down the others. */
-void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule, const bool *alive,
-                     struct lab_oracle *out);
+void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
+                     const bool *alive, struct lab_oracle *out);
 
 /* What a split costs in something else than time, e.g. joules, from the busy nanoseconds of each device and the
  * frame's. */
@@ -28,7 +28,8 @@ enum { LAB_ORACLE_PRICED_MAX = 3 };
 
 /* The least price of one band for each device, in the order of the devices, with the frame's time within `limit_ns`
  * where that is possible, chance apart: by trying all splits. Negative for more than LAB_ORACLE_PRICED_MAX devices. */
-double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
-                        const bool *alive, double limit_ns, lab_price_fn *price, const void *ctx);
+double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows,
+                        uint32_t granule, const bool *alive, double limit_ns, lab_price_fn *price,
+                        const void *ctx);
 
 #endif

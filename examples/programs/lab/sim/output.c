@@ -7,15 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double MEAN_MARGIN = 1.01, P99_MARGIN = 1.1; /* of a simple policy's figure: beyond, it counts as worse */
+static const double MEAN_MARGIN = 1.01,
+                    P99_MARGIN = 1.1; /* of a simple policy's figure: beyond, it counts as worse */
 
 const char *lab_policy_name(const struct cox_policy *policy)
 {
     return policy ? policy->name : "oracle";
 }
 
-static void print_table(const struct lab_output *out, const struct lab_scenario *scenario, uint32_t in_flight,
-                        const struct lab_figures *figures)
+static void print_table(const struct lab_output *out, const struct lab_scenario *scenario,
+                        uint32_t in_flight, const struct lab_figures *figures)
 {
     bool shown[LAB_FIGURE_COUNT] = {false};
     for (uint32_t i = 0; i < out->policy_count; i++)
@@ -28,14 +29,19 @@ static void print_table(const struct lab_output *out, const struct lab_scenario 
     printf("  %-12s %10s", "policy", "ms");
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
         if (shown[f])
-            printf(" %*s", (int)strlen(lab_figure_headings[f]) < 8 ? 8 : (int)strlen(lab_figure_headings[f]),
+            printf(" %*s",
+                   (int)strlen(lab_figure_headings[f]) < 8 ? 8
+                                                           : (int)strlen(lab_figure_headings[f]),
                    lab_figure_headings[f]);
     putchar('\n');
     for (uint32_t i = 0; i < out->policy_count; i++) {
         printf("  %-12s %10.3f", lab_policy_name(out->policies[i]), figures[i].mean_ns / 1e6);
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
-            int width = (int)strlen(lab_figure_headings[f]) < 8 ? 8 : (int)strlen(lab_figure_headings[f]);
-            bool coarse = f == LAB_FIGURE_CHANGES || f == LAB_FIGURE_RECONVERGED || f == LAB_FIGURE_BACK;
+            int width = (int)strlen(lab_figure_headings[f]) < 8
+                            ? 8
+                            : (int)strlen(lab_figure_headings[f]);
+            bool coarse = f == LAB_FIGURE_CHANGES || f == LAB_FIGURE_RECONVERGED ||
+                          f == LAB_FIGURE_BACK;
             if (shown[f] && figures[i].value[f] >= 0)
                 printf(" %*.*f", width, coarse ? 1 : 3, figures[i].value[f]);
             else if (shown[f])
@@ -78,13 +84,13 @@ static void print_csv_text(const char *text)
     putchar('"');
 }
 
-static void print_csv(const struct lab_output *out, const struct lab_scenario *scenario, uint32_t in_flight,
-                      const struct lab_figures *figures)
+static void print_csv(const struct lab_output *out, const struct lab_scenario *scenario,
+                      uint32_t in_flight, const struct lab_figures *figures)
 {
     for (uint32_t i = 0; i < out->policy_count; i++) {
         print_csv_text(scenario->name);
-        printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, lab_policy_name(out->policies[i]), out->seeds, out->first_seed,
-               scenario->frames);
+        printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, lab_policy_name(out->policies[i]),
+               out->seeds, out->first_seed, scenario->frames);
         print_csv_number(figures[i].mean_ns / 1e3);
         print_csv_number(figures[i].oracle_ns / 1e3);
         print_csv_number(figures[i].joules);
@@ -106,8 +112,8 @@ static void json_figure(struct json *json, const char *key, double value)
         json_null(json);
 }
 
-static void print_json(struct lab_output *out, const struct lab_scenario *scenario, uint32_t in_flight,
-                       const struct lab_figures *figures)
+static void print_json(struct lab_output *out, const struct lab_scenario *scenario,
+                       uint32_t in_flight, const struct lab_figures *figures)
 {
     struct json *json = &out->json;
     json_open_object(json, false);
@@ -148,7 +154,8 @@ void lab_output_begin(struct lab_output *output)
     if (output->format == LAB_CSV && !output->summary_only)
         print_csv_head();
     if (output->format == LAB_TABLE)
-        printf("seeds %" PRIu64 " to %" PRIu64 "; times over those of the best fixed split, with the same chance\n\n",
+        printf("seeds %" PRIu64 " to %" PRIu64
+               "; times over those of the best fixed split, with the same chance\n\n",
                output->first_seed, output->first_seed + output->seeds - 1);
     if (output->format != LAB_JSON)
         return;
@@ -162,8 +169,8 @@ void lab_output_begin(struct lab_output *output)
     json_open_array(json, false);
 }
 
-void lab_output_scenario(struct lab_output *output, const struct lab_scenario *scenario, uint32_t in_flight,
-                         const struct lab_figures *figures)
+void lab_output_scenario(struct lab_output *output, const struct lab_scenario *scenario,
+                         uint32_t in_flight, const struct lab_figures *figures)
 {
     if (output->summary_only)
         return;
@@ -179,8 +186,9 @@ void lab_output_scenario(struct lab_output *output, const struct lab_scenario *s
 
 /* Of a policy over all scenarios. */
 struct summary {
-    double geomean;                 /* of LAB_FIGURE_STATIC */
-    uint32_t mean_worse, p99_worse; /* scenarios in which the better of the simple policies does better than that */
+    double geomean; /* of LAB_FIGURE_STATIC */
+    uint32_t mean_worse,
+        p99_worse; /* scenarios in which the better of the simple policies does better than that */
 };
 
 static void find_simple(const struct lab_output *output, uint32_t *simple, uint32_t *count)
@@ -193,8 +201,8 @@ static void find_simple(const struct lab_output *output, uint32_t *simple, uint3
                 simple[(*count)++] = p;
 }
 
-static bool is_worse(const struct lab_figures *figures, uint32_t policy, enum lab_figure figure, double margin,
-                     const uint32_t *simple, uint32_t simple_count)
+static bool is_worse(const struct lab_figures *figures, uint32_t policy, enum lab_figure figure,
+                     double margin, const uint32_t *simple, uint32_t simple_count)
 {
     double best = HUGE_VAL;
     for (uint32_t s = 0; s < simple_count; s++)
@@ -202,15 +210,18 @@ static bool is_worse(const struct lab_figures *figures, uint32_t policy, enum la
     return figures[policy].value[figure] > best * margin;
 }
 
-static struct summary summarise(uint32_t policy, const struct lab_figures *const *figures, uint32_t scenario_count,
-                                const uint32_t *simple, uint32_t simple_count)
+static struct summary summarise(uint32_t policy, const struct lab_figures *const *figures,
+                                uint32_t scenario_count, const uint32_t *simple,
+                                uint32_t simple_count)
 {
     struct summary summary = {0};
     double sum = 0;
     for (uint32_t s = 0; s < scenario_count; s++) {
         sum += log(figures[s][policy].value[LAB_FIGURE_STATIC]);
-        summary.mean_worse += is_worse(figures[s], policy, LAB_FIGURE_MEAN, MEAN_MARGIN, simple, simple_count);
-        summary.p99_worse += is_worse(figures[s], policy, LAB_FIGURE_P99, P99_MARGIN, simple, simple_count);
+        summary.mean_worse += is_worse(figures[s], policy, LAB_FIGURE_MEAN, MEAN_MARGIN, simple,
+                                       simple_count);
+        summary.p99_worse += is_worse(figures[s], policy, LAB_FIGURE_P99, P99_MARGIN, simple,
+                                      simple_count);
     }
     summary.geomean = exp(sum / scenario_count);
     return summary;
@@ -238,8 +249,8 @@ static void json_count(struct json *json, const char *key, bool known, uint32_t 
     json_figure(json, key, known ? (double)count : -1);
 }
 
-void lab_output_summary(struct lab_output *output, uint32_t in_flight, const struct lab_figures *const *figures,
-                        uint32_t scenario_count)
+void lab_output_summary(struct lab_output *output, uint32_t in_flight,
+                        const struct lab_figures *const *figures, uint32_t scenario_count)
 {
     uint32_t simple[2], simple_count;
     struct json *json = &output->json;
@@ -252,7 +263,8 @@ void lab_output_summary(struct lab_output *output, uint32_t in_flight, const str
                " frame%s in flight: the geometric mean of the time over that of the "
                "best fixed split",
                scenario_count, in_flight, in_flight == 1 ? "" : "s");
-        printf("%s\n  %-12s %8s", known ? ";\nin how many it is worse than the better of ewma and last-frame" : "",
+        printf("%s\n  %-12s %8s",
+               known ? ";\nin how many it is worse than the better of ewma and last-frame" : "",
                "policy", "/static");
         puts(known ? "  mean, by > 1 %   p99, by > 10 %" : "");
     }

@@ -24,14 +24,14 @@ const char *lab_policy_name(const struct cox_policy *policy);
 void lab_output_begin(struct lab_output *output);
 
 /* `figures` are those of each policy, as below. */
-void lab_output_scenario(struct lab_output *output, const struct lab_scenario *scenario, uint32_t in_flight,
-                         const struct lab_figures *figures);
+void lab_output_scenario(struct lab_output *output, const struct lab_scenario *scenario,
+                         uint32_t in_flight, const struct lab_figures *figures);
 
 void lab_output_begin_summary(struct lab_output *output);
 
 /* Means over so many scenarios. */
-void lab_output_summary(struct lab_output *output, uint32_t in_flight, const struct lab_figures *const *figures,
-                        uint32_t scenario_count);
+void lab_output_summary(struct lab_output *output, uint32_t in_flight,
+                        const struct lab_figures *const *figures, uint32_t scenario_count);
 
 void lab_output_end(struct lab_output *output);
 

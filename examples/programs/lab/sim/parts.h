@@ -51,14 +51,17 @@ struct lab_run {
     uint32_t rows, granule;
     struct cox_split split;
     double start_ns, end_ns;
-    double split_ns;                       /* when the pass began whose split it has */
-    uint32_t done_rows;                    /* of bands that the engine knows to have ended */
-    bool asks[COX_DEVICES_MAX];            /* the device will be offered rows of the pool */
-    uint32_t bands_next[COX_DEVICES_MAX];  /* of the split, the first that may be the device's and is not in a queue */
-    uint32_t queued[COX_DEVICES_MAX];      /* bands and chunks in the device's queue */
-    uint32_t launches[COX_DEVICES_MAX];    /* begun or in the queue */
-    uint32_t stalled[COX_DEVICES_MAX];     /* of `launches` and `queued`: the thread has been held up before this one */
-    double eligible_ns[COX_DEVICES_MAX];   /* since when the device may have bands of this frame; < 0 = it may not */
+    double split_ns;            /* when the pass began whose split it has */
+    uint32_t done_rows;         /* of bands that the engine knows to have ended */
+    bool asks[COX_DEVICES_MAX]; /* the device will be offered rows of the pool */
+    uint32_t bands_next
+        [COX_DEVICES_MAX]; /* of the split, the first that may be the device's and is not in a queue */
+    uint32_t queued[COX_DEVICES_MAX];   /* bands and chunks in the device's queue */
+    uint32_t launches[COX_DEVICES_MAX]; /* begun or in the queue */
+    uint32_t stalled
+        [COX_DEVICES_MAX]; /* of `launches` and `queued`: the thread has been held up before this one */
+    double eligible_ns
+        [COX_DEVICES_MAX]; /* since when the device may have bands of this frame; < 0 = it may not */
     struct lab_range pool[LAB_RANGES_MAX]; /* rows for the devices that are free first */
     uint32_t pool_next, pool_end;
     uint32_t launch_count;
@@ -87,11 +90,13 @@ struct lab_worker {
     bool alive;  /* it answers */
     bool usable; /* the session thinks so */
     uint32_t ask_in, ask_pause;
-    double lost_ns; /* when the session takes it out of use; HUGE_VAL = it answers, or has no rows */
+    double
+        lost_ns; /* when the session takes it out of use; HUGE_VAL = it answers, or has no rows */
     uint32_t task_count;
-    struct lab_task tasks[LAB_QUEUE_MAX]; /* in order: those that ended, the one that runs, those that wait */
-    double known_ns;                      /* when the end of its latest band was noticed */
-    double busy_ns;                       /* since the latest frame was delivered */
+    struct lab_task
+        tasks[LAB_QUEUE_MAX]; /* in order: those that ended, the one that runs, those that wait */
+    double known_ns;          /* when the end of its latest band was noticed */
+    double busy_ns;           /* since the latest frame was delivered */
 };
 
 /* How the rows of one pass of the frames are shared out. */
@@ -145,21 +150,23 @@ struct lab_task *lab_queue_running(struct lab_worker *worker);
 bool lab_queue_has_shadow(const struct lab_worker *worker);
 
 /* More of a launch of these rows in this pass, since other devices did some of them in the pass before. */
-double lab_queue_moved_ns(const struct lab_sim *sim, uint32_t pass, uint32_t pass_rows, const struct lab_done *before,
-                          uint32_t device, uint32_t first_row, uint32_t rows);
+double lab_queue_moved_ns(const struct lab_sim *sim, uint32_t pass, uint32_t pass_rows,
+                          const struct lab_done *before, uint32_t device, uint32_t first_row,
+                          uint32_t rows);
 
 /* Whether a further band may be given to the device. */
 bool lab_queue_has_room(const struct lab_worker *worker);
 
 void lab_queue_remove(struct lab_worker *worker, uint32_t at);
-void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum lab_kind kind, double queued_ns,
-                   uint32_t first_row, uint32_t rows);
+void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum lab_kind kind,
+                   double queued_ns, uint32_t first_row, uint32_t rows);
 
 /* The device begins what it has waiting, if it has nothing else to do. */
 void lab_queue_begin_next(struct lab_sim *sim, uint32_t d);
 
 /* `end_ns`: when it ended, or the session gave it up. */
-void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double end_ns, uint32_t flags);
+void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double end_ns,
+                       uint32_t flags);
 
 struct lab_run *lab_run_of(const struct lab_sim *sim, uint64_t frame);
 

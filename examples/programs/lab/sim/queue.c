@@ -35,21 +35,25 @@ bool lab_queue_has_room(const struct lab_worker *worker)
 void lab_queue_remove(struct lab_worker *worker, uint32_t at)
 {
     worker->task_count--;
-    memmove(&worker->tasks[at], &worker->tasks[at + 1], (worker->task_count - at) * sizeof worker->tasks[0]);
+    memmove(&worker->tasks[at], &worker->tasks[at + 1],
+            (worker->task_count - at) * sizeof worker->tasks[0]);
 }
 
-double lab_queue_moved_ns(const struct lab_sim *sim, uint32_t pass, uint32_t pass_rows, const struct lab_done *before,
-                          uint32_t device, uint32_t first_row, uint32_t rows)
+double lab_queue_moved_ns(const struct lab_sim *sim, uint32_t pass, uint32_t pass_rows,
+                          const struct lab_done *before, uint32_t device, uint32_t first_row,
+                          uint32_t rows)
 {
     const double row_ns = sim->sharing[pass].world->moved_row_ns;
     double moved = 0;
     if (pass == 0 || !(row_ns > 0))
         return 0;
-    const double scale = (double)pass_rows / before->rows; /* of passes with other rows, the same part of the frame */
+    const double scale = (double)pass_rows /
+                         before->rows; /* of passes with other rows, the same part of the frame */
     for (uint32_t b = 0; b < before->count; b++) {
         const struct cox_band *band = &before->bands[b];
         const double from = fmax(first_row, band->first_row * scale);
-        const double to = fmin((double)first_row + rows, ((double)band->first_row + band->rows) * scale);
+        const double to = fmin((double)first_row + rows,
+                               ((double)band->first_row + band->rows) * scale);
         if (band->device != device && to > from)
             moved += to - from;
     }
@@ -75,8 +79,9 @@ void lab_queue_begin_next(struct lab_sim *sim, uint32_t d)
     }
     task->alone_ns = fmax(LAB_LEAST_NS, world->launch_ns(world->ctx, &task->launch));
     if (task->kind != LAB_SHADOW) /* copies are at hand */
-        task->alone_ns += lab_queue_moved_ns(sim, task->launch.pass, task->run->rows, &task->run->before, d,
-                                             task->launch.first_row, task->launch.rows);
+        task->alone_ns += lab_queue_moved_ns(sim, task->launch.pass, task->run->rows,
+                                             &task->run->before, d, task->launch.first_row,
+                                             task->launch.rows);
     if (!world->copying)
         return;
     world->copying(world->ctx, &task->launch, task->alone_ns, &task->link);
@@ -84,19 +89,20 @@ void lab_queue_begin_next(struct lab_sim *sim, uint32_t d)
         task->alone_ns = fmax(0, task->alone_ns - fmax(task->link.ns, task->link.beside_ns));
 }
 
-void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum lab_kind kind, double queued_ns,
-                   uint32_t first_row, uint32_t rows)
+void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum lab_kind kind,
+                   double queued_ns, uint32_t first_row, uint32_t rows)
 {
     struct lab_worker *worker = &sim->workers[d];
-    worker->tasks[worker->task_count++] = (struct lab_task){.kind = kind,
-                                                            .run = run,
-                                                            .queued_ns = queued_ns,
-                                                            .launch = {.frame = run->frame,
-                                                                       .device = d,
-                                                                       .first_row = first_row,
-                                                                       .rows = rows,
-                                                                       .pass = run->pass,
-                                                                       .shadow = kind == LAB_SHADOW}};
+    worker->tasks[worker->task_count++] = (struct lab_task){
+        .kind = kind,
+        .run = run,
+        .queued_ns = queued_ns,
+        .launch = {.frame = run->frame,
+                   .device = d,
+                   .first_row = first_row,
+                   .rows = rows,
+                   .pass = run->pass,
+                   .shadow = kind == LAB_SHADOW}};
     if (kind != LAB_SHADOW)
         run->queued[d]++;
     lab_queue_begin_next(sim, d);
@@ -104,7 +110,8 @@ void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum la
 
 /* --- what is measured --- */
 
-void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double end_ns, uint32_t flags)
+void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double end_ns,
+                       uint32_t flags)
 {
     const struct lab_launch *launch = &task->launch;
     double since_ns = task->since_ns;
@@ -118,13 +125,14 @@ void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double 
         since_ns = fmax(task->queued_ns, sim->workers[launch->device].known_ns);
     }
     double wall_ns = end_ns - since_ns;
-    struct cox_measurement measured = {.frame = launch->frame,
-                                       .device = launch->device,
-                                       .first_row = launch->first_row,
-                                       .rows = launch->rows,
-                                       .wall_ns = lab_whole(wall_ns),
-                                       .queue_ns = task->kind == LAB_SHADOW ? 0 : lab_whole(since_ns - task->queued_ns),
-                                       .flags = flags};
+    struct cox_measurement measured = {
+        .frame = launch->frame,
+        .device = launch->device,
+        .first_row = launch->first_row,
+        .rows = launch->rows,
+        .wall_ns = lab_whole(wall_ns),
+        .queue_ns = task->kind == LAB_SHADOW ? 0 : lab_whole(since_ns - task->queued_ns),
+        .flags = flags};
     const struct lab_world *world = sim->sharing[launch->pass].world;
     if (world->kernel_part && !(flags & COX_MEASURED_UNFINISHED))
         measured.kernel_ns = lab_whole((task->ended ? task->ended_ns - task->since_ns : wall_ns) *

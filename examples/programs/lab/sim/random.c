@@ -15,7 +15,8 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-uint64_t lab_random_bits(uint64_t seed, uint32_t stream, uint64_t frame, uint32_t device, uint32_t launch)
+uint64_t lab_random_bits(uint64_t seed, uint32_t stream, uint64_t frame, uint32_t device,
+                         uint32_t launch)
 {
     uint64_t x = mix(seed ^ ((uint64_t)stream << 56));
     x = mix(x ^ frame);
@@ -24,7 +25,8 @@ uint64_t lab_random_bits(uint64_t seed, uint32_t stream, uint64_t frame, uint32_
 
 double lab_random_uniform(uint64_t bits)
 {
-    return ((double)(bits >> 12) + 0.5) * (1.0 / 4503599627370496.0); /* 2^-52: with the half, exact in 53 bits */
+    return ((double)(bits >> 12) + 0.5) *
+           (1.0 / 4503599627370496.0); /* 2^-52: with the half, exact in 53 bits */
 }
 
 static double from_bits(uint64_t bits)
@@ -41,7 +43,8 @@ static uint64_t to_bits(double value)
     return bits;
 }
 
-static const double LN2_HIGH = 6.93147180369123816490e-01; /* the low 32 bits of its mantissa are zero */
+static const double LN2_HIGH =
+    6.93147180369123816490e-01; /* the low 32 bits of its mantissa are zero */
 static const double LN2_LOW = 1.90821492927058770002e-10;
 
 double lab_exp(double x)
@@ -87,8 +90,9 @@ static double polynomial(const double *coefficients, int count, double x)
 
 static double tail(double u)
 {
-    static const double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
-                               -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
+    static const double c[] = {-7.784894002430293e-03, -3.223964580411365e-01,
+                               -2.400758277161838e+00, -2.549732539343734e+00,
+                               4.374664141464968e+00,  2.938163982698783e+00};
     static const double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
                                3.754408661907416e+00, 1.0};
     double q = sqrt(-2.0 * lab_log(u));
@@ -97,10 +101,12 @@ static double tail(double u)
 
 double lab_random_normal(double u)
 {
-    static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
-                               1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
-    static const double b[] = {-5.447609879822406e+01, 1.615858368580409e+02,  -1.556989798598866e+02,
-                               6.680131188771972e+01,  -1.328068155288572e+01, 1.0};
+    static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
+                               -2.759285104469687e+02, 1.383577518672690e+02,
+                               -3.066479806614716e+01, 2.506628277459239e+00};
+    static const double b[] = {-5.447609879822406e+01, 1.615858368580409e+02,
+                               -1.556989798598866e+02, 6.680131188771972e+01,
+                               -1.328068155288572e+01, 1.0};
     const double low = 0.02425;
     if (u < low)
         return tail(u);

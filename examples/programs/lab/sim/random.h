@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 /* 64 random bits. `stream` tells apart the different uses of the same frame, device and launch. */
-uint64_t lab_random_bits(uint64_t seed, uint32_t stream, uint64_t frame, uint32_t device, uint32_t launch);
+uint64_t lab_random_bits(uint64_t seed, uint32_t stream, uint64_t frame, uint32_t device,
+                         uint32_t launch);
 
 /* Uniform in (0, 1), neither end included. */
 double lab_random_uniform(uint64_t bits);

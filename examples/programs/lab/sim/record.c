@@ -61,7 +61,8 @@ static void on_next(struct pending *pending, const struct lab_call *call)
     pending->grant_count++;
 }
 
-static void on_shadow(struct recorder *recorder, uint32_t pass, const struct cox_measurement *measurement)
+static void on_shadow(struct recorder *recorder, uint32_t pass,
+                      const struct cox_measurement *measurement)
 {
     struct cox_band_report band = {.device = measurement->device,
                                    .first_row = measurement->first_row,
@@ -78,7 +79,8 @@ static void on_shadow(struct recorder *recorder, uint32_t pass, const struct cox
                                                                     .band_passes = &pass});
 }
 
-static void on_observe(struct recorder *recorder, uint32_t pass, const struct cox_measurement *measurement)
+static void on_observe(struct recorder *recorder, uint32_t pass,
+                       const struct cox_measurement *measurement)
 {
     if (measurement->flags & COX_MEASURED_SHADOW) {
         on_shadow(recorder, pass, measurement);
@@ -90,18 +92,19 @@ static void on_observe(struct recorder *recorder, uint32_t pass, const struct co
     const uint64_t start_ns = pending->passes[pass].start_ns;
     pending->band_passes[pending->band_count] = pass;
     struct cox_band_report *band = &pending->bands[pending->band_count++];
-    *band = (struct cox_band_report){.device = measurement->device,
-                                     .first_row = measurement->first_row,
-                                     .rows = measurement->rows,
-                                     .status = measurement->flags & COX_MEASURED_UNFINISHED ? COX_E_DEVICE_LOST
-                                                                                            : COX_OK,
-                                     .submit_ns = start_ns,
-                                     .wall_ns = measurement->wall_ns,
-                                     .queue_ns = measurement->queue_ns,
-                                     .kernel_ns = measurement->kernel_ns,
-                                     .predicted_ns = pending->split.device_ns[measurement->device]};
+    *band = (struct cox_band_report){
+        .device = measurement->device,
+        .first_row = measurement->first_row,
+        .rows = measurement->rows,
+        .status = measurement->flags & COX_MEASURED_UNFINISHED ? COX_E_DEVICE_LOST : COX_OK,
+        .submit_ns = start_ns,
+        .wall_ns = measurement->wall_ns,
+        .queue_ns = measurement->queue_ns,
+        .kernel_ns = measurement->kernel_ns,
+        .predicted_ns = pending->split.device_ns[measurement->device]};
     for (uint32_t g = 0; g < pending->grant_count; g++)
-        if (pending->grants[g].device == band->device && pending->grants[g].first_row == band->first_row) {
+        if (pending->grants[g].device == band->device &&
+            pending->grants[g].first_row == band->first_row) {
             band->on_demand = true;
             band->submit_ns = start_ns + pending->grants[g].at_ns;
             band->predicted_ns = pending->grants[g].predicted_ns;
@@ -125,15 +128,17 @@ static int by_row(const void *left, const void *right)
 }
 
 /* Where the frame ends in the stream, and how long it took: of one pass, as the policy is told. */
-static void find_times(const struct recorder *recorder, const struct cox_frame_measurement *whole, uint64_t *end_ns,
-                       uint64_t *wall_ns)
+static void find_times(const struct recorder *recorder, const struct cox_frame_measurement *whole,
+                       uint64_t *end_ns, uint64_t *wall_ns)
 {
     const struct lab_sim_frame *frame = &recorder->frames[whole->frame];
-    *end_ns = recorder->end_ns + (recorder->pass_count == 1 ? whole->period_ns : (uint64_t)frame->period_ns);
+    *end_ns = recorder->end_ns +
+              (recorder->pass_count == 1 ? whole->period_ns : (uint64_t)frame->period_ns);
     *wall_ns = recorder->pass_count == 1 ? whole->wall_ns : (uint64_t)frame->wall_ns;
 }
 
-static void report_frame(struct recorder *recorder, struct pending *pending, const struct cox_frame_measurement *whole)
+static void report_frame(struct recorder *recorder, struct pending *pending,
+                         const struct cox_frame_measurement *whole)
 {
     uint64_t end_ns, wall_ns, predicted_ns = 0, alternative_ns = 0;
     uint32_t pool_rows = 0;
@@ -156,7 +161,8 @@ static void report_frame(struct recorder *recorder, struct pending *pending, con
                                                  .submit_ns = start_ns - waited_ns,
                                                  .start_ns = start_ns,
                                                  .end_ns = end_ns,
-                                                 .delivered_ns = start_ns - waited_ns + whole->latency_ns,
+                                                 .delivered_ns = start_ns - waited_ns +
+                                                                 whole->latency_ns,
                                                  .deadline_ns = whole->deadline_ns,
                                                  .reason = pending->passes[0].reason,
                                                  .predicted_ns = predicted_ns,
@@ -174,14 +180,15 @@ static void report_frame(struct recorder *recorder, struct pending *pending, con
 }
 
 /* A pass is over, and with the last one the frame. */
-static void on_frame(struct recorder *recorder, uint32_t pass, const struct cox_frame_measurement *whole)
+static void on_frame(struct recorder *recorder, uint32_t pass,
+                     const struct cox_frame_measurement *whole)
 {
     struct pending *pending = pending_of(recorder, whole->frame);
     if (!pending || pending->pass != pass)
         return;
     pending->passes[pass].end_ns = pending->passes[pass].start_ns + whole->wall_ns;
-    qsort(&pending->bands[pending->first_band], pending->band_count - pending->first_band, sizeof *pending->bands,
-          by_row);
+    qsort(&pending->bands[pending->first_band], pending->band_count - pending->first_band,
+          sizeof *pending->bands, by_row);
     if (pass + 1 == recorder->pass_count)
         report_frame(recorder, pending, whole);
 }
@@ -200,7 +207,8 @@ static void on_split(struct recorder *recorder, uint32_t pass, const struct cox_
     pending->grant_count = 0;
     pending->first_band = pending->band_count;
     pending->split = *split;
-    pending->passes[pass] = (struct cox_pass_report){.start_ns = view->waited_ns - pending->waited_ns,
+    pending->passes[pass] = (struct cox_pass_report){.start_ns = view->waited_ns -
+                                                                 pending->waited_ns,
                                                      .reason = split->reason,
                                                      .predicted_ns = split->predicted_ns,
                                                      .alternative_ns = split->alternative_ns,
@@ -241,26 +249,30 @@ struct job {
     size_t why_bytes;
 };
 
-static bool simulate(const struct job *job, const struct cox_policy *policy, const struct lab_sim_options *options,
-                     uint64_t seed)
+static bool simulate(const struct job *job, const struct cox_policy *policy,
+                     const struct lab_sim_options *options, uint64_t seed)
 {
     job->why[0] = '\0';
-    cox_status status = lab_simulate(job->world, policy, options, seed, job->frames, job->why, job->why_bytes);
+    cox_status status = lab_simulate(job->world, policy, options, seed, job->frames, job->why,
+                                     job->why_bytes);
     if (status != COX_OK && !job->why[0])
-        snprintf(job->why, job->why_bytes, "policy %s: %s", policy ? policy->name : "oracle", cox_status_text(status));
+        snprintf(job->why, job->why_bytes, "policy %s: %s", policy ? policy->name : "oracle",
+                 cox_status_text(status));
     return status == COX_OK;
 }
 
 /* What is recorded is what policies are asked and told: that must be of each pass for itself. */
 static struct lab_sim_options options_of(const struct job *job)
 {
-    struct lab_sim_options options = job->record->options ? *job->record->options : (struct lab_sim_options){0};
+    struct lab_sim_options options = job->record->options ? *job->record->options
+                                                          : (struct lab_sim_options){0};
     options.split_each_pass = true;
     return options;
 }
 
 /* One policy over the whole world, into a session. */
-static bool record_policy(const struct job *job, const struct cox_policy *policy, const struct lab_store_session *about,
+static bool record_policy(const struct job *job, const struct cox_policy *policy,
+                          const struct lab_store_session *about,
                           const struct lab_sim_options *options, uint64_t seed)
 {
     struct recorder *recorder = job->recorder;
@@ -324,7 +336,8 @@ static bool record_solo(const struct job *job, uint32_t device)
     struct lab_sim_options options = options_of(job);
     options.in_flight = 1;
     options.policy = (struct cox_policy_options){.device = device + 1};
-    struct lab_store_session about = {.kind = LAB_SESSION_SOLO, .policy = single->name, .device = device};
+    struct lab_store_session about = {
+        .kind = LAB_SESSION_SOLO, .policy = single->name, .device = device};
     if (!record_policy(job, single, &about, &options, job->record->seed))
         return false;
     record_references(job, (int32_t)device);
@@ -337,15 +350,17 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
     if (!simulate(job, NULL, &options, job->record->seed + repeat))
         return false;
     struct lab_session *session =
-        lab_store_begin_session(job->store, &(struct lab_store_session){
-                                                .kind = LAB_SESSION_POLICY, .policy = "oracle", .repeat = repeat});
+        lab_store_begin_session(job->store, &(struct lab_store_session){.kind = LAB_SESSION_POLICY,
+                                                                        .policy = "oracle",
+                                                                        .repeat = repeat});
     double start_ns = 0;
     for (uint64_t f = 0; f < job->world->frames; f++) {
         const struct lab_sim_frame *frame = &job->frames[f];
         struct cox_band_report *bands = job->bands;
         uint32_t count = 0, first_row = 0;
         for (uint32_t d = 0; d < job->world->device_count; d++) {
-            if (!frame->rows[d] || job->pass_count > 1) /* of several passes only the sums are known */
+            if (!frame->rows[d] ||
+                job->pass_count > 1) /* of several passes only the sums are known */
                 continue;
             bands[count++] = (struct cox_band_report){.device = d,
                                                       .first_row = first_row,
@@ -354,16 +369,17 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
                                                       .end_ns = (uint64_t)start_ns};
             first_row += frame->rows[d];
         }
-        lab_session_frame(session, &(struct cox_frame_report){.index = f,
-                                                              .submit_ns = (uint64_t)start_ns,
-                                                              .start_ns = (uint64_t)start_ns,
-                                                              .end_ns = (uint64_t)(start_ns + frame->wall_ns),
-                                                              .delivered_ns = (uint64_t)(start_ns + frame->latency_ns),
-                                                              .deadline_ns = options.policy.deadline_ns,
-                                                              .joules = frame->joules,
-                                                              .band_count = count,
-                                                              .bands = bands,
-                                                              .pass_count = job->pass_count});
+        lab_session_frame(session, &(struct cox_frame_report){
+                                       .index = f,
+                                       .submit_ns = (uint64_t)start_ns,
+                                       .start_ns = (uint64_t)start_ns,
+                                       .end_ns = (uint64_t)(start_ns + frame->wall_ns),
+                                       .delivered_ns = (uint64_t)(start_ns + frame->latency_ns),
+                                       .deadline_ns = options.policy.deadline_ns,
+                                       .joules = frame->joules,
+                                       .band_count = count,
+                                       .bands = bands,
+                                       .pass_count = job->pass_count});
         lab_store_write(job->store);
         start_ns += frame->wall_ns;
     }
@@ -382,25 +398,27 @@ static void record_head(const struct job *job)
     uint32_t rows = 0, granule = 0, pass = 0;
     world->begin_run(world->ctx, record->seed);
     world->begin_frame(world->ctx, 0, &rows, &granule, alive);
-    lab_store_begin_run(job->store, &(struct lab_store_run){.source = "simulation",
-                                                            .host = "simulation",
-                                                            .system = "simulation",
-                                                            .command = record->command,
-                                                            .kernel = record->scenario,
-                                                            .columns = 1,
-                                                            .rows = rows,
-                                                            .granule = granule,
-                                                            .in_flight = options.in_flight ? options.in_flight : 1,
-                                                            .frames = world->frames,
-                                                            .objective = options.policy.objective,
-                                                            .deadline_ns = options.policy.deadline_ns});
+    lab_store_begin_run(job->store, &(struct lab_store_run){
+                                        .source = "simulation",
+                                        .host = "simulation",
+                                        .system = "simulation",
+                                        .command = record->command,
+                                        .kernel = record->scenario,
+                                        .columns = 1,
+                                        .rows = rows,
+                                        .granule = granule,
+                                        .in_flight = options.in_flight ? options.in_flight : 1,
+                                        .frames = world->frames,
+                                        .objective = options.policy.objective,
+                                        .deadline_ns = options.policy.deadline_ns});
     for (const struct lab_world *of = world; of && job->pass_count > 1; of = of->next_pass) {
         of->begin_run(of->ctx, record->seed);
         of->begin_frame(of->ctx, 0, &rows, &granule, alive);
         lab_store_pass(job->store, pass++, of->name, rows, 0);
     }
     for (uint32_t d = 0; d < world->device_count; d++) {
-        struct cox_device_info info = {.platform = "simulation", .type = COX_DEVICE_OTHER, .mode = COX_MODE_SHARED};
+        struct cox_device_info info = {
+            .platform = "simulation", .type = COX_DEVICE_OTHER, .mode = COX_MODE_SHARED};
         if (record->device_names)
             snprintf(info.name, sizeof info.name, "%s", record->device_names[d]);
         else
@@ -408,7 +426,8 @@ static void record_head(const struct job *job)
         lab_store_device(job->store, d, &info);
     }
     for (uint32_t p = 0; p < job->phase_count; p++)
-        lab_store_phase(job->store, p, job->phases[p].first_frame, job->phases[p].end_frame, job->phases[p].text);
+        lab_store_phase(job->store, p, job->phases[p].first_frame, job->phases[p].end_frame,
+                        job->phases[p].text);
 }
 
 static bool record_all(const struct job *job)
@@ -433,8 +452,8 @@ static bool record_all(const struct job *job)
     return true;
 }
 
-bool lab_record_simulation(struct lab_store *store, const struct lab_world *world, const struct lab_record *record,
-                           char *why, size_t why_bytes)
+bool lab_record_simulation(struct lab_store *store, const struct lab_world *world,
+                           const struct lab_record *record, char *why, size_t why_bytes)
 {
     struct lab_record_phase whole = {0, world->frames, "whole scenario"};
     uint32_t passes = 0;

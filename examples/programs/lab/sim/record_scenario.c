@@ -51,10 +51,12 @@ static void describe(const struct lab_scenario *scenario, uint64_t frame, char *
         int length = 0;
         switch (change->kind) {
         case LAB_SLOWER:
-            length = snprintf(text + at, bytes - at, "%s%s slower by %g", between, name, change->factor);
+            length = snprintf(text + at, bytes - at, "%s%s slower by %g", between, name,
+                              change->factor);
             break;
         case LAB_DRIFT:
-            length = snprintf(text + at, bytes - at, "%s%s drifts by %g", between, name, change->factor);
+            length = snprintf(text + at, bytes - at, "%s%s drifts by %g", between, name,
+                              change->factor);
             break;
         case LAB_GONE:
             length = snprintf(text + at, bytes - at, "%s%s gone", between, name);
@@ -69,7 +71,8 @@ static void describe(const struct lab_scenario *scenario, uint64_t frame, char *
         const struct lab_scenario_contention *contention = &scenario->contentions[c];
         if (frame < contention->from || frame >= contention->to)
             continue;
-        int length = snprintf(text + at, bytes - at, "%stogether slower by %g", at ? ", " : "", contention->factor);
+        int length = snprintf(text + at, bytes - at, "%stogether slower by %g", at ? ", " : "",
+                              contention->factor);
         at += length > 0 ? (size_t)length : 0;
     }
     if (at == 0)
@@ -88,7 +91,8 @@ static void find_phases(const struct lab_scenario *scenario, struct phases *phas
 
 bool lab_record_scenario(struct lab_store *store, const struct lab_scenario *scenario,
                          const struct cox_policy *const *policies, uint32_t policy_count,
-                         const struct lab_sim_options *options, uint64_t seed, char *why, size_t why_bytes)
+                         const struct lab_sim_options *options, uint64_t seed, char *why,
+                         size_t why_bytes)
 {
     const char *names[COX_DEVICES_MAX] = {NULL};
     for (uint32_t d = 0; d < scenario->device_count; d++)

@@ -33,7 +33,8 @@ static bool read_thermal(const struct strict_place *at, struct lab_scenario_devi
 }
 
 /* Microseconds; without the key it stays. */
-static bool read_us(const struct strict_place *at, const char *key, bool must, double low, double *ns)
+static bool read_us(const struct strict_place *at, const char *key, bool must, double low,
+                    double *ns)
 {
     double us = 0;
     if (!strict_number(at, key, must, low, 1e9, &us))
@@ -45,22 +46,26 @@ static bool read_us(const struct strict_place *at, const char *key, bool must, d
 
 static bool read_cost(const struct strict_place *at, bool must, struct lab_scenario_device *out)
 {
-    return read_us(at, "fixed_us", false, 0, &out->fixed_ns) && read_us(at, "launch_us", false, 0, &out->launch_ns) &&
-           read_us(at, "row_us", must, 1e-6, &out->row_ns) && read_us(at, "transfer_us", false, 0, &out->transfer_ns);
+    return read_us(at, "fixed_us", false, 0, &out->fixed_ns) &&
+           read_us(at, "launch_us", false, 0, &out->launch_ns) &&
+           read_us(at, "row_us", must, 1e-6, &out->row_ns) &&
+           read_us(at, "transfer_us", false, 0, &out->transfer_ns);
 }
 
-static bool read_device(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_scenario *out)
+static bool read_device(struct strict_reader *reader, json_t *value, uint32_t index,
+                        struct lab_scenario *out)
 {
-    static const char *const keys[] = {"name",        "count",  "fixed_us", "launch_us",   "row_us", "transfer_us",
-                                       "overlap",     "jitter", "outliers", "thermal",     "watts",  "idle_watts",
-                                       "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  NULL};
+    static const char *const keys[] = {
+        "name",        "count",  "fixed_us", "launch_us",   "row_us", "transfer_us",
+        "overlap",     "jitter", "outliers", "thermal",     "watts",  "idle_watts",
+        "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  NULL};
     struct lab_scenario_device device = {.thermal_factor = 1, .outlier_factor = 1};
     struct strict_place at;
     uint64_t count = 1;
     if (!strict_enter(&at, reader, value, keys, "devices[#]", index) ||
         !strict_string(&at, "name", true, LAB_NAME_MAX - 4, device.name) ||
-        !strict_integer(&at, "count", false, 1, COX_DEVICES_MAX, &count) || !read_cost(&at, true, &device) ||
-        !strict_boolean(&at, "overlap", &device.overlap) ||
+        !strict_integer(&at, "count", false, 1, COX_DEVICES_MAX, &count) ||
+        !read_cost(&at, true, &device) || !strict_boolean(&at, "overlap", &device.overlap) ||
         !strict_number(&at, "watts", false, 0, 1e5, &device.watts) ||
         !strict_number(&at, "idle_watts", false, 0, 1e5, &device.idle_watts) ||
         !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &device))
@@ -85,20 +90,24 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
 static bool read_pass_device(const struct strict_place *pass, json_t *value, uint32_t index,
                              const struct lab_scenario *scenario, struct lab_scenario_pass *out)
 {
-    static const char *const keys[] = {"device", "fixed_us", "launch_us", "row_us", "transfer_us", NULL};
+    static const char *const keys[] = {"device", "fixed_us",    "launch_us",
+                                       "row_us", "transfer_us", NULL};
     struct strict_place at;
     char path[STRICT_PATH_BYTES], name[LAB_NAME_MAX] = "";
     uint32_t device = 0;
     snprintf(path, sizeof path, "%.64s.devices[#]", pass->path);
     return strict_enter(&at, pass->reader, value, keys, path, index) &&
            strict_string(&at, "device", true, sizeof name, name) &&
-           lab_place_device(&at, "device", scenario, name, &device) && read_cost(&at, false, &out->devices[device]);
+           lab_place_device(&at, "device", scenario, name, &device) &&
+           read_cost(&at, false, &out->devices[device]);
 }
 
 /* What it does not say is as of a frame of one pass. */
-static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_scenario *out)
+static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t index,
+                      struct lab_scenario *out)
 {
-    static const char *const keys[] = {"name", "rows", "granule", "devices", "before_us", "moved_row_us", NULL};
+    static const char *const keys[] = {"name",      "rows",         "granule", "devices",
+                                       "before_us", "moved_row_us", NULL};
     struct lab_scenario_pass *pass = &out->passes[out->pass_count++];
     struct strict_place at;
     uint64_t rows = out->rows, granule = out->granule;
@@ -112,7 +121,8 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
         return strict_refuse(&at, "rows", "must be a granule at least, which is %" PRIu64, granule);
     pass->rows = (uint32_t)rows;
     pass->granule = (uint32_t)granule;
-    if (index == 0 && (json_object_get(value, "before_us") || json_object_get(value, "moved_row_us")))
+    if (index == 0 &&
+        (json_object_get(value, "before_us") || json_object_get(value, "moved_row_us")))
         return strict_refuse(&at, NULL, "there is no pass before the first");
     if (!read_us(&at, "before_us", false, 0, &pass->before_ns) ||
         !read_us(&at, "moved_row_us", false, 0, &pass->moved_row_ns))
@@ -127,7 +137,8 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
 /* --- what happens --- */
 
 /* "from" and "to"; to the end without. */
-static bool read_span(const struct strict_place *at, const struct lab_scenario *scenario, uint64_t *from, uint64_t *to)
+static bool read_span(const struct strict_place *at, const struct lab_scenario *scenario,
+                      uint64_t *from, uint64_t *to)
 {
     *from = 0;
     *to = scenario->frames;
@@ -137,7 +148,8 @@ static bool read_span(const struct strict_place *at, const struct lab_scenario *
     return *from < *to || strict_refuse(at, "to", "must be after \"from\"");
 }
 
-static bool read_change(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_scenario *out)
+static bool read_change(struct strict_reader *reader, json_t *value, uint32_t index,
+                        struct lab_scenario *out)
 {
     static const char *const keys[] = {"device", "from",  "to",   "slower", "drift",
                                        "period", "phase", "gone", "rows",   NULL};
@@ -147,16 +159,19 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
     uint64_t rows = 0;
     bool gone = false;
     if (!strict_enter(&at, reader, value, keys, "changes[#]", index) ||
-        !read_span(&at, out, &change.from, &change.to) || !strict_string(&at, "device", false, sizeof name, name))
+        !read_span(&at, out, &change.from, &change.to) ||
+        !strict_string(&at, "device", false, sizeof name, name))
         return false;
     bool slower = json_object_get(value, "slower"), drift = json_object_get(value, "drift");
     bool sized = json_object_get(value, "rows");
     if (slower + drift + sized + !!json_object_get(value, "gone") != 1)
-        return strict_refuse(&at, NULL, "must have one of \"slower\", \"drift\", \"gone\" and \"rows\"");
+        return strict_refuse(&at, NULL,
+                             "must have one of \"slower\", \"drift\", \"gone\" and \"rows\"");
     if (!drift && (json_object_get(value, "period") || json_object_get(value, "phase")))
         return strict_refuse(&at, NULL, "\"period\" and \"phase\" go with \"drift\"");
     if (sized == (name[0] != '\0'))
-        return strict_refuse(&at, "device", "%s", sized ? "does not go with \"rows\"" : "is missing");
+        return strict_refuse(&at, "device", "%s",
+                             sized ? "does not go with \"rows\"" : "is missing");
     if (name[0] && !lab_place_device(&at, "device", out, name, &change.device))
         return false;
     if (slower) {
@@ -182,7 +197,8 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
     return !reader->failed;
 }
 
-static bool read_contention(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_scenario *out)
+static bool read_contention(struct strict_reader *reader, json_t *value, uint32_t index,
+                            struct lab_scenario *out)
 {
     static const char *const keys[] = {"devices", "from", "to", "slower", NULL};
     struct lab_scenario_contention contention = {.devices = 0};
@@ -201,7 +217,8 @@ static bool read_contention(struct strict_reader *reader, json_t *value, uint32_
     return true;
 }
 
-static bool read_heavy(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_scenario *out)
+static bool read_heavy(struct strict_reader *reader, json_t *value, uint32_t index,
+                       struct lab_scenario *out)
 {
     static const char *const keys[] = {"first", "rows", "slower", "period", NULL};
     struct lab_scenario_heavy heavy = {.factor = 1};
@@ -241,7 +258,8 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
 static bool is_policy(const struct strict_place *at, const char *key, const char *name)
 {
     const struct cox_policy *policy;
-    return lab_policy_find(name, &policy) || strict_refuse(at, key, "there is no policy \"%s\"", name);
+    return lab_policy_find(name, &policy) ||
+           strict_refuse(at, key, "there is no policy \"%s\"", name);
 }
 
 static bool read_bars(struct strict_reader *reader, json_t *value, struct lab_scenario *out)
@@ -263,7 +281,8 @@ static bool read_bars(struct strict_reader *reader, json_t *value, struct lab_sc
         struct lab_scenario_bars *bars = &out->bars[out->bars_count++];
         size_t length = strlen(policy);
         if (length == 0 || length >= sizeof bars->policy || !strict_is_printable(policy))
-            return strict_refuse(&all, NULL, "a policy has a name of 1 to %zu bytes", sizeof bars->policy - 1);
+            return strict_refuse(&all, NULL, "a policy has a name of 1 to %zu bytes",
+                                 sizeof bars->policy - 1);
         memcpy(bars->policy, policy, length + 1);
         if (!is_policy(&all, NULL, policy))
             return false;
@@ -296,7 +315,8 @@ static bool check_alive(const struct strict_place *at, const struct lab_scenario
         for (uint32_t d = 0; d < scenario->device_count; d++)
             any |= lab_scenario_is_alive(scenario, d, change->from);
         if (!any)
-            return strict_refuse(at, "changes", "in frame %" PRIu64 " no device is left", change->from);
+            return strict_refuse(at, "changes", "in frame %" PRIu64 " no device is left",
+                                 change->from);
     }
     return true;
 }
@@ -308,13 +328,15 @@ static bool check_size(const struct strict_place *at, const struct lab_scenario 
         if (scenario->changes[i].kind == LAB_ROWS && scenario->changes[i].rows > rows)
             rows = scenario->changes[i].rows;
     if (scenario->frames * scenario->device_count > LAB_FRAMES_TIMES_DEVICES_MAX)
-        return strict_refuse(at, "frames", "frames times devices must be at most %d", LAB_FRAMES_TIMES_DEVICES_MAX);
+        return strict_refuse(at, "frames", "frames times devices must be at most %d",
+                             LAB_FRAMES_TIMES_DEVICES_MAX);
     for (uint32_t p = 0; p < scenario->pass_count; p++)
         granules += scenario->passes[p].rows / scenario->passes[p].granule;
     if (scenario->pass_count == 0)
         granules = rows / scenario->granule;
     if (scenario->frames * granules > LAB_FRAMES_TIMES_GRANULES_MAX)
-        return strict_refuse(at, "frames", "frames times granules must be at most %d", LAB_FRAMES_TIMES_GRANULES_MAX);
+        return strict_refuse(at, "frames", "frames times granules must be at most %d",
+                             LAB_FRAMES_TIMES_GRANULES_MAX);
     return true;
 }
 
@@ -333,10 +355,11 @@ static bool read_objective(const struct strict_place *at, struct lab_scenario *o
            strict_refuse(at, "objective", "the least energy of several passes is not known");
 }
 
-typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index, struct lab_scenario *out);
+typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index,
+                     struct lab_scenario *out);
 
-static bool read_each(const struct strict_place *at, const char *key, bool must, size_t most, read_fn *read,
-                      struct lab_scenario *out)
+static bool read_each(const struct strict_place *at, const char *key, bool must, size_t most,
+                      read_fn *read, struct lab_scenario *out)
 {
     json_t *values = strict_array(at, key, must, most);
     for (size_t i = 0; values && i < json_array_size(values); i++)
@@ -347,10 +370,10 @@ static bool read_each(const struct strict_place *at, const char *key, bool must,
 
 static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab_scenario *out)
 {
-    static const char *const keys[] = {"name",        "text",        "rows",       "granule", "frames",
-                                       "devices",     "changes",     "contention", "heavy",   "scenes",
-                                       "objective",   "deadline_us", "base_watts", "bars",    "engine",
-                                       "application", "bursts",      "links",      "passes",  NULL};
+    static const char *const keys[] = {
+        "name",       "text",        "rows",   "granule",   "frames",      "devices",    "changes",
+        "contention", "heavy",       "scenes", "objective", "deadline_us", "base_watts", "bars",
+        "engine",     "application", "bursts", "links",     "passes",      NULL};
     struct strict_place at;
     uint64_t rows = 0, granule = 1;
     out->frames = 400;
@@ -387,7 +410,8 @@ static void name_from_file(const char *file, struct lab_scenario *out)
     out->name[length] = '\0';
 }
 
-struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const char *file, char *why, size_t why_bytes)
+struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const char *file, char *why,
+                                        size_t why_bytes)
 {
     struct strict_reader reader = {.file = file, .why = why, .why_bytes = why_bytes};
     const struct strict_place top = {.reader = &reader};
@@ -412,7 +436,8 @@ static struct lab_scenario *load_file(const char *path, char *why, size_t why_by
 {
     size_t bytes;
     char *text = strict_read_file(path, LAB_SCENARIO_BYTES_MAX, &bytes, why, why_bytes);
-    struct lab_scenario *scenario = text ? lab_scenario_parse(text, bytes, path, why, why_bytes) : NULL;
+    struct lab_scenario *scenario = text ? lab_scenario_parse(text, bytes, path, why, why_bytes)
+                                         : NULL;
     free(text);
     return scenario;
 }
@@ -449,7 +474,8 @@ struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_b
     const struct lab_text *text = find_built_in(name);
     if (text)
         return lab_scenario_parse(text->text, strlen(text->text), text->name, why, why_bytes);
-    snprintf(why, why_bytes, "there is no scenario '%s'; `cox-lab sim --list` names those that there are", name);
+    snprintf(why, why_bytes,
+             "there is no scenario '%s'; `cox-lab sim --list` names those that there are", name);
     return NULL;
 }
 

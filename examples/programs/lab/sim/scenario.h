@@ -40,7 +40,8 @@ struct lab_scenario_wake {
     /* Of the engine: held up before it hands out rows of a pool, or gives a device a band of a split, while a device
      * works. */
     struct lab_scenario_tail stall, submit;
-    uint32_t beside; /* tail and stall are there while one of these devices works; 0 = whichever works, or none */
+    uint32_t
+        beside; /* tail and stall are there while one of these devices works; 0 = whichever works, or none */
 };
 
 /* Devices, and the engine's thread, stop for a while. */
@@ -108,7 +109,8 @@ struct lab_scenario_pass {
     uint32_t rows, granule;
     double before_ns;    /* from the end of the pass before to its beginning */
     double moved_row_ns; /* more for each row that another device did in the pass before */
-    struct lab_scenario_device devices[COX_DEVICES_MAX]; /* with other costs, where the pass has them */
+    struct lab_scenario_device
+        devices[COX_DEVICES_MAX]; /* with other costs, where the pass has them */
 };
 
 /* Figures of a policy in a scenario: key in JSON, heading of the table's column. All are better when smaller. */
@@ -164,9 +166,11 @@ struct lab_scenario {
     uint64_t deadline_ns; /* 0 = none */
     double base_watts;
     struct lab_scenario_wake engine;
-    double hand_over_idle_ns; /* the application: at most so long after a device has nothing to do; 0 = as it is */
-    uint64_t pause_frames;    /* before every so many the application waits until all are delivered; 0 = it does not */
-    double engine_busy_ns;    /* that each deed of its thread takes */
+    double
+        hand_over_idle_ns; /* the application: at most so long after a device has nothing to do; 0 = as it is */
+    uint64_t
+        pause_frames; /* before every so many the application waits until all are delivered; 0 = it does not */
+    double engine_busy_ns;                /* that each deed of its thread takes */
     struct lab_scenario_wake application; /* from a delivery to the next frame */
     uint32_t burst_count;
     uint32_t traced; /* numbers in `traces` */
@@ -180,7 +184,8 @@ struct lab_scenario {
 
 /* Read a scenario from text; `file` names it in messages, and, without folder and ".json", the scenario if it has no
  * name. NULL if it is none, with one line that says where and why. lab_scenario_free it. */
-struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const char *file, char *why, size_t why_bytes);
+struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const char *file, char *why,
+                                        size_t why_bytes);
 
 /* The same from a regular file; a name without '/' and ".json" is that of a built-in scenario. */
 struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_bytes);
@@ -195,7 +200,8 @@ const char *lab_scenario_name(uint32_t index, char *name, size_t bytes);
 
 /* The world in which a scenario takes place. One run at a time. */
 struct lab_scenario_world;
-struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario, struct lab_world *world);
+struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario,
+                                                     struct lab_world *world);
 void lab_scenario_world_destroy(struct lab_scenario_world **world);
 
 /* Joules of a frame; negative if the scenario knows nothing of energy. `scenario` is a struct lab_scenario. */

@@ -13,7 +13,8 @@ static bool read_times(const struct strict_place *at, struct lab_scenario_tail *
         return false;
     out->median_ns = median_us * 1e3;
     out->p99_ns = p99_us * 1e3;
-    return p99_us >= median_us || strict_refuse(at, "p99_us", "must not be less than \"median_us\"");
+    return p99_us >= median_us ||
+           strict_refuse(at, "p99_us", "must not be less than \"median_us\"");
 }
 
 /* Without the key there is no tail. */
@@ -54,7 +55,8 @@ static bool read_jitter(const struct strict_place *at, struct lab_scenario_devic
             strict_refuse(&in, "times", "times \"jitter\" must be at most 2"));
 }
 
-static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out, struct lab_scenario *scenario)
+static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,
+                       struct lab_scenario *scenario)
 {
     json_t *values = strict_array(at, "trace", false, LAB_TRACE_MAX);
     if (!values)
@@ -66,7 +68,8 @@ static bool read_trace(const struct strict_place *at, struct lab_scenario_device
     if (!scenario->traces)
         return strict_refuse(at, "trace", "out of memory");
     if (out->trace_count > LAB_TRACE_MAX - scenario->traced)
-        return strict_refuse(at, "trace", "all devices together may have %d numbers", LAB_TRACE_MAX);
+        return strict_refuse(at, "trace", "all devices together may have %d numbers",
+                             LAB_TRACE_MAX);
     for (uint32_t i = 0; i < out->trace_count; i++) {
         double factor = json_number_value(json_array_get(values, i));
         if (!(factor >= 0.001 && factor <= 1000))
@@ -81,9 +84,10 @@ static bool read_level(const struct strict_place *at, struct lab_scenario_device
     static const char *const level_keys[] = {"change", "lag", NULL};
     static const char *const jump_keys[] = {"frames", "sigma", NULL};
     struct strict_place in;
-    if (json_object_get(at->object, "level") && (!lab_place_enter_member(&in, at, "level", level_keys) ||
-                                                 !strict_number(&in, "change", true, 0, 0.5, &out->level_change) ||
-                                                 !strict_number(&in, "lag", true, 0, 0.999, &out->level_lag)))
+    if (json_object_get(at->object, "level") &&
+        (!lab_place_enter_member(&in, at, "level", level_keys) ||
+         !strict_number(&in, "change", true, 0, 0.5, &out->level_change) ||
+         !strict_number(&in, "lag", true, 0, 0.999, &out->level_lag)))
         return false;
     if (!json_object_get(at->object, "jumps"))
         return true;
@@ -95,8 +99,8 @@ static bool read_level(const struct strict_place *at, struct lab_scenario_device
 bool lab_read_device_chance(const struct strict_place *at, struct lab_scenario_device *out,
                             struct lab_scenario *scenario)
 {
-    return read_jitter(at, out) && read_outliers(at, out) && read_level(at, out) && read_trace(at, out, scenario) &&
-           read_tail(at, "launch_tail", &out->launch_tail);
+    return read_jitter(at, out) && read_outliers(at, out) && read_level(at, out) &&
+           read_trace(at, out, scenario) && read_tail(at, "launch_tail", &out->launch_tail);
 }
 
 /* --- the machine's threads --- */
@@ -114,27 +118,32 @@ static bool read_clock(const struct strict_place *at, struct lab_scenario *out)
 static bool read_wake(const struct strict_place *at, struct lab_scenario_wake *out)
 {
     double wake_us = 0;
-    bool ok = strict_number(at, "wake_us", false, 0, 1e6, &wake_us) && read_tail(at, "tail", &out->tail);
+    bool ok = strict_number(at, "wake_us", false, 0, 1e6, &wake_us) &&
+              read_tail(at, "tail", &out->tail);
     out->ns = wake_us * 1e3;
     return ok;
 }
 
 static bool read_threads(const struct strict_place *at, struct lab_scenario *out)
 {
-    static const char *const engine_keys[] = {"wake_us", "tail", "busy_us", "stall", "submit", "beside", "clock", NULL};
-    static const char *const application_keys[] = {"wake_us", "tail", "pause_frames", "idle_us", NULL};
+    static const char *const engine_keys[] = {"wake_us", "tail",   "busy_us", "stall",
+                                              "submit",  "beside", "clock",   NULL};
+    static const char *const application_keys[] = {"wake_us", "tail", "pause_frames", "idle_us",
+                                                   NULL};
     struct strict_place in;
     double busy_us = 0, idle_us = 0;
     if (json_object_get(at->object, "engine") &&
         (!lab_place_enter_member(&in, at, "engine", engine_keys) || !read_wake(&in, &out->engine) ||
-         !strict_number(&in, "busy_us", false, 0, 1e6, &busy_us) || !read_tail(&in, "stall", &out->engine.stall) ||
+         !strict_number(&in, "busy_us", false, 0, 1e6, &busy_us) ||
+         !read_tail(&in, "stall", &out->engine.stall) ||
          !read_tail(&in, "submit", &out->engine.submit) ||
          !lab_place_devices(&in, "beside", out, &out->engine.beside) || !read_clock(&in, out)))
         return false;
     out->engine_busy_ns = busy_us * 1e3;
     if (!json_object_get(at->object, "application"))
         return !at->reader->failed;
-    bool ok = lab_place_enter_member(&in, at, "application", application_keys) && read_wake(&in, &out->application) &&
+    bool ok = lab_place_enter_member(&in, at, "application", application_keys) &&
+              read_wake(&in, &out->application) &&
               strict_number(&in, "idle_us", false, 1e-3, 1e6, &idle_us) &&
               strict_integer(&in, "pause_frames", false, 1, LAB_FRAMES_MAX, &out->pause_frames);
     out->hand_over_idle_ns = idle_us * 1e3;
@@ -145,20 +154,25 @@ static bool read_burst(const struct strict_place *at, struct lab_scenario *out)
 {
     struct lab_scenario_burst *burst = &out->bursts[out->burst_count++];
     double every_ms = 0;
-    if (!lab_place_devices(at, "devices", out, &burst->devices) || !strict_boolean(at, "engine", &burst->engine) ||
-        !strict_number(at, "every_ms", true, 0.1, 1e9, &every_ms) || !read_times(at, &burst->length))
+    if (!lab_place_devices(at, "devices", out, &burst->devices) ||
+        !strict_boolean(at, "engine", &burst->engine) ||
+        !strict_number(at, "every_ms", true, 0.1, 1e9, &every_ms) ||
+        !read_times(at, &burst->length))
         return false;
     burst->every_ns = every_ms * 1e6;
-    return burst->devices || burst->engine || strict_refuse(at, NULL, "stops neither devices nor the engine");
+    return burst->devices || burst->engine ||
+           strict_refuse(at, NULL, "stops neither devices nor the engine");
 }
 
 static bool read_bursts(const struct strict_place *at, struct lab_scenario *out)
 {
-    static const char *const keys[] = {"devices", "engine", "every_ms", "median_us", "p99_us", NULL};
+    static const char *const keys[] = {"devices",   "engine", "every_ms",
+                                       "median_us", "p99_us", NULL};
     json_t *bursts = strict_array(at, "bursts", false, LAB_BURSTS_MAX);
     for (size_t i = 0; bursts && i < json_array_size(bursts); i++) {
         struct strict_place in;
-        if (!strict_enter(&in, at->reader, json_array_get(bursts, i), keys, "bursts[#]", (uint32_t)i) ||
+        if (!strict_enter(&in, at->reader, json_array_get(bursts, i), keys, "bursts[#]",
+                          (uint32_t)i) ||
             !read_burst(&in, out))
             return false;
     }
@@ -172,7 +186,8 @@ static bool read_links(const struct strict_place *at, struct lab_scenario *out)
     for (size_t i = 0; links && i < json_array_size(links); i++) {
         struct strict_place in;
         uint32_t devices = 0;
-        if (!strict_enter(&in, at->reader, json_array_get(links, i), keys, "links[#]", (uint32_t)i) ||
+        if (!strict_enter(&in, at->reader, json_array_get(links, i), keys, "links[#]",
+                          (uint32_t)i) ||
             !lab_place_devices(&in, "devices", out, &devices))
             return false;
         if (!(devices & (devices - 1)))
@@ -181,7 +196,8 @@ static bool read_links(const struct strict_place *at, struct lab_scenario *out)
             if (!(devices & 1u << d))
                 continue;
             if (out->devices[d].link > 0)
-                return strict_refuse(&in, "devices", "\"%s\" is at another link already", out->devices[d].name);
+                return strict_refuse(&in, "devices", "\"%s\" is at another link already",
+                                     out->devices[d].name);
             out->devices[d].link = (uint32_t)i + 1;
         }
     }

@@ -12,8 +12,8 @@ bool lab_place_enter_member(struct strict_place *in, const struct strict_place *
     return strict_enter(in, at->reader, json_object_get(at->object, key), known, path, 0);
 }
 
-bool lab_place_device(const struct strict_place *at, const char *key, const struct lab_scenario *scenario,
-                      const char *name, uint32_t *out)
+bool lab_place_device(const struct strict_place *at, const char *key,
+                      const struct lab_scenario *scenario, const char *name, uint32_t *out)
 {
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         if (strcmp(scenario->devices[d].name, name) == 0) {
@@ -24,8 +24,8 @@ bool lab_place_device(const struct strict_place *at, const char *key, const stru
     return strict_refuse(at, key, "there is no device \"%s\"", name);
 }
 
-bool lab_place_devices(const struct strict_place *at, const char *key, const struct lab_scenario *scenario,
-                       uint32_t *out)
+bool lab_place_devices(const struct strict_place *at, const char *key,
+                       const struct lab_scenario *scenario, uint32_t *out)
 {
     json_t *names = strict_array(at, key, false, COX_DEVICES_MAX);
     *out = 0;

@@ -11,12 +11,12 @@
 bool lab_place_enter_member(struct strict_place *in, const struct strict_place *at, const char *key,
                             const char *const *known);
 
-bool lab_place_device(const struct strict_place *at, const char *key, const struct lab_scenario *scenario,
-                      const char *name, uint32_t *out);
+bool lab_place_device(const struct strict_place *at, const char *key,
+                      const struct lab_scenario *scenario, const char *name, uint32_t *out);
 
 /* An array of device names as a bit each; 0 without the key. */
-bool lab_place_devices(const struct strict_place *at, const char *key, const struct lab_scenario *scenario,
-                       uint32_t *out);
+bool lab_place_devices(const struct strict_place *at, const char *key,
+                       const struct lab_scenario *scenario, uint32_t *out);
 
 /* --- scenario_chance.c --- */
 

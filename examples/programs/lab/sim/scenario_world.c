@@ -85,7 +85,8 @@ bool lab_scenario_is_alive(const struct lab_scenario *scenario, uint32_t device,
 {
     for (uint32_t i = 0; i < scenario->change_count; i++) {
         const struct lab_scenario_change *change = &scenario->changes[i];
-        if (change->kind == LAB_GONE && change->device == device && is_now(frame, change->from, change->to))
+        if (change->kind == LAB_GONE && change->device == device &&
+            is_now(frame, change->from, change->to))
             return false;
     }
     return true;
@@ -97,7 +98,8 @@ bool lab_scenario_is_step(const struct lab_scenario *scenario, uint64_t frame)
         return false;
     for (uint32_t i = 0; i < scenario->change_count; i++) {
         const struct lab_scenario_change *change = &scenario->changes[i];
-        if ((change->kind == LAB_SLOWER || change->kind == LAB_ROWS) && (change->from == frame || change->to == frame))
+        if ((change->kind == LAB_SLOWER || change->kind == LAB_ROWS) &&
+            (change->from == frame || change->to == frame))
             return true;
     }
     for (uint32_t i = 0; i < scenario->contention_count; i++)
@@ -113,7 +115,8 @@ static double heavy_first(const struct lab_scenario_heavy *heavy, uint64_t frame
     if (!(heavy->period > 0))
         return heavy->first;
     /* From the top to the bottom and back: the share of the way is (1 + triangle) / 2. */
-    return (1 - heavy->rows) * 0.5 * (1 + triangle((double)frame / heavy->period + heavy->first - 0.25));
+    return (1 - heavy->rows) * 0.5 *
+           (1 + triangle((double)frame / heavy->period + heavy->first - 0.25));
 }
 
 static void make_heavy(const struct lab_scenario *scenario, uint64_t frame, struct moment *out)
@@ -178,14 +181,15 @@ static uint32_t chance_of(const struct lab_scenario_world *world, uint32_t launc
     return launch + world->pass * 4096;
 }
 
-static double normal(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame, uint32_t device,
-                     uint32_t launch)
+static double normal(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame,
+                     uint32_t device, uint32_t launch)
 {
-    return lab_random_normal(lab_random_uniform(lab_random_bits(world->seed, stream, frame, device, launch)));
+    return lab_random_normal(lab_random_uniform(lab_random_bits(world->seed, stream, frame, device,
+                                                                launch)));
 }
 
-static double uniform(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame, uint32_t device,
-                      uint32_t launch)
+static double uniform(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame,
+                      uint32_t device, uint32_t launch)
 {
     return lab_random_uniform(lab_random_bits(world->seed, stream, frame, device, launch));
 }
@@ -219,12 +223,15 @@ static void find_levels(struct lab_scenario_world *world)
         for (uint64_t f = 0; f < scenario->frames; f++) {
             if (f > 0)
                 x = device->level_lag * x + step * normal(world, STREAM_LEVEL, f, d, 0);
-            if (device->jump_frames > 0 && uniform(world, STREAM_JUMP, f, d, 0) < 1 / device->jump_frames)
+            if (device->jump_frames > 0 &&
+                uniform(world, STREAM_JUMP, f, d, 0) < 1 / device->jump_frames)
                 jump = lab_exp(device->jump_sigma * normal(world, STREAM_JUMP, f, d, 1));
-            double recorded = device->trace_count > 0
-                                  ? scenario->traces[device->trace_first + (trace + f) % device->trace_count]
-                                  : 1;
-            world->levels[f * scenario->device_count + d] = (struct level){lab_exp(x), jump * recorded};
+            double recorded =
+                device->trace_count > 0
+                    ? scenario->traces[device->trace_first + (trace + f) % device->trace_count]
+                    : 1;
+            world->levels[f * scenario->device_count + d] = (struct level){lab_exp(x),
+                                                                           jump * recorded};
         }
     }
 }
@@ -241,7 +248,8 @@ static void next_burst(struct lab_scenario_world *world, uint32_t index)
     }
     double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
     stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
-    stretch->end_ns = stretch->begin_ns + 1 + drawn(&burst->length, normal(world, STREAM_BURST, k, index, 1));
+    stretch->end_ns = stretch->begin_ns + 1 +
+                      drawn(&burst->length, normal(world, STREAM_BURST, k, index, 1));
 }
 
 static double stolen(void *ctx, double now_ns, uint32_t *devices, bool *engine)
@@ -258,7 +266,8 @@ static double stolen(void *ctx, double now_ns, uint32_t *devices, bool *engine)
             *devices |= world->scenario->bursts[i].devices;
             *engine |= world->scenario->bursts[i].engine;
         }
-        until_ns = fmin(until_ns, now_ns >= stretch->begin_ns ? stretch->end_ns : stretch->begin_ns);
+        until_ns = fmin(until_ns,
+                        now_ns >= stretch->begin_ns ? stretch->end_ns : stretch->begin_ns);
     }
     return until_ns;
 }
@@ -278,13 +287,15 @@ static double wake_ns(void *ctx, const struct lab_launch *ended, uint32_t others
     return wake->ns;
 }
 
-static double stall_ns(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out, uint32_t working)
+static double stall_ns(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out,
+                       uint32_t working)
 {
     const struct lab_scenario_world *world = ctx;
     const struct lab_scenario_wake *engine = &world->scenario->engine;
     const struct lab_scenario_tail *tail = handed_out ? &engine->stall : &engine->submit;
     if (!(working & (engine->beside ? engine->beside : UINT32_MAX)) ||
-        uniform(world, STREAM_STALL, frame, device, 2 * chance_of(world, given)) >= tail->probability)
+        uniform(world, STREAM_STALL, frame, device, 2 * chance_of(world, given)) >=
+            tail->probability)
         return 0;
     return drawn(tail, normal(world, STREAM_STALL, frame, device, 2 * chance_of(world, given) + 1));
 }
@@ -322,14 +333,16 @@ static uint64_t mixed(uint64_t hash, double value)
     return lab_random_bits(hash, 0, bits, 0, 0);
 }
 
-static uint64_t condition_of(const struct lab_scenario *scenario, const struct moment *moment, uint64_t frame)
+static uint64_t condition_of(const struct lab_scenario *scenario, const struct moment *moment,
+                             uint64_t frame)
 {
     uint64_t hash = mixed(1, moment->rows);
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         if (scenario->devices[d].thermal_factor > 1)
             return 0;
         if (moment->slower[d] != 1 || !lab_scenario_is_alive(scenario, d, frame))
-            hash = mixed(mixed(hash, d), lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0);
+            hash = mixed(mixed(hash, d),
+                         lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0);
     }
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
@@ -362,7 +375,8 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
             moment->slower[change->device] *= change->factor;
         else if (change->kind == LAB_DRIFT)
             moment->slower[change->device] *=
-                1 + change->factor * triangle((double)(frame - change->from) / change->period + change->phase);
+                1 + change->factor *
+                        triangle((double)(frame - change->from) / change->period + change->phase);
     }
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
@@ -387,7 +401,8 @@ static double compute_ns(struct lab_scenario_world *world, const struct lab_laun
 static double fixed_ns(const struct lab_scenario_world *world, const struct lab_launch *launch)
 {
     const struct lab_scenario_device *device = &world->shape.devices[launch->device];
-    return launch->launch == 0 || launch->launch == LAB_LAUNCH_WARMUP ? device->fixed_ns : device->launch_ns;
+    return launch->launch == 0 || launch->launch == LAB_LAUNCH_WARMUP ? device->fixed_ns
+                                                                      : device->launch_ns;
 }
 
 static double expected_ns(void *ctx, const struct lab_launch *launch)
@@ -397,7 +412,8 @@ static double expected_ns(void *ctx, const struct lab_launch *launch)
     double transfer_ns = world->shape.devices[launch->device].transfer_ns * launch->rows;
     double rows_ns = compute_ns(world, launch);
     rows_ns = device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns;
-    return (fixed_ns(world, launch) + rows_ns) * moment_of(world, launch->frame)->slower[launch->device];
+    return (fixed_ns(world, launch) + rows_ns) *
+           moment_of(world, launch->frame)->slower[launch->device];
 }
 
 /* Log-normal with a mean of 1; some of the launches have a larger sigma. */
@@ -437,7 +453,8 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
     if (device->launch_tail.probability > 0 && !warmup) {
         uint32_t stream = launch->shadow ? STREAM_SHADOW_LAUNCH_TAIL : STREAM_LAUNCH_TAIL;
         if (uniform(world, stream, launch->frame, d, 2 * chance) < device->launch_tail.probability)
-            ns += drawn(&device->launch_tail, normal(world, stream, launch->frame, d, 2 * chance + 1));
+            ns += drawn(&device->launch_tail,
+                        normal(world, stream, launch->frame, d, 2 * chance + 1));
     }
     return ns;
 }
@@ -448,7 +465,8 @@ static void copying(void *ctx, const struct lab_launch *launch, double ns, struc
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
     double transfer_ns = world->shape.devices[launch->device].transfer_ns * launch->rows;
     double rows_ns = compute_ns(world, launch);
-    double all_ns = fixed_ns(world, launch) + (device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns);
+    double all_ns = fixed_ns(world, launch) +
+                    (device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns);
     *out = (struct lab_link){.link = device->link};
     if (device->link == 0 || !(all_ns > 0))
         return;
@@ -466,7 +484,8 @@ static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t acti
     for (uint32_t i = 0; i < world->scenario->contention_count; i++) {
         const struct lab_scenario_contention *contention = &world->scenario->contentions[i];
         uint32_t at_work = active & contention->devices;
-        if (is_now(frame, contention->from, contention->to) && at_work & 1u << device && (at_work & (at_work - 1)))
+        if (is_now(frame, contention->from, contention->to) && at_work & 1u << device &&
+            (at_work & (at_work - 1)))
             slower *= contention->factor;
     }
     return slower;
@@ -476,7 +495,8 @@ static double kernel_part(void *ctx, const struct lab_launch *launch)
 {
     struct lab_scenario_world *world = ctx;
     double all_ns = expected_ns(ctx, launch);
-    double kernel_ns = compute_ns(world, launch) * moment_of(world, launch->frame)->slower[launch->device];
+    double kernel_ns = compute_ns(world, launch) *
+                       moment_of(world, launch->frame)->slower[launch->device];
     return all_ns > 0 ? fmin(1, kernel_ns / all_ns) : 0;
 }
 
@@ -550,45 +570,49 @@ static struct lab_scenario_world *create_pass(const struct lab_scenario *scenari
     ctx->pass = pass;
     find_pass(ctx);
     if (has_levels(scenario))
-        ctx->levels = calloc((size_t)scenario->frames * scenario->device_count, sizeof *ctx->levels);
+        ctx->levels = calloc((size_t)scenario->frames * scenario->device_count,
+                             sizeof *ctx->levels);
     if (pass + 1 < scenario->pass_count)
         ctx->next = create_pass(scenario, pass + 1, &ctx->next_world);
     if ((has_levels(scenario) && !ctx->levels) || (pass + 1 < scenario->pass_count && !ctx->next)) {
         lab_scenario_world_destroy(&ctx);
         return NULL;
     }
-    const struct lab_scenario_wake *engine = &scenario->engine, *application = &scenario->application;
+    const struct lab_scenario_wake *engine = &scenario->engine,
+                                   *application = &scenario->application;
     bool wakes = engine->ns > 0 || engine->tail.probability > 0;
     bool hands_over = application->ns > 0 || application->tail.probability > 0;
-    *world = (struct lab_world){.ctx = ctx,
-                                .device_count = scenario->device_count,
-                                .frames = scenario->frames,
-                                .begin_run = begin_run,
-                                .begin_frame = begin_frame,
-                                .launch_ns = launch_ns,
-                                .expected_ns = expected_ns,
-                                .slowdown = scenario->contention_count > 0 ? slowdown : NULL,
-                                .kernel_part = kernel_part,
-                                .end_frame = end_frame,
-                                .condition = condition,
-                                .copying = has_links(scenario) ? copying : NULL,
-                                .wake_ns = wakes ? wake_ns : NULL,
-                                .hand_over_ns = hands_over ? hand_over_ns : NULL,
-                                .hand_over_idle_ns = scenario->hand_over_idle_ns,
-                                .stolen = scenario->burst_count > 0 ? stolen : NULL,
-                                .stall_ns = engine->stall.probability > 0 || engine->submit.probability > 0 ? stall_ns
-                                                                                                            : NULL,
-                                .pause_frames = scenario->pause_frames,
-                                .busy_ns = scenario->engine_busy_ns,
-                                .host_clock = scenario->host_clock,
-                                .next_pass = ctx->next ? &ctx->next_world : NULL,
-                                .name = ctx->shape.name[0] ? ctx->shape.name : NULL,
-                                .before_ns = ctx->shape.before_ns,
-                                .moved_row_ns = ctx->shape.moved_row_ns};
+    *world = (struct lab_world){
+        .ctx = ctx,
+        .device_count = scenario->device_count,
+        .frames = scenario->frames,
+        .begin_run = begin_run,
+        .begin_frame = begin_frame,
+        .launch_ns = launch_ns,
+        .expected_ns = expected_ns,
+        .slowdown = scenario->contention_count > 0 ? slowdown : NULL,
+        .kernel_part = kernel_part,
+        .end_frame = end_frame,
+        .condition = condition,
+        .copying = has_links(scenario) ? copying : NULL,
+        .wake_ns = wakes ? wake_ns : NULL,
+        .hand_over_ns = hands_over ? hand_over_ns : NULL,
+        .hand_over_idle_ns = scenario->hand_over_idle_ns,
+        .stolen = scenario->burst_count > 0 ? stolen : NULL,
+        .stall_ns = engine->stall.probability > 0 || engine->submit.probability > 0 ? stall_ns
+                                                                                    : NULL,
+        .pause_frames = scenario->pause_frames,
+        .busy_ns = scenario->engine_busy_ns,
+        .host_clock = scenario->host_clock,
+        .next_pass = ctx->next ? &ctx->next_world : NULL,
+        .name = ctx->shape.name[0] ? ctx->shape.name : NULL,
+        .before_ns = ctx->shape.before_ns,
+        .moved_row_ns = ctx->shape.moved_row_ns};
     return ctx;
 }
 
-struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario, struct lab_world *world)
+struct lab_scenario_world *lab_scenario_world_create(const struct lab_scenario *scenario,
+                                                     struct lab_world *world)
 {
     return create_pass(scenario, 0, world);
 }

@@ -20,7 +20,9 @@ const struct cox_policy lab_hindsight = {.name = "hindsight"};
 bool lab_policy_find(const char *name, const struct cox_policy **policy)
 {
     bool oracle = strcmp(name, "oracle") == 0;
-    *policy = oracle ? NULL : strcmp(name, lab_hindsight.name) == 0 ? &lab_hindsight : cox_policy_find(name);
+    *policy = oracle                                  ? NULL
+              : strcmp(name, lab_hindsight.name) == 0 ? &lab_hindsight
+                                                      : cox_policy_find(name);
     return oracle || *policy;
 }
 
@@ -41,7 +43,8 @@ static bool shares(const struct lab_sim *sim, const struct lab_run *run, uint32_
 }
 
 /* The first of the passes that share a split with this one, and how many they are. */
-static uint32_t lead_of(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass, uint32_t *count)
+static uint32_t lead_of(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass,
+                        uint32_t *count)
 {
     uint32_t lead = pass, end = pass + 1;
     while (shares(sim, run, lead))
@@ -58,8 +61,8 @@ static struct asked asked_of(struct lab_sim *sim, const struct lab_run *run)
     return (struct asked){sharing->world, sharing, run, run->pass};
 }
 
-static double expected(const struct lab_sim *sim, const struct asked *of, uint32_t d, uint32_t first_row, uint32_t rows,
-                       uint32_t launch)
+static double expected(const struct lab_sim *sim, const struct asked *of, uint32_t d,
+                       uint32_t first_row, uint32_t rows, uint32_t launch)
 {
     struct lab_launch asked = {.frame = sim->view.frame,
                                .device = d,
@@ -83,7 +86,8 @@ static double expected_frame(const struct lab_sim *sim, const struct asked *of)
         const struct cox_band *band = &split->bands[i];
         if (!sim->workers[band->device].alive)
             return -1;
-        work_ns[band->device] += expected(sim, of, band->device, band->first_row, band->rows, launches[band->device]++);
+        work_ns[band->device] += expected(sim, of, band->device, band->first_row, band->rows,
+                                          launches[band->device]++);
     }
     double ns = lab_makespan(world, sim->view.frame, work_ns);
     if (split->pool_rows == 0)
@@ -98,10 +102,12 @@ static double expected_frame(const struct lab_sim *sim, const struct asked *of)
     for (uint32_t d = 0; d < world->device_count; d++) {
         if (!(all & 1u << d))
             continue;
-        double whole_ns = expected(sim, of, d, split->pool_first_row, split->pool_rows, launches[d]);
+        double whole_ns = expected(sim, of, d, split->pool_first_row, split->pool_rows,
+                                   launches[d]);
         uint32_t half = split->pool_rows / 2;
         row_ns[d] = half == 0 ? whole_ns
-                              : (whole_ns - expected(sim, of, d, split->pool_first_row, half, launches[d])) /
+                              : (whole_ns -
+                                 expected(sim, of, d, split->pool_first_row, half, launches[d])) /
                                     (split->pool_rows - half);
         row_ns[d] = fmax(row_ns[d], 1e-6);
         begin_ns[d] = work_ns[d] + fmax(0, whole_ns - row_ns[d] * split->pool_rows);
@@ -135,8 +141,8 @@ static void describe_refusal(struct lab_sim *sim, const struct cox_split *split,
     uint32_t count = split->band_count < COX_BANDS_MAX ? split->band_count : COX_BANDS_MAX;
     for (uint32_t i = 0; i < count; i++) {
         const struct cox_band *band = &split->bands[i];
-        int more = snprintf(bands + used, sizeof bands - used, "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32, i ? " " : "",
-                            band->device, band->first_row, band->rows);
+        int more = snprintf(bands + used, sizeof bands - used, "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32,
+                            i ? " " : "", band->device, band->first_row, band->rows);
         if (more < 0 || (size_t)more >= sizeof bands - used) {
             memcpy(bands + sizeof bands - 4, "...", 4);
             break;
@@ -145,20 +151,24 @@ static void describe_refusal(struct lab_sim *sim, const struct cox_split *split,
     }
     char pool[64] = "";
     if (split->pool_rows > 0)
-        snprintf(pool, sizeof pool, ", pool %" PRIu32 "+%" PRIu32, split->pool_first_row, split->pool_rows);
-    snprintf(sim->why, sim->why_bytes, "policy '%s', frame %" PRIu64 ": %s (device:first row+rows: %s%s)",
-             sim->policy->name, sim->view.frame, what, bands, pool);
+        snprintf(pool, sizeof pool, ", pool %" PRIu32 "+%" PRIu32, split->pool_first_row,
+                 split->pool_rows);
+    snprintf(sim->why, sim->why_bytes,
+             "policy '%s', frame %" PRIu64 ": %s (device:first row+rows: %s%s)", sim->policy->name,
+             sim->view.frame, what, bands, pool);
 }
 
 static void whole_frame(const struct lab_sim *sim, uint32_t pass, struct cox_split *split)
 {
     *split = (struct cox_split){.band_count = 1, .reason = COX_REASON_SINGLE};
-    split->bands[0] = (struct cox_band){.device = lab_machine_best(sim, pass), .rows = sim->view.rows};
+    split->bands[0] = (struct cox_band){.device = lab_machine_best(sim, pass),
+                                        .rows = sim->view.rows};
 }
 
 static struct cox_split split_of_oracle(const struct lab_sim *sim, const struct lab_oracle *oracle)
 {
-    struct cox_split split = {.reason = COX_REASON_GIVEN, .predicted_ns = lab_whole(oracle->expected_ns)};
+    struct cox_split split = {.reason = COX_REASON_GIVEN,
+                              .predicted_ns = lab_whole(oracle->expected_ns)};
     uint32_t first_row = 0;
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         if (oracle->rows[d] == 0)
@@ -171,7 +181,8 @@ static struct cox_split split_of_oracle(const struct lab_sim *sim, const struct 
 }
 
 /* The oracle and hindsight. */
-static void decide_by_oracle(struct lab_sim *sim, struct lab_sharing *sharing, const struct lab_oracle *oracle)
+static void decide_by_oracle(struct lab_sim *sim, struct lab_sharing *sharing,
+                             const struct lab_oracle *oracle)
 {
     sharing->split = split_of_oracle(sim, sim->policy ? &sharing->before : oracle);
     if (cox_split_check(&sharing->split, &sim->view, NULL, 0))
@@ -190,7 +201,8 @@ static cox_status decide(struct lab_sim *sim, const struct asked *of, struct lab
     else
         status = cox_split_check(&split, &sim->view, what, sizeof what);
     if (status == COX_OK && split.pool_rows > 0 && !sim->policy->next) {
-        snprintf(what, sizeof what, "rows are left in a pool, and the policy has no function that hands them out");
+        snprintf(what, sizeof what,
+                 "rows are left in a pool, and the policy has no function that hands them out");
         status = COX_E_POLICY;
     }
     if (status == COX_OK) {
@@ -229,10 +241,13 @@ static bool sum_passes(const struct lab_run *run, uint32_t lead, uint32_t count,
     *sum = (struct cox_measurement){.frame = run->frame, .device = device};
     for (uint32_t i = 0; i < run->measured_count; i++) {
         const struct cox_measurement *band = &run->measured[i];
-        if (band->device != device || run->measured_passes[i] < lead || run->measured_passes[i] >= lead + count)
+        if (band->device != device || run->measured_passes[i] < lead ||
+            run->measured_passes[i] >= lead + count)
             continue;
         even = even && !band->flags;
-        sum->kernel_ns = band->kernel_ns && (!sum->wall_ns || sum->kernel_ns) ? sum->kernel_ns + band->kernel_ns : 0;
+        sum->kernel_ns = band->kernel_ns && (!sum->wall_ns || sum->kernel_ns)
+                             ? sum->kernel_ns + band->kernel_ns
+                             : 0;
         sum->wall_ns += band->wall_ns;
         sum->queue_ns += band->queue_ns;
         if (run->measured_passes[i] == lead && (!sum->rows || band->first_row < sum->first_row))
@@ -251,7 +266,8 @@ static void observe_bands(struct lab_sim *sim, struct lab_run *run, uint32_t lea
     const bool last = run->pass + 1 == lead + count, told = sim->policy && sim->policy->observe;
     for (uint32_t i = 0; told && last && i < run->measured_count; i++) {
         const uint32_t pass = run->measured_passes[i];
-        const bool together = count > 1 && pass >= lead && pass < lead + count; /* else: a shadow of another pass */
+        const bool together = count > 1 && pass >= lead &&
+                              pass < lead + count; /* else: a shadow of another pass */
         if (!together || run->measured[i].flags & COX_MEASURED_UNFINISHED)
             sim->policy->observe(sim->sharing[together ? lead : pass].state, &run->measured[i]);
     }
@@ -286,7 +302,8 @@ static void observe_pass(struct lab_sim *sim, struct lab_run *run, double joules
 }
 
 /* Joules of the frame, by the first pass's world: they are the machine's. */
-static double end_frame(const struct lab_sim *sim, uint64_t frame, const double *busy_ns, double wall_ns)
+static double end_frame(const struct lab_sim *sim, uint64_t frame, const double *busy_ns,
+                        double wall_ns)
 {
     double joules = -1;
     for (uint32_t p = sim->pass_count; p-- > 0;) {
@@ -363,7 +380,8 @@ static bool begin_frame(struct lab_sim *sim, struct lab_run *run, uint64_t frame
         if (worker->usable || --worker->ask_in > 0)
             continue;
         worker->usable = worker->alive;
-        worker->ask_pause = 2 * worker->ask_pause < ASK_PAUSE_MAX ? 2 * worker->ask_pause : ASK_PAUSE_MAX;
+        worker->ask_pause = 2 * worker->ask_pause < ASK_PAUSE_MAX ? 2 * worker->ask_pause
+                                                                  : ASK_PAUSE_MAX;
         worker->ask_in = worker->ask_pause;
     }
     lab_machine_ask_all_if_none(sim);
@@ -379,7 +397,8 @@ static void look_at(struct lab_sim *sim, uint64_t frame, const struct lab_shape 
 }
 
 /* What the policy may know of the devices, for so many passes that share a split. */
-static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing, uint32_t count, bool warmed_up)
+static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing, uint32_t count,
+                         bool warmed_up)
 {
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct cox_sched_device *device = &sim->devices[d];
@@ -398,7 +417,8 @@ static void warm_up(struct lab_sim *sim, uint32_t pass, const struct lab_shape *
     struct lab_sharing *sharing = &sim->sharing[pass];
     sharing->solo_rows = shape->rows;
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
-        struct lab_launch launch = {.device = d, .rows = shape->rows, .launch = LAB_LAUNCH_WARMUP, .pass = pass};
+        struct lab_launch launch = {
+            .device = d, .rows = shape->rows, .launch = LAB_LAUNCH_WARMUP, .pass = pass};
         sharing->solo_ns[d] = sharing->world->launch_ns(sharing->world->ctx, &launch);
         sim->warmed[d] = sim->workers[d].alive;
     }
@@ -441,8 +461,8 @@ static double moving_expected_ns(void *ctx, const struct lab_launch *launch)
     const struct moving *moving = ctx;
     const struct asked *of = moving->of;
     return of->world->expected_ns(of->world->ctx, launch) +
-           lab_queue_moved_ns(moving->sim, of->pass, moving->sim->view.rows, &of->run->oracle, launch->device,
-                              launch->first_row, launch->rows);
+           lab_queue_moved_ns(moving->sim, of->pass, moving->sim->view.rows, &of->run->oracle,
+                              launch->device, launch->first_row, launch->rows);
 }
 
 static double moving_slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
@@ -451,7 +471,8 @@ static double moving_slowdown(void *ctx, uint64_t frame, uint32_t device, uint32
     return world->slowdown(world->ctx, frame, device, active);
 }
 
-static void find_oracle(struct lab_sim *sim, const struct asked *of, uint64_t frame, struct lab_oracle *oracle)
+static void find_oracle(struct lab_sim *sim, const struct asked *of, uint64_t frame,
+                        struct lab_oracle *oracle)
 {
     bool alive[COX_DEVICES_MAX];
     struct moving moving = {sim, of};
@@ -467,10 +488,12 @@ static void find_oracle(struct lab_sim *sim, const struct asked *of, uint64_t fr
 
 static bool same_done(const struct lab_done *a, const struct lab_done *b)
 {
-    return a->count == b->count && a->rows == b->rows && memcmp(a->bands, b->bands, a->count * sizeof *a->bands) == 0;
+    return a->count == b->count && a->rows == b->rows &&
+           memcmp(a->bands, b->bands, a->count * sizeof *a->bands) == 0;
 }
 
-static const struct lab_oracle *oracle_of(struct lab_sim *sim, const struct asked *of, uint64_t frame)
+static const struct lab_oracle *oracle_of(struct lab_sim *sim, const struct asked *of,
+                                          uint64_t frame)
 {
     struct lab_sharing *sharing = of->sharing;
     const struct lab_world *world = of->world;
@@ -502,19 +525,26 @@ static void compare(struct lab_sim *sim, const struct asked *of, const struct la
     double work_ns[COX_DEVICES_MAX] = {0};
     uint32_t first_row = 0;
     for (uint32_t d = 0; d < world->device_count; d++) {
-        struct lab_launch launch = {
-            .frame = frame, .device = d, .first_row = first_row, .rows = oracle->rows[d], .pass = of->pass};
+        struct lab_launch launch = {.frame = frame,
+                                    .device = d,
+                                    .first_row = first_row,
+                                    .rows = oracle->rows[d],
+                                    .pass = of->pass};
         if (launch.rows > 0)
             work_ns[d] = world->launch_ns(world->ctx, &launch) +
-                         lab_queue_moved_ns(sim, of->pass, sim->view.rows, &of->run->oracle, d, first_row, launch.rows);
+                         lab_queue_moved_ns(sim, of->pass, sim->view.rows, &of->run->oracle, d,
+                                            first_row, launch.rows);
         first_row += launch.rows;
         out->oracle_rows[d] += launch.rows;
     }
     const double pause_ns = of->pass > 0 ? world->before_ns : 0;
     out->oracle_ns += pause_ns + lab_makespan(world, frame, work_ns);
     out->oracle_expected_ns += pause_ns + oracle->expected_ns;
-    struct lab_launch solo = {.frame = frame, .device = oracle->solo, .rows = sim->view.rows, .pass = of->pass};
-    double slower = world->slowdown ? world->slowdown(world->ctx, frame, solo.device, 1u << solo.device) : 1;
+    struct lab_launch solo = {
+        .frame = frame, .device = oracle->solo, .rows = sim->view.rows, .pass = of->pass};
+    double slower = world->slowdown
+                        ? world->slowdown(world->ctx, frame, solo.device, 1u << solo.device)
+                        : 1;
     out->solo_ns += pause_ns + world->launch_ns(world->ctx, &solo) * slower;
 }
 
@@ -549,7 +579,8 @@ static void set_clock_back(struct lab_sim *sim)
 }
 
 /* What the split of a pass says of the frame. */
-static void note_split(const struct lab_sim *sim, const struct asked *of, bool moved, struct lab_sim_frame *out)
+static void note_split(const struct lab_sim *sim, const struct asked *of, bool moved,
+                       struct lab_sim_frame *out)
 {
     const struct cox_split *split = &of->sharing->split;
     out->moved |= moved;
@@ -566,7 +597,8 @@ static void note_split(const struct lab_sim *sim, const struct asked *of, bool m
 }
 
 /* Which rows are whose in the oracle's split of the pass, for the next one. */
-static void keep_oracle(const struct lab_sim *sim, const struct lab_oracle *oracle, struct lab_done *out)
+static void keep_oracle(const struct lab_sim *sim, const struct lab_oracle *oracle,
+                        struct lab_done *out)
 {
     uint32_t first_row = 0;
     *out = (struct lab_done){.rows = sim->view.rows};
@@ -590,7 +622,9 @@ static cox_status begin_pass(struct lab_sim *sim, struct lab_run *run)
     sim->view.waited_ns = lab_whole(sim->now_ns - run->submit_ns);
     sim->view.deadline_ns = sim->options->policy.deadline_ns;
     const bool asks = knows_all(sim);
-    const struct lab_oracle *oracle = asks || !sim->options->no_oracle ? oracle_of(sim, &of, run->frame) : NULL;
+    const struct lab_oracle *oracle = asks || !sim->options->no_oracle
+                                          ? oracle_of(sim, &of, run->frame)
+                                          : NULL;
     if (!sim->options->no_oracle)
         compare(sim, &of, oracle, out);
     const struct cox_split before = of.sharing->split;
@@ -717,7 +751,8 @@ static cox_status run(struct lab_sim *sim)
 static bool make_passes(struct lab_sim *sim)
 {
     const struct cox_policy *policy = sim->policy;
-    const size_t bytes = policy && policy->state_bytes ? policy->state_bytes(sim->view.device_count) : 0;
+    const size_t bytes = policy && policy->state_bytes ? policy->state_bytes(sim->view.device_count)
+                                                       : 0;
     for (const struct lab_world *world = sim->world; world && sim->pass_count < COX_PASSES_MAX;
          world = world->next_pass) {
         struct lab_sharing *sharing = &sim->sharing[sim->pass_count++];
@@ -730,8 +765,8 @@ static bool make_passes(struct lab_sim *sim)
 }
 
 cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *policy,
-                        const struct lab_sim_options *options, uint64_t seed, struct lab_sim_frame *out, char *why,
-                        size_t why_bytes)
+                        const struct lab_sim_options *options, uint64_t seed,
+                        struct lab_sim_frame *out, char *why, size_t why_bytes)
 {
     static const struct lab_sim_options defaults;
     options = options ? options : &defaults;

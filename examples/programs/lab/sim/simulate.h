@@ -36,7 +36,8 @@
 #include <coxswain/session.h>
 
 enum {
-    LAB_LAUNCH_WARMUP = 0x7fffffff, /* as `launch`: the whole of frame 0 alone, before the session */
+    LAB_LAUNCH_WARMUP =
+        0x7fffffff, /* as `launch`: the whole of frame 0 alone, before the session */
     LAB_IN_FLIGHT_MAX = 64,
 };
 
@@ -93,7 +94,8 @@ struct lab_world {
     double (*stolen)(void *ctx, double now_ns, uint32_t *devices, bool *engine);
     /* How long the engine's thread is held up before it gives a device its `given`th band of a frame, one of the split
      * or rows of the pool, while the devices of `working` work. */
-    double (*stall_ns)(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out, uint32_t working);
+    double (*stall_ns)(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out,
+                       uint32_t working);
     /* Before every so many frames the application waits until all are delivered; 0 = it does not. */
     uint64_t pause_frames;
     double busy_ns;  /* that each deed of the engine's thread takes it */
@@ -101,14 +103,16 @@ struct lab_world {
     /* Frames of the same number answer `expected_ns` and `slowdown` alike, so the oracle need be sought
      * once for them; 0 = like no other. Called after begin_frame. */
     uint64_t (*condition)(void *ctx, uint64_t frame);
-    const double *hints; /* relative speeds guessed before any measurement, one for each device; NULL = all 1 */
+    const double *
+        hints; /* relative speeds guessed before any measurement, one for each device; NULL = all 1 */
 
     /* A frame's next pass, with the same devices and frames; NULL = there is none. At most COX_PASSES_MAX in all. Of
      * it count the functions that are about a launch or a frame, but for which devices answer and joules. */
     const struct lab_world *next_pass;
-    const char *name;    /* of this pass; NULL = it has none */
-    double before_ns;    /* from the end of the pass before to its beginning */
-    double moved_row_ns; /* more for each row of a launch that another device did in the pass before */
+    const char *name; /* of this pass; NULL = it has none */
+    double before_ns; /* from the end of the pass before to its beginning */
+    double
+        moved_row_ns; /* more for each row of a launch that another device did in the pass before */
 };
 
 /* What the oracle does with a frame; what lab_simulate keeps of it for worlds with `condition`. Zeroed = unknown. */
@@ -126,7 +130,7 @@ struct lab_sim_options {
     bool no_shadow;       /* nor shadows */
     bool no_solo;         /* the policy is not told what devices took alone in warm-up */
     bool split_each_pass; /* passes of as many rows do not share a split */
-    bool no_oracle;       /* oracle, best device and expected time are not looked for: the fields say 0 */
+    bool no_oracle; /* oracle, best device and expected time are not looked for: the fields say 0 */
     struct cox_policy_options policy;
     const struct cox_device_profile *profiles; /* for each device; NULL = none is loaded */
     /* world->frames entries, zeroed before the first run and kept between runs over the same world: saves time, changes
@@ -174,7 +178,7 @@ bool lab_policy_find(const char *name, const struct cox_policy **policy);
  * Errors: COX_E_INVALID (the policy refuses its options, or a world that gives no frame or no device that answers),
  * COX_E_NOMEM, COX_E_POLICY (a refused split before there was a good one). */
 cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *policy,
-                        const struct lab_sim_options *options, uint64_t seed, struct lab_sim_frame *out, char *why,
-                        size_t why_bytes);
+                        const struct lab_sim_options *options, uint64_t seed,
+                        struct lab_sim_frame *out, char *why, size_t why_bytes);
 
 #endif

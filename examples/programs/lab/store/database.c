@@ -26,7 +26,8 @@ int lab__store_step(sqlite3_stmt *statement, const char *types, ...)
         else if (types[i] == 'r')
             result = sqlite3_bind_double(statement, i + 1, va_arg(args, double));
         else if (types[i] == 't')
-            result = sqlite3_bind_text(statement, i + 1, va_arg(args, const char *), -1, SQLITE_STATIC);
+            result = sqlite3_bind_text(statement, i + 1, va_arg(args, const char *), -1,
+                                       SQLITE_STATIC);
         else
             result = sqlite3_bind_null(statement, i + 1);
     }
@@ -104,7 +105,8 @@ static const char *const statement_texts[LAB_STATEMENTS] = {
     [LAB_SQL_PASS] = "INSERT OR REPLACE INTO pass VALUES (?,?,?,?,?)",
     [LAB_SQL_PHASE] = "INSERT OR REPLACE INTO phase VALUES (?,?,?,?,?)",
     [LAB_SQL_DISTURBANCE] = "INSERT OR REPLACE INTO disturbance VALUES (?,?,?,?,?,?,?,?)",
-    [LAB_SQL_REFERENCE_AWAY] = "DELETE FROM reference WHERE run = ? AND phase = ? AND kind = ? AND device IS ?",
+    [LAB_SQL_REFERENCE_AWAY] =
+        "DELETE FROM reference WHERE run = ? AND phase = ? AND kind = ? AND device IS ?",
     [LAB_SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,NULL,NULL,?,?)",
     [LAB_SQL_REFERENCE_MEAN] =
         "UPDATE reference SET mean_ns = ?4 WHERE run = ?1 AND phase = ?2 AND ifnull(device, -1) = ?3",
@@ -122,7 +124,8 @@ static const char *const statement_texts[LAB_STATEMENTS] = {
 static bool prepare(struct lab_store *store)
 {
     for (int i = 0; i < LAB_STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->sql[i], NULL))
+        if (sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &store->sql[i], NULL))
             return false;
     return lab__tape_writer_prepare(&store->tape, store->db) &&
            lab__telemetry_writer_prepare(&store->telemetry, store->db);
@@ -146,8 +149,9 @@ static void write_reasons(struct lab_store *store)
 #undef REASON_VALUE
     };
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons && lab__store_writing(store); i++)
-        lab__store_check(store, lab__store_step(store->sql[LAB_SQL_REASON], "it", (int64_t)reasons[i],
-                                                cox_reason_text((enum cox_reason)reasons[i])));
+        lab__store_check(store,
+                         lab__store_step(store->sql[LAB_SQL_REASON], "it", (int64_t)reasons[i],
+                                         cox_reason_text((enum cox_reason)reasons[i])));
     lab__store_end(store);
 }
 
@@ -172,7 +176,8 @@ static void destroy(struct lab_store *store)
     }
     finalize(store);
     sqlite3_close(store->db);
-    if (store->lock >= 0) /* after SQLite: to close a file gives up all locks that the process has on it */
+    if (store->lock >=
+        0) /* after SQLite: to close a file gives up all locks that the process has on it */
         close(store->lock);
     pthread_mutex_destroy(&store->mutex);
     free(store->phases);
@@ -182,7 +187,8 @@ static void destroy(struct lab_store *store)
     free(store);
 }
 
-static bool open_store(const char *path, bool alone, struct lab_store **out, char *why, size_t why_bytes)
+static bool open_store(const char *path, bool alone, struct lab_store **out, char *why,
+                       size_t why_bytes)
 {
     *out = NULL;
     struct lab_store *store = calloc(1, sizeof *store);
@@ -200,11 +206,13 @@ static bool open_store(const char *path, bool alone, struct lab_store **out, cha
         snprintf(why, why_bytes, "%s: out of memory", path);
         goto fail;
     }
-    if (!lab__store_connect(path, false, &store->db, why, why_bytes) || (alone && !lock(store, why, why_bytes)))
+    if (!lab__store_connect(path, false, &store->db, why, why_bytes) ||
+        (alone && !lock(store, why, why_bytes)))
         goto fail;
     /* A commit is in the system's hands, which outlives this process; waiting for the disk would stop the recording
      * thread. */
-    if (sqlite3_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", NULL, NULL, NULL) ||
+    if (sqlite3_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", NULL,
+                     NULL, NULL) ||
         sqlite3_wal_autocheckpoint(store->db, CHECKPOINT_PAGES) || !prepare(store)) {
         snprintf(why, why_bytes, "%s: %s", path, sqlite3_errmsg(store->db));
         goto fail;
@@ -246,10 +254,11 @@ bool lab_store_close(struct lab_store **closed, char *why, size_t why_bytes)
     lab__store_end(store);
     if (!store->error[0] && store->lost) {
         char what[128];
-        snprintf(what, sizeof what,
-                 "%llu frames or policy calls were not recorded: they came faster than they could be "
-                 "written",
-                 (unsigned long long)store->lost);
+        snprintf(
+            what, sizeof what,
+            "%llu frames or policy calls were not recorded: they came faster than they could be "
+            "written",
+            (unsigned long long)store->lost);
         lab__store_fail(store, what);
     }
     bool good = !store->error[0];

@@ -58,16 +58,19 @@ bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why
 
 /* Add all runs of a database for which lab_store_may_merge has returned true, behind those that are there: all, or
  * none. Not while anything is being recorded. `*added` is how many. False: as above. */
-bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why, size_t why_bytes);
+bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why,
+                     size_t why_bytes);
 
 /* Text that is NULL is stored as NULL. */
 struct lab_store_run {
-    const char *source;     /* "devices" or "simulation" */
-    const char *started_at; /* ISO 8601, UTC; NULL = now. For results that must not differ from run to run */
-    const char *host;       /* NULL = of this machine, as for `system` */
-    const char *system;     /* operating system and processor */
+    const char *source; /* "devices" or "simulation" */
+    const char *
+        started_at; /* ISO 8601, UTC; NULL = now. For results that must not differ from run to run */
+    const char *host;   /* NULL = of this machine, as for `system` */
+    const char *system; /* operating system and processor */
     const char *command;
-    const char *kernel; /* "tonemap", "video", "work", a file's name; of a simulation the scenario */
+    const char
+        *kernel; /* "tonemap", "video", "work", a file's name; of a simulation the scenario */
     uint32_t columns, rows;
     uint32_t granule; /* 0 = told later by lab_store_granule */
     uint32_t in_flight;
@@ -87,31 +90,35 @@ void lab_store_setting(struct lab_store *store, const char *name, const char *va
 void lab_store_device(struct lab_store *store, uint32_t device, const struct cox_device_info *info);
 
 /* The run's frames have this pass; `name` NULL = it has none, `stages` 0 = unknown. */
-void lab_store_pass(struct lab_store *store, uint32_t pass, const char *name, uint32_t rows, uint32_t stages);
+void lab_store_pass(struct lab_store *store, uint32_t pass, const char *name, uint32_t rows,
+                    uint32_t stages);
 
 /* Frames first_frame .. end_frame - 1 of a policy session are of this phase. Before the first session. */
-void lab_store_phase(struct lab_store *store, uint32_t phase, uint64_t first_frame, uint64_t end_frame,
-                     const char *text);
+void lab_store_phase(struct lab_store *store, uint32_t phase, uint64_t first_frame,
+                     uint64_t end_frame, const char *text);
 
 /* `kind`: "hog", "gpu-hog", "quota", "delay", ...; `text`: as given on the command line; `real`: not the artificial
  * delay; `note`: what became of it ("no cgroup may be made here"), or NULL. May be told again for the same number:
  * the last one counts. */
-void lab_store_disturbance(struct lab_store *store, uint32_t disturbance, const char *kind, const char *text,
-                           uint64_t first_frame, uint64_t end_frame, bool real, const char *note);
+void lab_store_disturbance(struct lab_store *store, uint32_t disturbance, const char *kind,
+                           const char *text, uint64_t first_frame, uint64_t end_frame, bool real,
+                           const char *note);
 
 enum { LAB_REFERENCE_ORACLE = -1 }; /* as `device` */
 
 /* The best there is in a phase: median frame time of one device alone, or of the swept oracle (then with its ratios,
  * one share for each device; else NULL and 0). Told again: the last one counts. */
-void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device, double median_ns, uint64_t frames,
-                         const double *ratios, uint32_t ratio_count);
+void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device, double median_ns,
+                         uint64_t frames, const double *ratios, uint32_t ratio_count);
 
 /* Its mean, after it. */
-void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t device, double mean_ns);
+void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t device,
+                              double mean_ns);
 
 /* The time that nine of ten of its frames kept to, after it: on devices not even all of the oracle's frames stay
  * near their median. */
-void lab_store_reference_p90(struct lab_store *store, uint32_t phase, int32_t device, double p90_ns);
+void lab_store_reference_p90(struct lab_store *store, uint32_t phase, int32_t device,
+                             double p90_ns);
 
 /* What other programs used of the machine while the run measured, in processors (negative = unknown: nothing is
  * stored), and whether that is so much that the figures say little. */
@@ -122,15 +129,18 @@ void lab_store_load(struct lab_store *store, double processors, bool busy);
 struct lab_store_source {
     const char *name, *kind, *part, *unit, *origin;
 };
-void lab_store_source(struct lab_store *store, uint32_t source, const struct lab_store_source *about);
+void lab_store_source(struct lab_store *store, uint32_t source,
+                      const struct lab_store_source *about);
 
 enum { LAB_SETTING_BYTES = 48 };
 
 /* Values of sources 0 .. count - 1 at a time of CLOCK_MONOTONIC, NaN = none, and a setting's text from then on. Where
  * frames leave no room in the queue they are dropped. From any thread, between lab_store_begin_run and
  * lab_store_close. */
-void lab_store_values(struct lab_store *store, uint64_t at_ns, const double *values, uint32_t count);
-void lab_store_source_setting(struct lab_store *store, uint64_t at_ns, uint32_t source, const char *text);
+void lab_store_values(struct lab_store *store, uint64_t at_ns, const double *values,
+                      uint32_t count);
+void lab_store_source_setting(struct lab_store *store, uint64_t at_ns, uint32_t source,
+                              const char *text);
 
 /* The run came to its end. */
 void lab_store_finish_run(struct lab_store *store);
@@ -151,7 +161,8 @@ struct lab_store_session {
 /* One stream of frames. Several may be recorded in turns. Belongs to the store; NULL if out of memory (kept as the
  * store's error), which the functions below accept. */
 struct lab_session;
-struct lab_session *lab_store_begin_session(struct lab_store *store, const struct lab_store_session *session);
+struct lab_session *lab_store_begin_session(struct lab_store *store,
+                                            const struct lab_store_session *session);
 
 /* A cox_report_fn whose `user` is the session. Warm-up runs are passed over. */
 void lab_session_frame(void *session, const struct cox_frame_report *report);
@@ -160,7 +171,8 @@ void lab_session_frame(void *session, const struct cox_frame_report *report);
  * ask again. Give it as cox_session_params.custom_policy and create the session before the next one is taped: the
  * policy's interface has no place for a pointer of the caller's, so it is handed over in a variable of this file.
  * Valid until lab_store_close, or `policy` itself if it cannot be taped. */
-const struct cox_policy *lab_session_tape(struct lab_session *session, const struct cox_policy *policy);
+const struct cox_policy *lab_session_tape(struct lab_session *session,
+                                          const struct cox_policy *policy);
 
 /* A lab_tape_fn (tape.h) whose `user` is the session: for a caller that tapes a policy itself. */
 struct lab_call;

@@ -21,15 +21,16 @@ static int64_t number_of(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
     int64_t number = -1;
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
         number = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
     return number;
 }
 
 /* "INSERT INTO main.TABLE(...) SELECT ..." with the numbers moved. */
-static bool make_insert(const struct lab_store *store, const char *table, int64_t runs, int64_t sessions,
-                        char sql[SQL_BYTES])
+static bool make_insert(const struct lab_store *store, const char *table, int64_t runs,
+                        int64_t sessions, char sql[SQL_BYTES])
 {
     char names[SQL_BYTES / 4] = "", values[SQL_BYTES / 2] = "", ask[256];
     size_t named = 0, valued = 0;
@@ -38,12 +39,15 @@ static bool make_insert(const struct lab_store *store, const char *table, int64_
     if (sqlite3_prepare_v2(store->db, ask, -1, &columns, NULL) != SQLITE_OK)
         return false;
     while (sqlite3_step(columns) == SQLITE_ROW && named < sizeof names && valued < sizeof values) {
-        const char *name = (const char *)sqlite3_column_text(columns, 0), *comma = named ? ", " : "";
+        const char *name = (const char *)sqlite3_column_text(columns, 0),
+                   *comma = named ? ", " : "";
         const int64_t moved = !strcmp(name, "run") ? runs : !strcmp(name, "session") ? sessions : 0;
         named += (size_t)snprintf(names + named, sizeof names - named, "%s\"%s\"", comma, name);
-        valued += (size_t)snprintf(values + valued, sizeof values - valued, "%s\"%s\"", comma, name);
+        valued += (size_t)snprintf(values + valued, sizeof values - valued, "%s\"%s\"", comma,
+                                   name);
         if (moved && valued < sizeof values)
-            valued += (size_t)snprintf(values + valued, sizeof values - valued, " + %lld", (long long)moved);
+            valued += (size_t)snprintf(values + valued, sizeof values - valued, " + %lld",
+                                       (long long)moved);
     }
     sqlite3_finalize(columns);
     snprintf(sql, SQL_BYTES, "INSERT %sINTO main.\"%s\"(%s) SELECT %s FROM other.\"%s\"",
@@ -56,12 +60,14 @@ static bool copy_tables(const struct lab_store *store, int64_t runs, int64_t ses
     char sql[SQL_BYTES];
     sqlite3_stmt *tables = NULL;
     bool good =
-        sqlite3_prepare_v2(store->db,
-                           "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
-                           "AND name IN (SELECT name FROM other.sqlite_master WHERE type = 'table')",
-                           -1, &tables, NULL) == SQLITE_OK;
+        sqlite3_prepare_v2(
+            store->db,
+            "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
+            "AND name IN (SELECT name FROM other.sqlite_master WHERE type = 'table')",
+            -1, &tables, NULL) == SQLITE_OK;
     while (good && sqlite3_step(tables) == SQLITE_ROW)
-        good = make_insert(store, (const char *)sqlite3_column_text(tables, 0), runs, sessions, sql) &&
+        good = make_insert(store, (const char *)sqlite3_column_text(tables, 0), runs, sessions,
+                           sql) &&
                do_sql(store, sql);
     sqlite3_finalize(tables);
     return good;
@@ -70,7 +76,8 @@ static bool copy_tables(const struct lab_store *store, int64_t runs, int64_t ses
 static bool attach(const struct lab_store *store, const char *path)
 {
     sqlite3_stmt *statement = NULL;
-    const bool good = sqlite3_prepare_v2(store->db, "ATTACH ?1 AS other", -1, &statement, NULL) == SQLITE_OK &&
+    const bool good = sqlite3_prepare_v2(store->db, "ATTACH ?1 AS other", -1, &statement, NULL) ==
+                          SQLITE_OK &&
                       sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC) == SQLITE_OK &&
                       sqlite3_step(statement) == SQLITE_DONE;
     sqlite3_finalize(statement);
@@ -81,7 +88,8 @@ static bool attach(const struct lab_store *store, const char *path)
 static bool copy_all(const struct lab_store *store, int64_t *added)
 {
     const int64_t runs = number_of(store->db, "SELECT ifnull(max(run), 0) FROM main.run");
-    const int64_t sessions = number_of(store->db, "SELECT ifnull(max(session), 0) FROM main.session");
+    const int64_t sessions = number_of(store->db,
+                                       "SELECT ifnull(max(session), 0) FROM main.session");
     *added = number_of(store->db, "SELECT count(*) FROM other.run");
     if (runs < 0 || sessions < 0 || *added < 0 || !do_sql(store, "BEGIN IMMEDIATE"))
         return false;
@@ -96,7 +104,8 @@ bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why
     const int64_t version = number_of(db, "PRAGMA user_version");
     sqlite3_close(db);
     if (version != LAB_STORE_VERSION) {
-        snprintf(why, why_bytes, "%s: is of version %lld of the schema, and only version %d is merged", from,
+        snprintf(why, why_bytes,
+                 "%s: is of version %lld of the schema, and only version %d is merged", from,
                  (long long)version, LAB_STORE_VERSION);
         return false;
     }
@@ -107,10 +116,13 @@ bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why
     return true;
 }
 
-bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why, size_t why_bytes)
+bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, char *why,
+                     size_t why_bytes)
 {
     char path[PATH_MAX];
-    if (!realpath(from, path)) { /* SQLite has names that mean no file, and the connection follows no links */
+    if (!realpath(
+            from,
+            path)) { /* SQLite has names that mean no file, and the connection follows no links */
         snprintf(why, why_bytes, "%s: cannot be opened: %s", from, strerror(errno));
         return false;
     }

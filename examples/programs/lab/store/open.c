@@ -24,7 +24,8 @@ struct refusal {
     size_t bytes;
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(const struct refusal *refusal, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct refusal *refusal,
+                                                         const char *format, ...)
 {
     int length = snprintf(refusal->why, refusal->bytes, "%s: ", refusal->path);
     if (length < 0 || (size_t)length >= refusal->bytes)
@@ -50,7 +51,8 @@ static bool refuse_because(const struct refusal *refusal, sqlite3 *db, int resul
         return refuse(refusal, "it cannot be written");
     case SQLITE_CANTOPEN: {
         int system = db ? sqlite3_system_errno(db) : 0;
-        return refuse(refusal, "it cannot be opened%s%s", system ? ": " : "", system ? strerror(system) : "");
+        return refuse(refusal, "it cannot be opened%s%s", system ? ": " : "",
+                      system ? strerror(system) : "");
     }
     default:
         return refuse(refusal, "%s", db ? sqlite3_errmsg(db) : sqlite3_errstr(result));
@@ -81,17 +83,22 @@ static bool check_schema(sqlite3 *db, int64_t version, const struct refusal *ref
     bool good = false;
     if (sqlite3_open(":memory:", &model) != SQLITE_OK ||
         sqlite3_exec(model, lab_text("schema.sql"), NULL, NULL, NULL) != SQLITE_OK ||
-        (version <= 4 && sqlite3_exec(model, lab_text("schema_4.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 3 && sqlite3_exec(model, lab_text("schema_3.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 2 && sqlite3_exec(model, lab_text("schema_2.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 1 && sqlite3_exec(model, lab_text("schema_1.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        sqlite3_prepare_v2(model, "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL", -1, &wanted,
-                           NULL)) {
+        (version <= 4 &&
+         sqlite3_exec(model, lab_text("schema_4.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
+        (version <= 3 &&
+         sqlite3_exec(model, lab_text("schema_3.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
+        (version <= 2 &&
+         sqlite3_exec(model, lab_text("schema_2.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
+        (version <= 1 &&
+         sqlite3_exec(model, lab_text("schema_1.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
+        sqlite3_prepare_v2(model, "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL",
+                           -1, &wanted, NULL)) {
         refuse(refusal, "%s", sqlite3_errmsg(model));
         goto end;
     }
-    int result = sqlite3_prepare_v2(db, "SELECT sql = ?3 FROM sqlite_master WHERE type = ?1 AND name = ?2", -1, &found,
-                                    NULL);
+    int result =
+        sqlite3_prepare_v2(db, "SELECT sql = ?3 FROM sqlite_master WHERE type = ?1 AND name = ?2",
+                           -1, &found, NULL);
     if (result != SQLITE_OK) {
         refuse_because(refusal, db, result);
         goto end;
@@ -105,8 +112,9 @@ static bool check_schema(sqlite3 *db, int64_t version, const struct refusal *ref
             goto end;
         }
         if (step == SQLITE_DONE || !sqlite3_column_int(found, 0)) {
-            refuse(refusal, "the database is damaged (%s '%s' is %s)", sqlite3_column_text(wanted, 0),
-                   sqlite3_column_text(wanted, 1), step == SQLITE_DONE ? "missing" : "not what it should be");
+            refuse(refusal, "the database is damaged (%s '%s' is %s)",
+                   sqlite3_column_text(wanted, 0), sqlite3_column_text(wanted, 1),
+                   step == SQLITE_DONE ? "missing" : "not what it should be");
             goto end;
         }
         sqlite3_reset(found);
@@ -132,7 +140,8 @@ static bool check_pages(sqlite3 *db, const struct refusal *refusal)
         const char *text = (const char *)sqlite3_column_text(statement, 0);
         good = text && strcmp(text, "ok") == 0;
         if (!good)
-            refuse(refusal, "the database is damaged (%.100s)", text ? text : "no answer to quick_check");
+            refuse(refusal, "the database is damaged (%.100s)",
+                   text ? text : "no answer to quick_check");
     }
     sqlite3_finalize(statement);
     return good;
@@ -157,7 +166,8 @@ static bool make_schema(sqlite3 *db, const struct refusal *refusal)
 }
 
 /* Whose database it is. Makes ours of an empty file. Earlier versions than today's can be read only. */
-static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version, const struct refusal *refusal)
+static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version,
+                           const struct refusal *refusal)
 {
     int64_t application = 0, version = 0, objects = 0;
     *its_version = LAB_STORE_VERSION;
@@ -175,7 +185,8 @@ static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version, cons
     *its_version = version;
     if (version != LAB_STORE_VERSION &&
         !(to_read && version >= LAB_STORE_VERSION_OLDEST && version < LAB_STORE_VERSION))
-        return refuse(refusal, "it is a session database of version %lld, this program knows version %d",
+        return refuse(refusal,
+                      "it is a session database of version %lld, this program knows version %d",
                       (long long)version, LAB_STORE_VERSION);
     return true;
 }
@@ -192,24 +203,26 @@ static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version, cons
  * today, a frame as one of one pass. */
 static bool show_old_names(sqlite3 *db, int64_t version, const struct refusal *refusal)
 {
-    int result =
-        sqlite3_exec(db,
-                     "PRAGMA temp_store = MEMORY;"
-                     "CREATE TEMP VIEW run AS SELECT run, source, started_at, version, host, system, command, kernel,"
-                     " columns, rows, granule, in_flight, frames,"
-                     " CASE objective WHEN 'time' THEN 'throughput' ELSE objective END AS objective, deadline_ns,"
-                     " meter, foreign_load, busy, finished FROM main.run;"
-                     "CREATE TEMP VIEW pass AS SELECT run, " ONE_PASS
-                     ", NULL AS name, rows, NULL AS stages FROM main.run;"
-                     "CREATE TEMP VIEW frame_pass AS SELECT session, frame, " ONE_PASS ", 0 AS start_ns,"
-                     " wall_ns AS end_ns, reason, predicted_ns, alternative_ns, pool_rows FROM temp.frame;"
-                     "CREATE TEMP VIEW band AS SELECT *, " ONE_PASS " FROM main.band;"
-                     "CREATE TEMP VIEW shadow AS SELECT *, " ONE_PASS " FROM main.shadow",
-                     NULL, NULL, NULL);
+    int result = sqlite3_exec(
+        db,
+        "PRAGMA temp_store = MEMORY;"
+        "CREATE TEMP VIEW run AS SELECT run, source, started_at, version, host, system, command, kernel,"
+        " columns, rows, granule, in_flight, frames,"
+        " CASE objective WHEN 'time' THEN 'throughput' ELSE objective END AS objective, deadline_ns,"
+        " meter, foreign_load, busy, finished FROM main.run;"
+        "CREATE TEMP VIEW pass AS SELECT run, " ONE_PASS
+        ", NULL AS name, rows, NULL AS stages FROM main.run;"
+        "CREATE TEMP VIEW frame_pass AS SELECT session, frame, " ONE_PASS ", 0 AS start_ns,"
+        " wall_ns AS end_ns, reason, predicted_ns, alternative_ns, pool_rows FROM temp.frame;"
+        "CREATE TEMP VIEW band AS SELECT *, " ONE_PASS " FROM main.band;"
+        "CREATE TEMP VIEW shadow AS SELECT *, " ONE_PASS " FROM main.shadow",
+        NULL, NULL, NULL);
     if (result == SQLITE_OK && version > 1)
         result = sqlite3_exec(db,
-                              "CREATE TEMP VIEW frame AS SELECT *, " WITHOUT_LATENCY " FROM main.frame;"
-                              "CREATE TEMP VIEW call_profile AS SELECT *, " ONE_PASS " FROM main.call_profile;"
+                              "CREATE TEMP VIEW frame AS SELECT *, " WITHOUT_LATENCY
+                              " FROM main.frame;"
+                              "CREATE TEMP VIEW call_profile AS SELECT *, " ONE_PASS
+                              " FROM main.call_profile;"
                               "CREATE TEMP VIEW call AS SELECT *, " ONE_PASS
                               ", NULL AS waited_ns, " CALL_WITHOUT_LATENCY " FROM main.call AS c",
                               NULL, NULL, NULL);
@@ -295,7 +308,8 @@ static bool check_journal(const char *whole, const struct refusal *refusal)
     }
     if (!regular)
         return refuse(refusal, "the journal beside it is no regular file, or cannot be read");
-    return memcmp(end, mark, sizeof end) != 0 || refuse(refusal, "the journal beside it names another file");
+    return memcmp(end, mark, sizeof end) != 0 ||
+           refuse(refusal, "the journal beside it names another file");
 }
 
 /* SQLite keeps a log beside the file, so the folder must be writable too. */
@@ -330,7 +344,8 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
         return false;
     }
     sqlite3 *db = NULL;
-    int flags = to_read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
+    int flags = to_read ? SQLITE_OPEN_READONLY
+                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
     int result = sqlite3_open_v2(whole, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     free(whole);
     int64_t version;
@@ -349,7 +364,8 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
         goto end;
     }
     good = check_identity(db, to_read, &version, &refusal) && check_pages(db, &refusal) &&
-           check_schema(db, version, &refusal) && (version >= 5 || show_old_names(db, version, &refusal));
+           check_schema(db, version, &refusal) &&
+           (version >= 5 || show_old_names(db, version, &refusal));
 end:
     if (!good) {
         sqlite3_close(db);

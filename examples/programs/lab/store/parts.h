@@ -36,7 +36,8 @@ struct lab_queued_call {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     union {
         struct {
-            struct cox_policy_options values; /* its `ratios` point nowhere; they are in the next field */
+            struct cox_policy_options
+                values; /* its `ratios` point nowhere; they are in the next field */
             double ratios[COX_DEVICES_MAX];
         } options;
         struct cox_device_profile profiles[COX_DEVICES_MAX];
@@ -80,7 +81,8 @@ bool lab__telemetry_writer_prepare(struct lab_telemetry_writer *writer, sqlite3 
 void lab__telemetry_writer_finalize(struct lab_telemetry_writer *writer);
 
 /* Returns SQLITE_DONE, or what went wrong. */
-int lab__telemetry_write(struct lab_telemetry_writer *writer, int64_t run, const struct lab_queued_telemetry *queued);
+int lab__telemetry_write(struct lab_telemetry_writer *writer, int64_t run,
+                         const struct lab_queued_telemetry *queued);
 
 /* Bind the values and run the statement once. `types`, one letter for each: i int64_t, r double, t const char * (NULL =
  * NULL), n nothing (NULL). Returns SQLITE_DONE, or what went wrong. */

@@ -8,10 +8,12 @@
 
 enum { ITEM_ALIGN = 16 };
 
-struct lab_session *lab_store_begin_session(struct lab_store *store, const struct lab_store_session *about)
+struct lab_session *lab_store_begin_session(struct lab_store *store,
+                                            const struct lab_store_session *about)
 {
-    static const char *const kinds[] = {
-        [LAB_SESSION_POLICY] = "policy", [LAB_SESSION_SOLO] = "solo", [LAB_SESSION_SWEEP] = "sweep"};
+    static const char *const kinds[] = {[LAB_SESSION_POLICY] = "policy",
+                                        [LAB_SESSION_SOLO] = "solo",
+                                        [LAB_SESSION_SWEEP] = "sweep"};
     struct lab_session *session = calloc(1, sizeof *session);
     struct lab_store_phase *phases = malloc((store->phase_count + 1) * sizeof *phases);
     if (!session || !phases) {
@@ -31,21 +33,27 @@ struct lab_session *lab_store_begin_session(struct lab_store *store, const struc
     if (!lab__store_writing(store))
         return session;
     char ratios[COX_DEVICES_MAX * 26 + 3];
-    uint32_t count = !about->ratios ? 0 : about->ratio_count < COX_DEVICES_MAX ? about->ratio_count : COX_DEVICES_MAX;
+    uint32_t count = !about->ratios                         ? 0
+                     : about->ratio_count < COX_DEVICES_MAX ? about->ratio_count
+                                                            : COX_DEVICES_MAX;
     lab__store_ratios_text(about->ratios, count, ratios, sizeof ratios);
     const char *shares = count ? ratios : NULL, *kind = kinds[about->kind];
     if (about->kind == LAB_SESSION_SOLO)
-        lab__store_check(store, lab__store_step(store->sql[LAB_SQL_SESSION], "ittiti", store->run_number, kind,
-                                                about->policy, (int64_t)about->device, shares, (int64_t)about->repeat));
+        lab__store_check(store,
+                         lab__store_step(store->sql[LAB_SQL_SESSION], "ittiti", store->run_number,
+                                         kind, about->policy, (int64_t)about->device, shares,
+                                         (int64_t)about->repeat));
     else
-        lab__store_check(store, lab__store_step(store->sql[LAB_SQL_SESSION], "ittnti", store->run_number, kind,
-                                                about->policy, shares, (int64_t)about->repeat));
+        lab__store_check(store,
+                         lab__store_step(store->sql[LAB_SQL_SESSION], "ittnti", store->run_number,
+                                         kind, about->policy, shares, (int64_t)about->repeat));
     session->number = sqlite3_last_insert_rowid(store->db);
     return session;
 }
 
 /* Room for an item with `bytes` bytes behind it, under the mutex; NULL if the queue is full. */
-static void *take(struct lab_store *store, struct lab_session *session, enum lab_item_kind kind, size_t bytes)
+static void *take(struct lab_store *store, struct lab_session *session, enum lab_item_kind kind,
+                  size_t bytes)
 {
     size_t whole = (sizeof(struct lab_item) + bytes + ITEM_ALIGN - 1) / ITEM_ALIGN * ITEM_ALIGN;
     if (whole > LAB_QUEUE_BYTES - store->filled) {
@@ -80,7 +88,8 @@ void lab_session_frame(void *user, const struct cox_frame_report *report)
     const size_t number_bytes = report->band_passes ? count * sizeof *report->band_passes : 0;
     pthread_mutex_lock(&store->mutex);
     struct cox_frame_report *copy = take(store, session, LAB_ITEM_FRAME,
-                                         sizeof *copy + band_bytes + notice_bytes + pass_bytes + number_bytes);
+                                         sizeof *copy + band_bytes + notice_bytes + pass_bytes +
+                                             number_bytes);
     if (copy) {
         unsigned char *at = (unsigned char *)(copy + 1);
         *copy = *report;
@@ -99,7 +108,8 @@ void lab_session_call(void *user, const struct lab_call *call)
         return;
     struct lab_store *store = session->store;
     pthread_mutex_lock(&store->mutex);
-    struct lab_queued_call *queued = take(store, session, LAB_ITEM_CALL, lab__queued_call_bytes(call));
+    struct lab_queued_call *queued = take(store, session, LAB_ITEM_CALL,
+                                          lab__queued_call_bytes(call));
     if (queued) {
         lab__queued_call_fill(queued, call);
         queued->number = session->calls;
@@ -110,13 +120,15 @@ void lab_session_call(void *user, const struct lab_call *call)
 }
 
 /* Half of the queue is the frames' alone. NULL if there is no room. */
-static struct lab_queued_telemetry *take_telemetry(struct lab_store *store, uint64_t at_ns, uint32_t count)
+static struct lab_queued_telemetry *take_telemetry(struct lab_store *store, uint64_t at_ns,
+                                                   uint32_t count)
 {
     struct lab_queued_telemetry *queued = NULL;
     if (store->filled < LAB_QUEUE_BYTES / 2)
         queued = take(store, NULL, LAB_ITEM_TELEMETRY, sizeof *queued + count * sizeof(double));
     if (queued)
-        *queued = (struct lab_queued_telemetry){.at_ns = (int64_t)(at_ns - store->run_ns), .count = count};
+        *queued = (struct lab_queued_telemetry){.at_ns = (int64_t)(at_ns - store->run_ns),
+                                                .count = count};
     return queued;
 }
 
@@ -129,7 +141,8 @@ void lab_store_values(struct lab_store *store, uint64_t at_ns, const double *val
     pthread_mutex_unlock(&store->mutex);
 }
 
-void lab_store_source_setting(struct lab_store *store, uint64_t at_ns, uint32_t source, const char *text)
+void lab_store_source_setting(struct lab_store *store, uint64_t at_ns, uint32_t source,
+                              const char *text)
 {
     pthread_mutex_lock(&store->mutex);
     struct lab_queued_telemetry *queued = take_telemetry(store, at_ns, 0);
@@ -140,7 +153,8 @@ void lab_store_source_setting(struct lab_store *store, uint64_t at_ns, uint32_t 
     pthread_mutex_unlock(&store->mutex);
 }
 
-const struct cox_policy *lab_session_tape(struct lab_session *session, const struct cox_policy *policy)
+const struct cox_policy *lab_session_tape(struct lab_session *session,
+                                          const struct cox_policy *policy)
 {
     if (!session || session->tape.inner)
         return policy;

@@ -10,7 +10,10 @@
 
 #include <pthread.h>
 
-enum { LAB_QUEUE_BYTES = 1 << 24 /* of each block: some hundred frames of several passes with their policy's calls */ };
+enum {
+    LAB_QUEUE_BYTES =
+        1 << 24 /* of each block: some hundred frames of several passes with their policy's calls */
+};
 
 /* The statements, prepared once. */
 enum lab_statement {

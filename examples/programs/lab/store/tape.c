@@ -36,18 +36,21 @@ static size_t taped_state_bytes(uint32_t device_count)
     return sizeof(struct head) + handed_over->inner->state_bytes(device_count);
 }
 
-static cox_status taped_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+static cox_status taped_init(void *state, const struct cox_sched_view *view,
+                             const struct cox_policy_options *options)
 {
     *(struct head *)state = (struct head){handed_over, handed_over->passes++};
     cox_status status = handed_over->inner->init(inner_state(state), view, options);
-    tell(state, &(struct lab_call){.kind = LAB_CALL_INIT, .status = status, .view = view, .options = options});
+    tell(state, &(struct lab_call){
+                    .kind = LAB_CALL_INIT, .status = status, .view = view, .options = options});
     return status;
 }
 
 static cox_status taped_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     cox_status status = tape_of(state)->inner->split(inner_state(state), view, out);
-    tell(state, &(struct lab_call){.kind = LAB_CALL_SPLIT, .status = status, .view = view, .split = out});
+    tell(state,
+         &(struct lab_call){.kind = LAB_CALL_SPLIT, .status = status, .view = view, .split = out});
     return status;
 }
 
@@ -58,11 +61,12 @@ static void taped_observe(void *state, const struct cox_measurement *measurement
     tell(state, &(struct lab_call){.kind = LAB_CALL_OBSERVE, .measurement = measurement});
 }
 
-static void taped_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                       struct cox_grant *out)
+static void taped_next(void *state, const struct cox_sched_view *view,
+                       const struct cox_offer *offer, struct cox_grant *out)
 {
     tape_of(state)->inner->next(inner_state(state), view, offer, out);
-    tell(state, &(struct lab_call){.kind = LAB_CALL_NEXT, .view = view, .offer = offer, .grant = out});
+    tell(state,
+         &(struct lab_call){.kind = LAB_CALL_NEXT, .view = view, .offer = offer, .grant = out});
 }
 
 static void taped_observe_frame(void *state, const struct cox_frame_measurement *measurement)
@@ -76,7 +80,8 @@ static void taped_load_profile(void *state, const struct cox_sched_view *view,
                                const struct cox_device_profile *profiles)
 {
     tape_of(state)->inner->load_profile(inner_state(state), view, profiles);
-    tell(state, &(struct lab_call){.kind = LAB_CALL_LOAD_PROFILE, .view = view, .profiles = profiles});
+    tell(state,
+         &(struct lab_call){.kind = LAB_CALL_LOAD_PROFILE, .view = view, .profiles = profiles});
 }
 
 static void taped_save_profile(const void *state, const struct cox_sched_view *view,
@@ -85,7 +90,8 @@ static void taped_save_profile(const void *state, const struct cox_sched_view *v
     tape_of(state)->inner->save_profile((const struct head *)state + 1, view, profiles);
 }
 
-void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell_fn, void *user)
+void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell_fn,
+                    void *user)
 {
     tape->inner = inner;
     tape->tell = tell_fn;
@@ -126,21 +132,23 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *text, cons
     text->left -= written;
 }
 
-void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count, char *text,
-                         size_t bytes)
+void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count,
+                         char *text, size_t bytes)
 {
     struct text to = {text, bytes};
     if (status != COX_OK) {
         append(&to, "status=%d", (int)status);
         return;
     }
-    append(&to, "why=%d expects=%" PRIu64 " alternative=%" PRIu64 " pool=%" PRIu32 "+%" PRIu32, (int)split->reason,
-           split->predicted_ns, split->alternative_ns, split->pool_first_row, split->pool_rows);
-    append(&to, " shadow=%" PRIu32 ":%" PRIu32 "+%" PRIu32, split->shadow.device, split->shadow.first_row,
-           split->shadow.rows);
+    append(&to, "why=%d expects=%" PRIu64 " alternative=%" PRIu64 " pool=%" PRIu32 "+%" PRIu32,
+           (int)split->reason, split->predicted_ns, split->alternative_ns, split->pool_first_row,
+           split->pool_rows);
+    append(&to, " shadow=%" PRIu32 ":%" PRIu32 "+%" PRIu32, split->shadow.device,
+           split->shadow.first_row, split->shadow.rows);
     for (uint32_t b = 0; b < split->band_count && b < COX_BANDS_MAX; b++)
-        append(&to, "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32, b ? "," : " bands=", split->bands[b].device,
-               split->bands[b].first_row, split->bands[b].rows);
+        append(&to, "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32,
+               b ? "," : " bands=", split->bands[b].device, split->bands[b].first_row,
+               split->bands[b].rows);
     for (uint32_t d = 0; d < device_count && d < COX_DEVICES_MAX; d++)
         append(&to, "%s%" PRIu64, d ? "," : " done=", split->device_ns[d]);
 }

@@ -45,14 +45,15 @@ struct lab_tape {
 /* Prepares `tape`. The policy's interface has no place for a pointer of the caller's: the tape is handed to the
  * policy's state in a variable of this file, so each must be in use (its `init` called) before the next one is
  * prepared. */
-void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell, void *user);
+void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell,
+                    void *user);
 
 /* A split and a grant as text, all of it: equal texts are equal answers. "why=4 expects=51200 alternative=0 pool=0+0
  * shadow=0:0+0 bands=0:0+536,1:536+544 done=51000,51100". `text` is always terminated; LAB_ANSWER_BYTES are always
  * enough. */
 enum { LAB_ANSWER_BYTES = 8192 };
-void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count, char *text,
-                         size_t bytes);
+void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count,
+                         char *text, size_t bytes);
 void lab_tape_grant_text(const struct cox_grant *grant, char *text, size_t bytes);
 
 #endif

@@ -24,7 +24,8 @@ bool lab__tape_writer_prepare(struct lab_tape_writer *writer, sqlite3 *db)
         {&writer->profile, "INSERT INTO call_profile VALUES (?,?,?,?,?,?,?,?,?)"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (sqlite3_prepare_v3(db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].statement, NULL) != SQLITE_OK)
+        if (sqlite3_prepare_v3(db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].statement,
+                               NULL) != SQLITE_OK)
             return false;
     return true;
 }
@@ -41,7 +42,9 @@ void lab__tape_writer_finalize(struct lab_tape_writer *writer)
 
 static uint32_t devices_of(const struct cox_sched_view *view)
 {
-    return view && view->device_count < COX_DEVICES_MAX ? view->device_count : view ? COX_DEVICES_MAX : 0;
+    return view && view->device_count < COX_DEVICES_MAX ? view->device_count
+           : view                                       ? COX_DEVICES_MAX
+                                                        : 0;
 }
 
 static uint32_t bands_of(const struct cox_split *split)
@@ -110,7 +113,8 @@ void lab__queued_call_fill(struct lab_queued_call *queued, const struct lab_call
         queued->next.grant = *call->grant;
         memset(queued->next.progress, 0, sizeof queued->next.progress);
         if (call->offer->progress)
-            memcpy(queued->next.progress, call->offer->progress, devices * sizeof *queued->next.progress);
+            memcpy(queued->next.progress, call->offer->progress,
+                   devices * sizeof *queued->next.progress);
         break;
     case LAB_CALL_OBSERVE:
         queued->measurement = *call->measurement;
@@ -131,16 +135,18 @@ static int write_view(struct lab_tape_writer *writer, int64_t session, struct la
     if (!last->known || now->rows != then->rows || now->granule != then->granule ||
         now->min_band_rows != then->min_band_rows || now->device_count != then->device_count ||
         now->in_flight != then->in_flight || now->pool != then->pool || now->shadow != then->shadow)
-        result = lab__store_step(writer->view, "iiiiiiiii", session, number, (int64_t)now->rows, (int64_t)now->granule,
-                                 (int64_t)now->min_band_rows, (int64_t)now->device_count, (int64_t)now->in_flight,
+        result = lab__store_step(writer->view, "iiiiiiiii", session, number, (int64_t)now->rows,
+                                 (int64_t)now->granule, (int64_t)now->min_band_rows,
+                                 (int64_t)now->device_count, (int64_t)now->in_flight,
                                  (int64_t)now->pool, (int64_t)now->shadow);
     for (uint32_t d = 0; d < now->device_count && result == SQLITE_DONE; d++) {
         const struct cox_sched_device *device = &call->devices[d];
         struct cox_sched_device *known = &last->devices[d];
-        if (!last->known || d >= then->device_count || device->usable != known->usable || device->hint != known->hint ||
-            device->solo_ns != known->solo_ns)
-            result = lab__store_step(writer->device, "iiiiri", session, number, (int64_t)d, (int64_t)device->usable,
-                                     device->hint, (int64_t)device->solo_ns);
+        if (!last->known || d >= then->device_count || device->usable != known->usable ||
+            device->hint != known->hint || device->solo_ns != known->solo_ns)
+            result = lab__store_step(writer->device, "iiiiri", session, number, (int64_t)d,
+                                     (int64_t)device->usable, device->hint,
+                                     (int64_t)device->solo_ns);
         *known = *device;
     }
     last->view = *now;
@@ -148,24 +154,26 @@ static int write_view(struct lab_tape_writer *writer, int64_t session, struct la
     return result;
 }
 
-static int write_options(struct lab_tape_writer *writer, int64_t session, const struct lab_queued_call *call)
+static int write_options(struct lab_tape_writer *writer, int64_t session,
+                         const struct lab_queued_call *call)
 {
     const struct cox_policy_options *options = &call->options.values;
     char ratios[COX_DEVICES_MAX * 26 + 3];
     lab__store_ratios_text(call->options.ratios, options->ratio_count, ratios, sizeof ratios);
     return lab__store_step(writer->options, "itiiii", session, options->ratio_count ? ratios : NULL,
-                           (int64_t)options->device, (int64_t)options->objective, (int64_t)options->deadline_ns,
-                           (int64_t)options->chunk_rows);
+                           (int64_t)options->device, (int64_t)options->objective,
+                           (int64_t)options->deadline_ns, (int64_t)options->chunk_rows);
 }
 
-static int write_profiles(struct lab_tape_writer *writer, int64_t session, const struct lab_queued_call *call)
+static int write_profiles(struct lab_tape_writer *writer, int64_t session,
+                          const struct lab_queued_call *call)
 {
     int result = SQLITE_DONE;
     for (uint32_t d = 0; d < call->view.device_count && result == SQLITE_DONE; d++) {
         const struct cox_device_profile *profile = &call->profiles[d];
-        result = lab__store_step(writer->profile, "iiirrrrrr", session, (int64_t)call->pass, (int64_t)d,
-                                 profile->frames, profile->fixed_ns, profile->launch_ns, profile->ns_per_row,
-                                 profile->solo_ns, profile->share);
+        result = lab__store_step(writer->profile, "iiirrrrrr", session, (int64_t)call->pass,
+                                 (int64_t)d, profile->frames, profile->fixed_ns, profile->launch_ns,
+                                 profile->ns_per_row, profile->solo_ns, profile->share);
     }
     return result;
 }
@@ -177,26 +185,29 @@ static void progress_text(const struct lab_queued_call *call, char *text, size_t
     text[0] = '\0';
     for (uint32_t d = 0; d < call->view.device_count && at < bytes; d++) {
         const struct cox_progress *progress = &call->next.progress[d];
-        int length = snprintf(text + at, bytes - at, "%s%" PRIu32 ":%" PRIu32 ":%" PRIu64, d ? " " : "", progress->rows,
-                              progress->first_row, progress->since_ns);
+        int length = snprintf(text + at, bytes - at, "%s%" PRIu32 ":%" PRIu32 ":%" PRIu64,
+                              d ? " " : "", progress->rows, progress->first_row,
+                              progress->since_ns);
         at += length > 0 ? (size_t)length : 0;
     }
 }
 
-static int write_next(struct lab_tape_writer *writer, int64_t session, const struct lab_queued_call *call)
+static int write_next(struct lab_tape_writer *writer, int64_t session,
+                      const struct lab_queued_call *call)
 {
     const struct cox_offer *offer = &call->next.values;
     char progress[COX_DEVICES_MAX * 48], answer[128];
     progress_text(call, progress, sizeof progress);
     lab_tape_grant_text(&call->next.grant, answer, sizeof answer);
-    return lab__store_step(writer->call, "iiitiiiiinnnninttini", session, (int64_t)call->number, (int64_t)call->pass,
-                           call_names[call->kind], (int64_t)call->view.frame, (int64_t)offer->device,
-                           (int64_t)offer->first_row, (int64_t)offer->rows, (int64_t)offer->elapsed_ns,
-                           (int64_t)(offer->last ? 1 : 0), progress, answer, (int64_t)call->view.waited_ns,
-                           (int64_t)call->view.deadline_ns);
+    return lab__store_step(writer->call, "iiitiiiiinnnninttini", session, (int64_t)call->number,
+                           (int64_t)call->pass, call_names[call->kind], (int64_t)call->view.frame,
+                           (int64_t)offer->device, (int64_t)offer->first_row, (int64_t)offer->rows,
+                           (int64_t)offer->elapsed_ns, (int64_t)(offer->last ? 1 : 0), progress,
+                           answer, (int64_t)call->view.waited_ns, (int64_t)call->view.deadline_ns);
 }
 
-static int write_call(struct lab_tape_writer *writer, int64_t session, const struct lab_queued_call *call)
+static int write_call(struct lab_tape_writer *writer, int64_t session,
+                      const struct lab_queued_call *call)
 {
     char answer[LAB_ANSWER_BYTES] = "";
     const int64_t number = (int64_t)call->number, pass = (int64_t)call->pass;
@@ -204,11 +215,13 @@ static int write_call(struct lab_tape_writer *writer, int64_t session, const str
     switch (call->kind) {
     case LAB_CALL_INIT:
         snprintf(answer, sizeof answer, "status=%d", (int)call->status);
-        return lab__store_step(writer->call, "iiitnnnnnnnnnnnntnnn", session, number, pass, kind, answer);
+        return lab__store_step(writer->call, "iiitnnnnnnnnnnnntnnn", session, number, pass, kind,
+                               answer);
     case LAB_CALL_LOAD_PROFILE:
         return lab__store_step(writer->call, "iiitnnnnnnnnnnnnnnnn", session, number, pass, kind);
     case LAB_CALL_SPLIT:
-        lab_tape_split_text(&call->split, call->status, call->view.device_count, answer, sizeof answer);
+        lab_tape_split_text(&call->split, call->status, call->view.device_count, answer,
+                            sizeof answer);
         return lab__store_step(writer->call, "iiitinnnnnnnnnnntini", session, number, pass, kind,
                                (int64_t)call->view.frame, answer, (int64_t)call->view.waited_ns,
                                (int64_t)call->view.deadline_ns);
@@ -216,27 +229,30 @@ static int write_call(struct lab_tape_writer *writer, int64_t session, const str
         return write_next(writer, session, call);
     case LAB_CALL_OBSERVE: {
         const struct cox_measurement *m = &call->measurement;
-        return lab__store_step(writer->call, "iiitiiiiiiinninnnnnn", session, number, pass, kind, (int64_t)m->frame,
-                               (int64_t)m->device, (int64_t)m->first_row, (int64_t)m->rows, (int64_t)m->wall_ns,
-                               (int64_t)m->queue_ns, (int64_t)m->kernel_ns, (int64_t)m->flags);
+        return lab__store_step(writer->call, "iiitiiiiiiinninnnnnn", session, number, pass, kind,
+                               (int64_t)m->frame, (int64_t)m->device, (int64_t)m->first_row,
+                               (int64_t)m->rows, (int64_t)m->wall_ns, (int64_t)m->queue_ns,
+                               (int64_t)m->kernel_ns, (int64_t)m->flags);
     }
     case LAB_CALL_FRAME:
         break;
     }
     const struct cox_frame_measurement *whole = &call->whole;
-    return lab__store_step(writer->call, "iiitinnninnirnnnnnii", session, number, pass, kind, (int64_t)whole->frame,
-                           (int64_t)whole->wall_ns, (int64_t)whole->period_ns, whole->joules,
-                           (int64_t)whole->latency_ns, (int64_t)whole->deadline_ns);
+    return lab__store_step(writer->call, "iiitinnninnirnnnnnii", session, number, pass, kind,
+                           (int64_t)whole->frame, (int64_t)whole->wall_ns,
+                           (int64_t)whole->period_ns, whole->joules, (int64_t)whole->latency_ns,
+                           (int64_t)whole->deadline_ns);
 }
 
 int lab__tape_write(struct lab_tape_writer *writer, int64_t session, struct lab_tape_last *last,
                     const struct lab_queued_call *call)
 {
     int result = SQLITE_DONE;
-    if (call->kind == LAB_CALL_INIT || call->kind == LAB_CALL_LOAD_PROFILE || call->kind == LAB_CALL_SPLIT ||
-        call->kind == LAB_CALL_NEXT)
+    if (call->kind == LAB_CALL_INIT || call->kind == LAB_CALL_LOAD_PROFILE ||
+        call->kind == LAB_CALL_SPLIT || call->kind == LAB_CALL_NEXT)
         result = write_view(writer, session, last, call);
-    if (result == SQLITE_DONE && call->kind == LAB_CALL_INIT && call->pass == 0) /* the same for all */
+    if (result == SQLITE_DONE && call->kind == LAB_CALL_INIT &&
+        call->pass == 0) /* the same for all */
         result = write_options(writer, session, call);
     if (result == SQLITE_DONE && call->kind == LAB_CALL_LOAD_PROFILE)
         result = write_profiles(writer, session, call);

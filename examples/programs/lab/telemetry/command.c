@@ -42,7 +42,8 @@ static double thread_us(void)
  * get cold. Power is the mean over all of it. */
 static void read_all(struct reading *reading)
 {
-    uint32_t count = lab_telemetry_count(reading->telemetry), known[LAB_TELEMETRY_SOURCES_MAX] = {0};
+    uint32_t count = lab_telemetry_count(reading->telemetry),
+             known[LAB_TELEMETRY_SOURCES_MAX] = {0};
     double watts[LAB_TELEMETRY_SOURCES_MAX] = {0};
     lab_telemetry_read(reading->telemetry, true, reading->values);
     for (int i = 0; i < PAUSES; i++) {
@@ -72,14 +73,16 @@ static void print_text(const struct reading *reading)
         if (source->kind == LAB_SETTING)
             text_plain(lab_telemetry_setting(telemetry, i, NULL), value, sizeof value);
         else
-            snprintf(value, sizeof value, isnan(reading->values[i]) ? "-" : "%.1f", reading->values[i]);
+            snprintf(value, sizeof value, isnan(reading->values[i]) ? "-" : "%.1f",
+                     reading->values[i]);
         /* The sign of degrees has two bytes. */
         printf("%-40s %19s %-*s  %s\n", text_plain(source->name, texts[0], sizeof texts[0]), value,
-               source->kind == LAB_TEMPERATURE ? 7 : 6, unit, text_plain(source->origin, texts[1], sizeof texts[1]));
+               source->kind == LAB_TEMPERATURE ? 7 : 6, unit,
+               text_plain(source->origin, texts[1], sizeof texts[1]));
     }
     if (count)
-        printf("\n%u source%s; what is read each time takes %.1f us of processor time\n", count, count == 1 ? "" : "s",
-               reading->us);
+        printf("\n%u source%s; what is read each time takes %.1f us of processor time\n", count,
+               count == 1 ? "" : "s", reading->us);
     else
         printf("Nothing can be read here.\n");
     for (uint32_t i = 0; lab_telemetry_note(telemetry, i); i++)

@@ -37,7 +37,8 @@ struct cores {
 static bool is_first_thread(const char *root, uint32_t cpu)
 {
     double first;
-    return !sysfs_number(root, &first, "%s/cpu%u/topology/thread_siblings_list", cpus_path, cpu) || first == cpu;
+    return !sysfs_number(root, &first, "%s/cpu%u/topology/thread_siblings_list", cpus_path, cpu) ||
+           first == cpu;
 }
 
 static uint32_t find_cores(const char *root, struct cores *cores)
@@ -49,7 +50,9 @@ static uint32_t find_cores(const char *root, struct cores *cores)
         double package;
         if (!is_first_thread(root, core.cpu))
             continue;
-        if (sysfs_number(root, &package, "%s/%s/topology/physical_package_id", cpus_path, names[i]) && package > 0)
+        if (sysfs_number(root, &package, "%s/%s/topology/physical_package_id", cpus_path,
+                         names[i]) &&
+            package > 0)
             core.package = (uint32_t)package;
         cores->all[cores->count++] = core;
     }
@@ -80,7 +83,8 @@ static bool read_speeds(const char *root, struct cores *cores, const char *file)
 {
     bool all = true;
     for (uint32_t i = 0; i < cores->count; i++)
-        all &= sysfs_number(root, &cores->all[i].speed, "%s/cpu%u/%s", cpus_path, cores->all[i].cpu, file);
+        all &= sysfs_number(root, &cores->all[i].speed, "%s/cpu%u/%s", cpus_path, cores->all[i].cpu,
+                            file);
     return all;
 }
 
@@ -126,21 +130,23 @@ static void find_clocks(struct lab_telemetry *telemetry, const struct cores *cor
 {
     uint32_t found = 0;
     for (uint32_t kind = 0; kind < cores->kind_count; kind++) {
-        struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK, "clock of the ", "%s",
-                                                     cores->names[kind]);
+        struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK,
+                                                     "clock of the ", "%s", cores->names[kind]);
         uint32_t read = 0;
         lab__source_limits(source, 1, 20000); /* a core that runs has a clock */
         for (uint32_t i = 0; i < cores->count && read < CLOCKS_MAX; i++)
             if (cores->all[i].kind == kind)
-                read += lab__source_file(telemetry, source, 1e-3, "%s/cpu%u/cpufreq/scaling_cur_freq", cpus_path,
+                read += lab__source_file(telemetry, source, 1e-3,
+                                         "%s/cpu%u/cpufreq/scaling_cur_freq", cpus_path,
                                          cores->all[i].cpu);
         found += lab__source_end(telemetry, source);
     }
     if (!found)
-        lab__note(telemetry,
-                  "clocks of the cores: %s/cpu0/cpufreq/scaling_cur_freq cannot be read: the kernel has no "
-                  "cpufreq driver here; a virtual machine has none",
-                  cpus_path);
+        lab__note(
+            telemetry,
+            "clocks of the cores: %s/cpu0/cpufreq/scaling_cur_freq cannot be read: the kernel has no "
+            "cpufreq driver here; a virtual machine has none",
+            cpus_path);
 }
 
 static void find_settings(struct lab_telemetry *telemetry, const struct cores *cores)
@@ -152,14 +158,16 @@ static void find_settings(struct lab_telemetry *telemetry, const struct cores *c
             uint32_t first = 0;
             while (first < cores->count && cores->all[first].kind != kind)
                 first++;
-            struct lab__source *source = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW, names[i], "%s",
+            struct lab__source *source = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT,
+                                                         LAB__SLOW, names[i], "%s",
                                                          cores->names[kind]);
             if (first < cores->count)
-                lab__source_file(telemetry, source, 1, "%s/cpu%u/cpufreq/%s", cpus_path, cores->all[first].cpu,
-                                 files[i]);
+                lab__source_file(telemetry, source, 1, "%s/cpu%u/cpufreq/%s", cpus_path,
+                                 cores->all[first].cpu, files[i]);
             lab__source_end(telemetry, source);
         }
-    struct lab__source *profile = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW, "", "platform profile");
+    struct lab__source *profile = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW, "",
+                                                  "platform profile");
     lab__source_file(telemetry, profile, 1, "firmware/acpi/platform_profile");
     lab__source_end(telemetry, profile);
 }
@@ -167,24 +175,27 @@ static void find_settings(struct lab_telemetry *telemetry, const struct cores *c
 /* A package's counter is the same file in each of its cores. */
 static void find_throttling(struct lab_telemetry *telemetry, const struct cores *cores)
 {
-    struct lab__source *packages = lab__source_add(telemetry, LAB_THROTTLE, LAB__RISE, LAB__QUICK, "throttling of the ",
-                                                   "package");
+    struct lab__source *packages = lab__source_add(telemetry, LAB_THROTTLE, LAB__RISE, LAB__QUICK,
+                                                   "throttling of the ", "package");
     for (uint32_t i = 0; i < cores->count; i++) {
         bool first = true;
         for (uint32_t k = 0; k < i; k++)
             first &= cores->all[k].package != cores->all[i].package;
         if (first)
-            lab__source_file(telemetry, packages, 1, "%s/cpu%u/thermal_throttle/package_throttle_count", cpus_path,
+            lab__source_file(telemetry, packages, 1,
+                             "%s/cpu%u/thermal_throttle/package_throttle_count", cpus_path,
                              cores->all[i].cpu);
     }
     lab__source_end(telemetry, packages);
     for (uint32_t kind = 0; kind < cores->kind_count; kind++) {
         struct lab__source *source = lab__source_add(telemetry, LAB_THROTTLE, LAB__RISE, LAB__SLOW,
-                                                     "throttling of the ", "%s", cores->names[kind]);
+                                                     "throttling of the ", "%s",
+                                                     cores->names[kind]);
         for (uint32_t i = 0, read = 0; i < cores->count && read < CLOCKS_MAX; i++)
             if (cores->all[i].kind == kind)
-                read += lab__source_file(telemetry, source, 1, "%s/cpu%u/thermal_throttle/core_throttle_count",
-                                         cpus_path, cores->all[i].cpu);
+                read += lab__source_file(telemetry, source, 1,
+                                         "%s/cpu%u/thermal_throttle/core_throttle_count", cpus_path,
+                                         cores->all[i].cpu);
         lab__source_end(telemetry, source);
     }
 }
@@ -225,8 +236,8 @@ uint32_t lab_core_kinds(const char *sysfs, struct lab_core_kind kinds[LAB_CORE_K
         for (uint32_t i = 0; i < cores->count; i++) {
             struct lab_core_kind *kind = &kinds[cores->all[i].kind];
             size_t length = strlen(kind->cpus);
-            int wanted = snprintf(kind->cpus + length, sizeof kind->cpus - length, "%s%u", kind->cores ? "," : "",
-                                  cores->all[i].cpu);
+            int wanted = snprintf(kind->cpus + length, sizeof kind->cpus - length, "%s%u",
+                                  kind->cores ? "," : "", cores->all[i].cpu);
             if (wanted > 0 && (size_t)wanted < sizeof kind->cpus - length)
                 kind->cores++;
             else

@@ -12,8 +12,8 @@
 enum { CARDS_MAX = 16, SENSORS_MAX = 8 };
 
 /* The part, and what the driver calls the sensor. */
-static void name_sensor(const char *root, const char *chip, const char *kind, unsigned number, const char *part,
-                        char *name, size_t bytes)
+static void name_sensor(const char *root, const char *chip, const char *kind, unsigned number,
+                        const char *part, char *name, size_t bytes)
 {
     char label[24];
     if (!sysfs_text(root, label, sizeof label, "%s/%s%u_label", chip, kind, number) && number > 1)
@@ -21,37 +21,41 @@ static void name_sensor(const char *root, const char *chip, const char *kind, un
     snprintf(name, bytes, "%s%s%s", part, *label ? " " : "", label);
 }
 
-static void find_sensors(struct lab_telemetry *telemetry, const char *root, const char *part, const char *chip)
+static void find_sensors(struct lab_telemetry *telemetry, const char *root, const char *part,
+                         const char *chip)
 {
     char name[48];
     for (unsigned i = 1; i <= SENSORS_MAX; i++) {
         name_sensor(root, chip, "temp", i, part, name, sizeof name);
-        struct lab__source *heat = lab__source_add(telemetry, LAB_TEMPERATURE, LAB__MEAN, LAB__QUICK, "temperature of ",
-                                                   "%s", name);
+        struct lab__source *heat = lab__source_add(telemetry, LAB_TEMPERATURE, LAB__MEAN,
+                                                   LAB__QUICK, "temperature of ", "%s", name);
         lab__source_file(telemetry, heat, 1e-3, "%s/temp%u_input", chip, i);
         lab__source_end(telemetry, heat);
     }
     for (unsigned i = 1; i <= 2; i++) {
         name_sensor(root, chip, "power", i, part, name, sizeof name);
-        struct lab__source *power = lab__source_add(telemetry, LAB_POWER, LAB__MEAN, LAB__QUICK, "power of ", "%s",
-                                                    name);
+        struct lab__source *power = lab__source_add(telemetry, LAB_POWER, LAB__MEAN, LAB__QUICK,
+                                                    "power of ", "%s", name);
         if (!lab__source_file(telemetry, power, 1e-6, "%s/power%u_average", chip, i))
             lab__source_file(telemetry, power, 1e-6, "%s/power%u_input", chip, i);
         if (lab__source_end(telemetry, power))
             continue;
         name_sensor(root, chip, "energy", i, part, name, sizeof name);
-        power = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK, "power of ", "%s", name);
+        power = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK, "power of ", "%s",
+                                name);
         lab__source_file(telemetry, power, 1e-6, "%s/energy%u_input", chip, i);
         lab__source_end(telemetry, power);
     }
 }
 
 /* What the clock is comes before what was asked for. */
-static void find_clock(struct lab_telemetry *telemetry, const char *card, const char *part, const char *chip)
+static void find_clock(struct lab_telemetry *telemetry, const char *card, const char *part,
+                       const char *chip)
 {
     char folder[SYSFS_PATH_BYTES];
     snprintf(folder, sizeof folder, "class/drm/%.63s", card);
-    struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK, "clock of ", "%s", part);
+    struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK,
+                                                 "clock of ", "%s", part);
     static const char *const files[] = {
         "gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq",
         "gt/gt0/rps_cur_freq_mhz", "gt_cur_freq_mhz", "device/tile0/gt0/freq0/cur_freq"};
@@ -78,7 +82,8 @@ void lab__find_gpus(struct lab_telemetry *telemetry, const char *root)
         find_clock(telemetry, cards[i], part, chip);
         if (*chip)
             find_sensors(telemetry, root, part, chip);
-        struct lab__source *load = lab__source_add(telemetry, LAB_LOAD, LAB__MEAN, LAB__QUICK, "load of ", "%s", part);
+        struct lab__source *load = lab__source_add(telemetry, LAB_LOAD, LAB__MEAN, LAB__QUICK,
+                                                   "load of ", "%s", part);
         lab__source_file(telemetry, load, 1, "class/drm/%s/device/gpu_busy_percent", cards[i]);
         lab__source_end(telemetry, load);
     }

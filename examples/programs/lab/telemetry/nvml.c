@@ -50,21 +50,25 @@ static double read_value(void *user, uint32_t device, int what)
     }
 }
 
-static void add_device(struct lab_telemetry *telemetry, struct lab__nvml *nvml, uint32_t device, const char *name)
+static void add_device(struct lab_telemetry *telemetry, struct lab__nvml *nvml, uint32_t device,
+                       const char *name)
 {
     static const struct {
         enum lab_telemetry_kind kind;
         enum lab__pace pace; /* each call goes to the driver: those of slow values are spared */
         const char *what, *origin;
-    } values[] = {[POWER] = {LAB_POWER, LAB__QUICK, "power of ", "NVML: nvmlDeviceGetPowerUsage"},
-                  [CLOCK] = {LAB_CLOCK, LAB__QUICK, "clock of ", "NVML: nvmlDeviceGetClockInfo"},
-                  [TEMPERATURE] = {LAB_TEMPERATURE, LAB__SLOW, "temperature of ", "NVML: nvmlDeviceGetTemperature"},
-                  [LOAD] = {LAB_LOAD, LAB__SLOW, "load of ", "NVML: nvmlDeviceGetUtilizationRates"}};
+    } values[] = {
+        [POWER] = {LAB_POWER, LAB__QUICK, "power of ", "NVML: nvmlDeviceGetPowerUsage"},
+        [CLOCK] = {LAB_CLOCK, LAB__QUICK, "clock of ", "NVML: nvmlDeviceGetClockInfo"},
+        [TEMPERATURE] = {LAB_TEMPERATURE, LAB__SLOW, "temperature of ",
+                         "NVML: nvmlDeviceGetTemperature"},
+        [LOAD] = {LAB_LOAD, LAB__SLOW, "load of ", "NVML: nvmlDeviceGetUtilizationRates"}};
     for (int i = 0; i < 4; i++) {
         if (isnan(read_value(nvml, device, i)))
             continue;
-        struct lab__source *source = lab__source_add(telemetry, values[i].kind, LAB__MEAN, values[i].pace,
-                                                     values[i].what, "%.36s #%u", name, device);
+        struct lab__source *source = lab__source_add(telemetry, values[i].kind, LAB__MEAN,
+                                                     values[i].pace, values[i].what, "%.36s #%u",
+                                                     name, device);
         lab__source_call(telemetry, source, read_value, nvml, device, i, values[i].origin);
         lab__source_end(telemetry, source);
     }
@@ -90,13 +94,16 @@ static unsigned start(struct lab_telemetry *telemetry, struct lab__nvml *nvml)
         !find_function(nvml->library, "nvmlDeviceGetClockInfo", &nvml->clock) ||
         !find_function(nvml->library, "nvmlDeviceGetTemperature", &nvml->temperature) ||
         !find_function(nvml->library, "nvmlDeviceGetUtilizationRates", &nvml->utilization)) {
-        lab__note(telemetry, "NVIDIA's processors: their library has not the functions that are needed: it is too old");
+        lab__note(
+            telemetry,
+            "NVIDIA's processors: their library has not the functions that are needed: it is too old");
         nvml->shutdown = NULL;
         return 0;
     }
     int result = init();
     if (result != SUCCESS) {
-        lab__note(telemetry, "NVIDIA's processors: nvmlInit fails with %d: the driver does not run", result);
+        lab__note(telemetry, "NVIDIA's processors: nvmlInit fails with %d: the driver does not run",
+                  result);
         nvml->shutdown = NULL;
         return 0;
     }
@@ -109,7 +116,8 @@ static unsigned start(struct lab_telemetry *telemetry, struct lab__nvml *nvml)
     return count;
 }
 
-struct lab__nvml *lab__find_nvml(struct lab_telemetry *telemetry, const char *root, const char *library)
+struct lab__nvml *lab__find_nvml(struct lab_telemetry *telemetry, const char *root,
+                                 const char *library)
 {
     char text[8], name[NAME_BYTES];
     int (*get_name)(device_handle, char *, unsigned);

@@ -61,8 +61,8 @@ static uint32_t find_zones(struct lab_telemetry *telemetry, const char *root, in
             *error = errno;
             continue;
         }
-        struct lab__source *source = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK, "power of ", "%s",
-                                                     name);
+        struct lab__source *source = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK,
+                                                     "power of ", "%s", name);
         limit_part(source, name);
         snprintf(origin, sizeof origin, "%s/%s/energy_uj", powercap_path, zones[i]);
         lab__source_meter(telemetry, source, meter, origin);
@@ -92,16 +92,19 @@ static bool is_counting(int file)
 }
 
 /* One event in each package, on the CPUs that the PMU names for them. */
-static uint32_t find_event(struct lab_telemetry *telemetry, const char *root, uint32_t type, const char *event,
-                           const char *cpus, int (*event_open)(uint32_t type, uint64_t config, int cpu), int *error)
+static uint32_t find_event(struct lab_telemetry *telemetry, const char *root, uint32_t type,
+                           const char *event, const char *cpus,
+                           int (*event_open)(uint32_t type, uint64_t config, int cpu), int *error)
 {
     char text[64];
     double scale;
     const char *part = event_part(event + strlen("energy-"));
     uint32_t found = 0, package = 0;
     if (!part || !sysfs_text(root, text, sizeof text, "%s/events/%s.unit", pmu_path, event) ||
-        strcmp(text, "Joules") != 0 || !sysfs_number(root, &scale, "%s/events/%s.scale", pmu_path, event) ||
-        !sysfs_text(root, text, sizeof text, "%s/events/%s", pmu_path, event) || strncmp(text, "event=", 6) != 0)
+        strcmp(text, "Joules") != 0 ||
+        !sysfs_number(root, &scale, "%s/events/%s.scale", pmu_path, event) ||
+        !sysfs_text(root, text, sizeof text, "%s/events/%s", pmu_path, event) ||
+        strncmp(text, "event=", 6) != 0)
         return 0;
     uint64_t config = strtoull(text + 6, NULL, 0);
     for (int cpu = 0; cpu < 1024 && package < PACKAGES_MAX; cpu++) {
@@ -118,13 +121,14 @@ static uint32_t find_event(struct lab_telemetry *telemetry, const char *root, ui
             continue;
         }
         if (!strchr(name, '/') && !is_counting(file)) {
-            lab__note(telemetry, "power of %s: perf's counter power/%s/ stands still, as in virtual machines", name,
-                      event);
+            lab__note(telemetry,
+                      "power of %s: perf's counter power/%s/ stands still, as in virtual machines",
+                      name, event);
             close(file);
             continue;
         }
-        struct lab__source *source = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK, "power of ", "%s",
-                                                     name);
+        struct lab__source *source = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK,
+                                                     "power of ", "%s", name);
         limit_part(source, name);
         snprintf(text, sizeof text, "perf: power/%.40s/", event);
         lab__source_event(telemetry, source, file, scale, text);
@@ -139,14 +143,16 @@ static uint32_t find_events(struct lab_telemetry *telemetry, const char *root,
     char events[EVENTS_MAX][SYSFS_NAME_BYTES], cpus[256], folder[64];
     double type;
     uint32_t found = 0;
-    if (!sysfs_number(root, &type, "%s/type", pmu_path) || !sysfs_text(root, cpus, sizeof cpus, "%s/cpumask", pmu_path))
+    if (!sysfs_number(root, &type, "%s/type", pmu_path) ||
+        !sysfs_text(root, cpus, sizeof cpus, "%s/cpumask", pmu_path))
         return 0;
     *error = ENOSYS; /* nothing may be asked of this machine */
     snprintf(folder, sizeof folder, "%s/events", pmu_path);
     size_t count = event_open ? sysfs_list(root, folder, "", events, EVENTS_MAX) : 0;
     for (size_t i = 0; i < count; i++)
         if (strncmp(events[i], "energy-", 7) == 0 && !strchr(events[i], '.'))
-            found += find_event(telemetry, root, (uint32_t)type, events[i], cpus, event_open, error);
+            found += find_event(telemetry, root, (uint32_t)type, events[i], cpus, event_open,
+                                error);
     return found;
 }
 
@@ -160,24 +166,26 @@ void lab__find_power(struct lab_telemetry *telemetry, const char *root,
     if (found)
         return;
     if (powercap == EACCES || powercap == EPERM)
-        lab__note(telemetry,
-                  "power of the processor: %s/%s/intel-rapl:*/energy_uj may be read by root only. To let the group "
-                  "`power` read it, write these two lines to /etc/udev/rules.d/70-powercap.rules:\n"
-                  "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", ACTION==\"add|change\", "
-                  "RUN+=\"/bin/chgrp power /sys%%p/energy_uj\"\n"
-                  "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", ACTION==\"add|change\", "
-                  "RUN+=\"/bin/chmod g+r /sys%%p/energy_uj\"\n"
-                  "and, as root: groupadd -f power; usermod -aG power USER; udevadm control --reload; udevadm trigger "
-                  "--subsystem-match=powercap; then log in again",
-                  root, powercap_path);
+        lab__note(
+            telemetry,
+            "power of the processor: %s/%s/intel-rapl:*/energy_uj may be read by root only. To let the group "
+            "`power` read it, write these two lines to /etc/udev/rules.d/70-powercap.rules:\n"
+            "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", ACTION==\"add|change\", "
+            "RUN+=\"/bin/chgrp power /sys%%p/energy_uj\"\n"
+            "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", ACTION==\"add|change\", "
+            "RUN+=\"/bin/chmod g+r /sys%%p/energy_uj\"\n"
+            "and, as root: groupadd -f power; usermod -aG power USER; udevadm control --reload; udevadm trigger "
+            "--subsystem-match=powercap; then log in again",
+            root, powercap_path);
     else if (powercap)
-        lab__note(telemetry, "power of the processor: the counters in %s/%s cannot be read: %s", root, powercap_path,
-                  strerror(powercap));
+        lab__note(telemetry, "power of the processor: the counters in %s/%s cannot be read: %s",
+                  root, powercap_path, strerror(powercap));
     else
-        lab__note(telemetry,
-                  "power of the processor: %s/%s has no intel-rapl (Intel's and AMD's processors have it); as root: "
-                  "modprobe intel_rapl_msr. A virtual machine has none",
-                  root, powercap_path);
+        lab__note(
+            telemetry,
+            "power of the processor: %s/%s has no intel-rapl (Intel's and AMD's processors have it); as root: "
+            "modprobe intel_rapl_msr. A virtual machine has none",
+            root, powercap_path);
     if (perf == EACCES || perf == EPERM)
         lab__note(telemetry, "power of the processor by perf: not permitted; as root: sysctl "
                              "kernel.perf_event_paranoid=0, or setcap cap_perfmon+ep on cox-lab");

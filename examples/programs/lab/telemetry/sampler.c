@@ -74,7 +74,8 @@ static void *run(void *user)
     return NULL;
 }
 
-struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct lab_store *store, uint64_t period_ns)
+struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct lab_store *store,
+                                      uint64_t period_ns)
 {
     struct lab_sampler *sampler = calloc(1, sizeof *sampler);
     pthread_condattr_t monotonic;
@@ -86,11 +87,12 @@ struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct la
     for (uint32_t i = 0; i < lab_telemetry_count(telemetry); i++) {
         const struct lab_telemetry_source *source = lab_telemetry_source(telemetry, i);
         lab_store_source(store, i,
-                         &(const struct lab_store_source){.name = source->name,
-                                                          .kind = lab_telemetry_kind_name(source->kind),
-                                                          .part = source->part,
-                                                          .unit = lab_telemetry_unit(source->kind),
-                                                          .origin = source->origin});
+                         &(const struct lab_store_source){
+                             .name = source->name,
+                             .kind = lab_telemetry_kind_name(source->kind),
+                             .part = source->part,
+                             .unit = lab_telemetry_unit(source->kind),
+                             .origin = source->origin});
     }
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

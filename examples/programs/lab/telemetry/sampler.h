@@ -11,7 +11,8 @@ struct lab_sampler;
 /* What quickly changes is read every `period_ns`, everything about once a second. The sources are recorded at once:
  * call it after lab_store_begin_run, before the first session. The sampler uses `telemetry` and `store` until it is
  * stopped; both stay the caller's. NULL if there is no thread for it. */
-struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct lab_store *store, uint64_t period_ns);
+struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct lab_store *store,
+                                      uint64_t period_ns);
 
 /* While it is paused nothing is read; on return no reading is under way, and the store's queue has all that were. When
  * it goes on it reads at once, and power from energy counters is that since then. NULL is accepted. */

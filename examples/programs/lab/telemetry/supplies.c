@@ -12,16 +12,17 @@ static const char supplies_path[] = "class/power_supply";
 /* Batteries answer by the embedded controller, which takes milliseconds: seldom. */
 static void find_battery(struct lab_telemetry *telemetry, const char *name)
 {
-    struct lab__source *power = lab__source_add(telemetry, LAB_POWER, LAB__PRODUCT, LAB__SLOW, "power from ", "%s",
-                                                name);
-    bool found = lab__source_file(telemetry, power, 1e-6, "%s/%s/power_now", supplies_path, name) ||
-                 (lab__source_file(telemetry, power, 1e-6, "%s/%s/current_now", supplies_path, name) &&
-                  lab__source_file(telemetry, power, 1e-6, "%s/%s/voltage_now", supplies_path, name));
+    struct lab__source *power = lab__source_add(telemetry, LAB_POWER, LAB__PRODUCT, LAB__SLOW,
+                                                "power from ", "%s", name);
+    bool found =
+        lab__source_file(telemetry, power, 1e-6, "%s/%s/power_now", supplies_path, name) ||
+        (lab__source_file(telemetry, power, 1e-6, "%s/%s/current_now", supplies_path, name) &&
+         lab__source_file(telemetry, power, 1e-6, "%s/%s/voltage_now", supplies_path, name));
     if (found)
         lab__source_sign(telemetry, power, "%s/%s/status", supplies_path, name);
     lab__source_end(telemetry, power);
-    struct lab__source *status = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW, "status of ", "%s",
-                                                 name);
+    struct lab__source *status = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW,
+                                                 "status of ", "%s", name);
     lab__source_file(telemetry, status, 1, "%s/%s/status", supplies_path, name);
     lab__source_end(telemetry, status);
 }
@@ -40,8 +41,8 @@ void lab__find_supplies(struct lab_telemetry *telemetry, const char *root)
             find_battery(telemetry, names[i]);
         if (strcmp(type, "Mains") != 0)
             continue;
-        struct lab__source *online = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW, "on line: ", "%s",
-                                                     names[i]);
+        struct lab__source *online = lab__source_add(telemetry, LAB_SETTING, LAB__TEXT, LAB__SLOW,
+                                                     "on line: ", "%s", names[i]);
         lab__source_file(telemetry, online, 1, "%s/%s/online", supplies_path, names[i]);
         lab__source_end(telemetry, online);
     }

@@ -96,12 +96,14 @@ static bool is_numbered(const char *name, const char *prefix)
            name[length + strspn(name + length, "0123456789")] == '\0';
 }
 
-size_t sysfs_list(const char *root, const char *folder, const char *prefix, char (*names)[SYSFS_NAME_BYTES],
-                  size_t most)
+size_t sysfs_list(const char *root, const char *folder, const char *prefix,
+                  char (*names)[SYSFS_NAME_BYTES], size_t most)
 {
     char path[WHOLE_PATH_BYTES];
     size_t count = 0;
-    DIR *entries = snprintf(path, sizeof path, "%s/%s", root, folder) < (int)sizeof path ? opendir(path) : NULL;
+    DIR *entries = snprintf(path, sizeof path, "%s/%s", root, folder) < (int)sizeof path
+                       ? opendir(path)
+                       : NULL;
     if (!entries)
         return 0;
     for (struct dirent *entry; count < most && (entry = readdir(entries));) {

@@ -18,16 +18,17 @@ __attribute__((format(printf, 2, 3))) int sysfs_open(const char *root, const cha
 
 /* The first line of a file without the white space at its end; false with errno set and an empty text if there is
  * none. */
-__attribute__((format(printf, 4, 5))) bool sysfs_text(const char *root, char *text, size_t bytes, const char *format,
-                                                      ...);
+__attribute__((format(printf, 4, 5))) bool sysfs_text(const char *root, char *text, size_t bytes,
+                                                      const char *format, ...);
 
 /* The number that a file begins with; false if there is none. */
-__attribute__((format(printf, 3, 4))) bool sysfs_number(const char *root, double *value, const char *format, ...);
+__attribute__((format(printf, 3, 4))) bool sysfs_number(const char *root, double *value,
+                                                        const char *format, ...);
 
 /* Entries of a folder whose name is the prefix and a number ("" = all entries), in the order of these numbers. Returns
  * how many there are, at most `most`. */
-size_t sysfs_list(const char *root, const char *folder, const char *prefix, char (*names)[SYSFS_NAME_BYTES],
-                  size_t most);
+size_t sysfs_list(const char *root, const char *folder, const char *prefix,
+                  char (*names)[SYSFS_NAME_BYTES], size_t most);
 
 /* Whether a list such as "0-11,14" names the number. */
 bool sysfs_list_has(const char *list, uint32_t number);

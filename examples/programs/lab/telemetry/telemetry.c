@@ -16,7 +16,8 @@
 
 enum { READINGS_MAX = 512, NOTES_MAX = 16, SETTING_BYTES = 48 };
 
-static const double unchanged_most_ns = 1e9; /* an energy counter that has not moved for so long stands still */
+static const double unchanged_most_ns =
+    1e9; /* an energy counter that has not moved for so long stands still */
 
 enum form { FORM_NUMBER, FORM_SIGN, FORM_LEVELS, FORM_METER, FORM_EVENT, FORM_CALL };
 
@@ -59,9 +60,12 @@ static const struct {
     const char *name, *unit;
     double low, high; /* what can be meant */
 } kinds[LAB_TELEMETRY_KINDS] = {
-    [LAB_CLOCK] = {"clock", "MHz", 0, 20000},           [LAB_TEMPERATURE] = {"temperature", "°C", -40, 150},
-    [LAB_POWER] = {"power", "W", -2000, 2000},          [LAB_LOAD] = {"load", "%", 0, 100},
-    [LAB_THROTTLE] = {"throttling", "events", 0, 1e12}, [LAB_SETTING] = {"setting", "", 0, 0},
+    [LAB_CLOCK] = {"clock", "MHz", 0, 20000},
+    [LAB_TEMPERATURE] = {"temperature", "°C", -40, 150},
+    [LAB_POWER] = {"power", "W", -2000, 2000},
+    [LAB_LOAD] = {"load", "%", 0, 100},
+    [LAB_THROTTLE] = {"throttling", "events", 0, 1e12},
+    [LAB_SETTING] = {"setting", "", 0, 0},
 };
 
 const char *lab_telemetry_kind_name(enum lab_telemetry_kind kind)
@@ -76,8 +80,9 @@ const char *lab_telemetry_unit(enum lab_telemetry_kind kind)
 
 /* --- Adding ------------------------------------------------------------------------------------------------------- */
 
-struct lab__source *lab__source_add(struct lab_telemetry *telemetry, enum lab_telemetry_kind kind, enum lab__way way,
-                                    enum lab__pace pace, const char *what, const char *part, ...)
+struct lab__source *lab__source_add(struct lab_telemetry *telemetry, enum lab_telemetry_kind kind,
+                                    enum lab__way way, enum lab__pace pace, const char *what,
+                                    const char *part, ...)
 {
     if (telemetry->source_count == LAB_TELEMETRY_SOURCES_MAX)
         return NULL;
@@ -99,8 +104,8 @@ struct lab__source *lab__source_add(struct lab_telemetry *telemetry, enum lab_te
 }
 
 /* Takes over the reading's file and meter. The origin of a source is that of its first reading. */
-static bool add_reading(struct lab_telemetry *telemetry, struct lab__source *source, const struct reading *reading,
-                        const char *origin)
+static bool add_reading(struct lab_telemetry *telemetry, struct lab__source *source,
+                        const struct reading *reading, const char *origin)
 {
     if (!source || telemetry->reading_count == READINGS_MAX) {
         struct lab_energy *meter = reading->meter;
@@ -116,17 +121,19 @@ static bool add_reading(struct lab_telemetry *telemetry, struct lab__source *sou
     return true;
 }
 
-static bool add_file(struct lab_telemetry *telemetry, struct lab__source *source, enum form form, double scale,
-                     const char *format, va_list args)
+static bool add_file(struct lab_telemetry *telemetry, struct lab__source *source, enum form form,
+                     double scale, const char *format, va_list args)
 {
     char path[SYSFS_PATH_BYTES];
     vsnprintf(path, sizeof path, format, args);
     int file = sysfs_open(telemetry->root, "%s", path);
     return file >= 0 &&
-           add_reading(telemetry, source, &(const struct reading){.form = form, .file = file, .scale = scale}, path);
+           add_reading(telemetry, source,
+                       &(const struct reading){.form = form, .file = file, .scale = scale}, path);
 }
 
-bool lab__source_file(struct lab_telemetry *telemetry, struct lab__source *source, double scale, const char *path, ...)
+bool lab__source_file(struct lab_telemetry *telemetry, struct lab__source *source, double scale,
+                      const char *path, ...)
 {
     va_list args;
     va_start(args, path);
@@ -135,8 +142,8 @@ bool lab__source_file(struct lab_telemetry *telemetry, struct lab__source *sourc
     return good;
 }
 
-bool lab__source_levels(struct lab_telemetry *telemetry, struct lab__source *source, double scale, const char *path,
-                        ...)
+bool lab__source_levels(struct lab_telemetry *telemetry, struct lab__source *source, double scale,
+                        const char *path, ...)
 {
     va_list args;
     va_start(args, path);
@@ -145,7 +152,8 @@ bool lab__source_levels(struct lab_telemetry *telemetry, struct lab__source *sou
     return good;
 }
 
-bool lab__source_sign(struct lab_telemetry *telemetry, struct lab__source *source, const char *path, ...)
+bool lab__source_sign(struct lab_telemetry *telemetry, struct lab__source *source, const char *path,
+                      ...)
 {
     va_list args;
     va_start(args, path);
@@ -154,27 +162,33 @@ bool lab__source_sign(struct lab_telemetry *telemetry, struct lab__source *sourc
     return good;
 }
 
-bool lab__source_meter(struct lab_telemetry *telemetry, struct lab__source *source, struct lab_energy *meter,
-                       const char *origin)
+bool lab__source_meter(struct lab_telemetry *telemetry, struct lab__source *source,
+                       struct lab_energy *meter, const char *origin)
 {
-    return add_reading(telemetry, source, &(const struct reading){.form = FORM_METER, .file = -1, .meter = meter},
+    return add_reading(telemetry, source,
+                       &(const struct reading){.form = FORM_METER, .file = -1, .meter = meter},
                        origin);
 }
 
-bool lab__source_event(struct lab_telemetry *telemetry, struct lab__source *source, int file, double scale,
-                       const char *origin)
+bool lab__source_event(struct lab_telemetry *telemetry, struct lab__source *source, int file,
+                       double scale, const char *origin)
 {
-    return add_reading(telemetry, source, &(const struct reading){.form = FORM_EVENT, .file = file, .scale = scale},
+    return add_reading(telemetry, source,
+                       &(const struct reading){.form = FORM_EVENT, .file = file, .scale = scale},
                        origin);
 }
 
 bool lab__source_call(struct lab_telemetry *telemetry, struct lab__source *source,
-                      double (*call)(void *user, uint32_t device, int what), void *user, uint32_t device, int what,
-                      const char *origin)
+                      double (*call)(void *user, uint32_t device, int what), void *user,
+                      uint32_t device, int what, const char *origin)
 {
     return add_reading(telemetry, source,
-                       &(const struct reading){
-                           .form = FORM_CALL, .file = -1, .call = call, .user = user, .device = device, .what = what},
+                       &(const struct reading){.form = FORM_CALL,
+                                               .file = -1,
+                                               .call = call,
+                                               .user = user,
+                                               .device = device,
+                                               .what = what},
                        origin);
 }
 
@@ -196,8 +210,8 @@ bool lab__source_end(struct lab_telemetry *telemetry, struct lab__source *source
     }
     size_t length = strlen(source->about.origin);
     if (source->count > 1)
-        snprintf(source->about.origin + length, sizeof source->about.origin - length, " and %u more",
-                 source->count - 1);
+        snprintf(source->about.origin + length, sizeof source->about.origin - length,
+                 " and %u more", source->count - 1);
     return true;
 }
 
@@ -205,7 +219,8 @@ void lab__note(struct lab_telemetry *telemetry, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (telemetry->note_count < NOTES_MAX && vasprintf(&telemetry->notes[telemetry->note_count], format, args) >= 0)
+    if (telemetry->note_count < NOTES_MAX &&
+        vasprintf(&telemetry->notes[telemetry->note_count], format, args) >= 0)
         telemetry->note_count++;
     va_end(args);
 }
@@ -259,7 +274,8 @@ uint32_t lab_telemetry_count(const struct lab_telemetry *telemetry)
     return telemetry->source_count;
 }
 
-const struct lab_telemetry_source *lab_telemetry_source(const struct lab_telemetry *telemetry, uint32_t source)
+const struct lab_telemetry_source *lab_telemetry_source(const struct lab_telemetry *telemetry,
+                                                        uint32_t source)
 {
     return &telemetry->sources[source].about;
 }
@@ -269,7 +285,8 @@ const char *lab_telemetry_note(const struct lab_telemetry *telemetry, uint32_t i
     return index < telemetry->note_count ? telemetry->notes[index] : NULL;
 }
 
-const char *lab_telemetry_setting(const struct lab_telemetry *telemetry, uint32_t source, bool *changed)
+const char *lab_telemetry_setting(const struct lab_telemetry *telemetry, uint32_t source,
+                                  bool *changed)
 {
     if (changed)
         *changed = telemetry->sources[source].changed;
@@ -287,8 +304,9 @@ const char *lab_telemetry_summary(const struct lab_telemetry *telemetry, char *t
             if ((int)source->kind != kind || length >= bytes)
                 continue;
             const char *before = opened ? ", " : length ? "), " : "";
-            int more = snprintf(text + length, bytes - length, "%s%s%s%s", before, opened ? "" : kinds[kind].name,
-                                opened ? "" : " (", kind == LAB_SETTING ? source->name : source->part);
+            int more = snprintf(text + length, bytes - length, "%s%s%s%s", before,
+                                opened ? "" : kinds[kind].name, opened ? "" : " (",
+                                kind == LAB_SETTING ? source->name : source->part);
             length += more > 0 ? (size_t)more : 0;
             opened = true;
         }
@@ -346,13 +364,18 @@ static double read_one(const struct reading *reading)
         value = lab_energy_joules(reading->meter);
         return value < 0 ? NAN : value;
     case FORM_EVENT: /* has no place to be read at */
-        return read(reading->file, &count, sizeof count) == sizeof count ? (double)count * reading->scale : NAN;
+        return read(reading->file, &count, sizeof count) == sizeof count
+                   ? (double)count * reading->scale
+                   : NAN;
     case FORM_CALL:
         return reading->call(reading->user, reading->device, reading->what);
     case FORM_SIGN:
-        return !read_file(reading->file, text, sizeof text) ? NAN : strcmp(text, "Charging") == 0 ? -1 : 1;
+        return !read_file(reading->file, text, sizeof text) ? NAN
+               : strcmp(text, "Charging") == 0              ? -1
+                                                            : 1;
     case FORM_LEVELS:
-        return read_file(reading->file, text, sizeof text) ? starred_level(text) * reading->scale : NAN;
+        return read_file(reading->file, text, sizeof text) ? starred_level(text) * reading->scale
+                                                           : NAN;
     default:
         return read_file(reading->file, text, 32) ? number_of(text) * reading->scale : NAN;
     }

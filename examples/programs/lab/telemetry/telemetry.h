@@ -38,8 +38,9 @@ struct lab_telemetry_params {
     const char *sysfs; /* the folder; NULL = /sys */
     /* For tests, since another machine's /sys says nothing of the counters of this one: where `sysfs` is given, what
      * is NULL is not asked. */
-    const char *nvml;                                           /* the library; NULL = libnvidia-ml.so.1 */
-    int (*event_open)(uint32_t type, uint64_t config, int cpu); /* NULL = perf_event_open; -1 with errno set */
+    const char *nvml; /* the library; NULL = libnvidia-ml.so.1 */
+    int (*event_open)(uint32_t type, uint64_t config,
+                      int cpu); /* NULL = perf_event_open; -1 with errno set */
 };
 
 enum { LAB_TELEMETRY_SOURCES_MAX = 64 };
@@ -50,7 +51,8 @@ struct lab_telemetry *lab_telemetry_open(const struct lab_telemetry_params *para
 void lab_telemetry_close(struct lab_telemetry **telemetry);
 
 uint32_t lab_telemetry_count(const struct lab_telemetry *telemetry);
-const struct lab_telemetry_source *lab_telemetry_source(const struct lab_telemetry *telemetry, uint32_t source);
+const struct lab_telemetry_source *lab_telemetry_source(const struct lab_telemetry *telemetry,
+                                                        uint32_t source);
 
 /* What is not read, and what would permit it: a sentence each; NULL beyond the last. */
 const char *lab_telemetry_note(const struct lab_telemetry *telemetry, uint32_t index);
@@ -64,7 +66,8 @@ void lab_telemetry_read(struct lab_telemetry *telemetry, bool all, double *value
 void lab_telemetry_restart(struct lab_telemetry *telemetry);
 
 /* The text of a setting as it was read last, "" if it cannot be read; `changed` (may be NULL): by that reading. */
-const char *lab_telemetry_setting(const struct lab_telemetry *telemetry, uint32_t source, bool *changed);
+const char *lab_telemetry_setting(const struct lab_telemetry *telemetry, uint32_t source,
+                                  bool *changed);
 
 /* "clock (P cores, E cores), temperature (package)", cut to fit. Returns `text`. */
 const char *lab_telemetry_summary(const struct lab_telemetry *telemetry, char *text, size_t bytes);

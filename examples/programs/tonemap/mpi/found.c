@@ -46,7 +46,9 @@ static int by_frames(const void *a, const void *b)
 {
     const struct found *one = a, *other = b;
     const int order = by_first(a, b);
-    return order ? order : (one->range.count < other->range.count) - (one->range.count > other->range.count);
+    return order
+               ? order
+               : (one->range.count < other->range.count) - (one->range.count > other->range.count);
 }
 
 void founds_forget(struct founds *founds)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /* Whether a line is the name of a piece as it is to be now. */
-static bool counts(const char *line, const struct scenes *scenes, uint64_t encoding, uint64_t frames,
-                   struct deal_range *range)
+static bool counts(const char *line, const struct scenes *scenes, uint64_t encoding,
+                   uint64_t frames, struct deal_range *range)
 {
     struct scenes_piece piece;
     char wanted[VIDEO_PIECE_BYTES];
@@ -25,8 +25,8 @@ static bool counts(const char *line, const struct scenes *scenes, uint64_t encod
 }
 
 /* The ranges of the lines that count. No file: there are none. */
-static bool read_lines(const char *path, const struct scenes *scenes, uint64_t encoding, uint64_t frames,
-                       struct deal_range **done, uint64_t *count)
+static bool read_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
+                       uint64_t frames, struct deal_range **done, uint64_t *count)
 {
     struct profile_text text;
     uint64_t kept = 0;
@@ -57,8 +57,8 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
 }
 
 /* The lines that count, in the place of what was there. */
-static bool write_lines(const char *path, const struct scenes *scenes, uint64_t encoding, const struct deal_range *done,
-                        uint64_t count)
+static bool write_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
+                        const struct deal_range *done, uint64_t count)
 {
     struct outfile *file;
     struct error error;
@@ -87,8 +87,8 @@ static bool synchronise_folder(const char *path)
     return good;
 }
 
-bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes, uint64_t encoding,
-                   uint64_t frames, struct deal_range **done, uint64_t *count)
+bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
+                   uint64_t encoding, uint64_t frames, struct deal_range **done, uint64_t *count)
 {
     *journal = (struct journal){path, -1};
     *done = NULL;

@@ -19,8 +19,8 @@ struct journal {
 
 /* Begin with the lines of before that count, which are of frames below `frames`. `done`, which the caller frees, gets
  * their ranges, rising and apart; there are `*count`. False, here and below, after saying why. */
-bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes, uint64_t encoding,
-                   uint64_t frames, struct deal_range **done, uint64_t *count);
+bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
+                   uint64_t encoding, uint64_t frames, struct deal_range **done, uint64_t *count);
 
 /* A piece is on the disk: returns when its line is, too. */
 bool journal_add(struct journal *journal, const char *piece);

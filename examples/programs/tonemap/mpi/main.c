@@ -69,8 +69,10 @@ struct world {
 
 static const char *step_name(enum film_step step)
 {
-    static const char *const names[] = {
-        [FILM_ANALYSE] = "analyse", [FILM_STEER] = "steer", [FILM_MAP] = "map", [FILM_JOIN] = "join"};
+    static const char *const names[] = {[FILM_ANALYSE] = "analyse",
+                                        [FILM_STEER] = "steer",
+                                        [FILM_MAP] = "map",
+                                        [FILM_JOIN] = "join"};
     return names[step];
 }
 
@@ -102,8 +104,8 @@ static void do_range(struct world *world, enum film_step step, const struct give
     const struct deal_range range = given->range;
     const bool shared = step == FILM_MAP && !world->encoded;
     const struct video_place place = shared_file_place(&world->film, range.first);
-    snprintf(name, sizeof name, "%s/%" PRIu64 "-%" PRIu64 ".%s", world->folder, range.first, range.count,
-             step == FILM_ANALYSE ? "part" : "mkv");
+    snprintf(name, sizeof name, "%s/%" PRIu64 "-%" PRIu64 ".%s", world->folder, range.first,
+             range.count, step == FILM_ANALYSE ? "part" : "mkv");
     struct options options = step_of(world, step, shared ? world->film_path : name);
     options.ranged = true;
     options.range_first = range.first;
@@ -139,11 +141,11 @@ static void work(struct world *world, enum film_step step)
 /* --- Rank 0's thread ---------------------------------------------------------------------------------------------- */
 
 /* A line of times.csv, of rank 0's clock. */
-static void note_time(const struct world *world, const char *step, int rank, struct deal_range range, uint64_t since_ns,
-                      double seconds)
+static void note_time(const struct world *world, const char *step, int rank,
+                      struct deal_range range, uint64_t since_ns, double seconds)
 {
-    fprintf(world->times, "%s,%d,%" PRIu64 ",%" PRIu64 ",%.4f,%.4f\n", step, rank, range.first, range.count,
-            (double)(since_ns - world->began_ns) / 1e9, seconds);
+    fprintf(world->times, "%s,%d,%" PRIu64 ",%" PRIu64 ",%.4f,%.4f\n", step, rank, range.first,
+            range.count, (double)(since_ns - world->began_ns) / 1e9, seconds);
 }
 
 static void *deal_out(void *user)
@@ -154,14 +156,15 @@ static void *deal_out(void *user)
         const int rank = wait_receive(&ask, sizeof ask, MPI_ANY_SOURCE, TAG_ASK);
         struct given *given = &world->given[rank];
         if (ask.frames)
-            note_time(world, step_name(world->step), rank, given->range, given->since_ns, ask.seconds);
+            note_time(world, step_name(world->step), rank, given->range, given->since_ns,
+                      ask.seconds);
         if (ask.frames && world->journal.path && !journal_add(&world->journal, given->piece))
             end_all_ranks(EXIT_BAD);
         deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
         *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns(), ""};
         if (world->scenes && given->range.count)
-            scenes_piece(world->scenes, given->range.first, given->range.count, options_encoding(&world->options),
-                         given->piece);
+            scenes_piece(world->scenes, given->range.first, given->range.count,
+                         options_encoding(&world->options), given->piece);
         MPI_Send(given, sizeof *given, MPI_BYTE, rank, TAG_RANGE, MPI_COMM_WORLD);
         ended += !given->range.count;
     }
@@ -178,8 +181,8 @@ static bool find(const struct world *world, const struct scenes *scenes, struct 
 }
 
 /* The ranges of parts or encoded pieces that are there. */
-static bool find_ranges(const struct world *world, const struct scenes *scenes, struct deal_range **done,
-                        uint64_t *count)
+static bool find_ranges(const struct world *world, const struct scenes *scenes,
+                        struct deal_range **done, uint64_t *count)
 {
     struct founds founds;
     if (!find(world, scenes, &founds))
@@ -202,8 +205,9 @@ static bool begin_step(struct world *world, const struct scenes *scenes)
     if (!scenes || world->encoded)
         good = find_ranges(world, scenes, &done, &count);
     else
-        good = journal_begin(&world->journal, world->journal_path, scenes, options_encoding(&world->options),
-                             shared_file_room(&world->film), &done, &count) &&
+        good = journal_begin(&world->journal, world->journal_path, scenes,
+                             options_encoding(&world->options), shared_file_room(&world->film),
+                             &done, &count) &&
                (count || shared_file_create(&world->film));
     if (good && !deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, count))
         good = complain("out of memory");
@@ -219,7 +223,8 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     const uint64_t began_ns = now_ns();
     world->step = step;
     world->scenes = scenes;
-    if (!world->rank && (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
+    if (!world->rank &&
+        (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
         end_all_ranks(EXIT_BAD);
     wait_for_all_ranks();
     if (shared && !shared_file_open(&world->film))
@@ -232,7 +237,8 @@ static void do_step(struct world *world, enum film_step step, const struct scene
         return;
     pthread_join(thread, NULL);
     deal_end(&world->deal);
-    printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped", (double)(now_ns() - began_ns) / 1e9);
+    printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped",
+           (double)(now_ns() - began_ns) / 1e9);
     fflush(stdout);
     fflush(world->times);
 }
@@ -249,7 +255,8 @@ static bool scenes_fit(const struct world *world)
 }
 
 /* Rank 0 alone: steer the parts or join the encoded pieces that are there. */
-static bool gather(struct world *world, enum film_step step, const struct scenes *scenes, const char *output)
+static bool gather(struct world *world, enum film_step step, const struct scenes *scenes,
+                   const char *output)
 {
     struct founds founds;
     struct options options = step_of(world, step, output);
@@ -329,9 +336,11 @@ static bool agree(struct world *world)
         source_choose_light(&from);
     good = good && profile_make(&world->profile, &from, (enum cox_arithmetic)least);
     if (good && !world->rank)
-        good = video_input_count(from.input, &world->frames, &error) || complain_about(options.input, &error);
+        good = video_input_count(from.input, &world->frames, &error) ||
+               complain_about(options.input, &error);
     if (good && !world->encoded)
-        good = video_output_layout(&world->film.layout, options.to == OUTPUT_Y4M ? VIDEO_OUTPUT_Y4M : VIDEO_OUTPUT_RAW,
+        good = video_output_layout(&world->film.layout,
+                                   options.to == OUTPUT_Y4M ? VIDEO_OUTPUT_Y4M : VIDEO_OUTPUT_RAW,
                                    &from.target, &error) ||
                complain_about(world->film_path, &error);
     world->film.frames = world->frames;
@@ -339,7 +348,7 @@ static bool agree(struct world *world)
     devices_stop(&devices);
     if (good)
         wait_for_all_ranks(); /* rank 0 may have read the whole film */
-    if (good)                 /* another version of libavformat may take another rate or aspect from the input */
+    if (good) /* another version of libavformat may take another rate or aspect from the input */
         MPI_Bcast(&world->film.layout, sizeof world->film.layout, MPI_BYTE, 0, MPI_COMM_WORLD);
     return good;
 }
@@ -354,29 +363,34 @@ static bool choose_output(struct world *world, struct options_error *wrong)
     world->options.to = whole.to;
     world->options.depth = whole.depth;
     world->encoded = options_want_finished(&whole);
-    if (world->encoded ? !ends_with(output, ".mkv") && !ends_with(output, ".mp4")
-                       : (whole.to != OUTPUT_Y4M && !options_want_raw(&whole)) || !strcmp(output, "-")) {
-        snprintf(wrong->text, sizeof wrong->text, "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010",
-                 output);
+    if (world->encoded
+            ? !ends_with(output, ".mkv") && !ends_with(output, ".mp4")
+            : (whole.to != OUTPUT_Y4M && !options_want_raw(&whole)) || !strcmp(output, "-")) {
+        snprintf(wrong->text, sizeof wrong->text,
+                 "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010", output);
         return false;
     }
     if (!world->encoded && !stat(output, &about) && !S_ISREG(about.st_mode)) {
-        snprintf(wrong->text, sizeof wrong->text, "%s: is no file, which is what a film over MPI becomes", output);
+        snprintf(wrong->text, sizeof wrong->text,
+                 "%s: is no file, which is what a film over MPI becomes", output);
         return false;
     }
     if (outfile_same_place(world->options.input, output)) {
-        snprintf(wrong->text, sizeof wrong->text, "%s: is the input; give the output another name", output);
+        snprintf(wrong->text, sizeof wrong->text, "%s: is the input; give the output another name",
+                 output);
         return false;
     }
-    if (whole.start || whole.frames || whole.stats || whole.trace || whole.scenes || whole.hash || whole.step ||
-        whole.input_count != 1) {
-        snprintf(wrong->text, sizeof wrong->text,
-                 "a film over MPI is one whole film, without --start, --frames, --scene, --hash, --stats and --trace");
+    if (whole.start || whole.frames || whole.stats || whole.trace || whole.scenes || whole.hash ||
+        whole.step || whole.input_count != 1) {
+        snprintf(
+            wrong->text, sizeof wrong->text,
+            "a film over MPI is one whole film, without --start, --frames, --scene, --hash, --stats and --trace");
         return false;
     }
     snprintf(world->folder, sizeof world->folder, "%s.pieces", output);
     snprintf(world->scene, sizeof world->scene, "%s/film.scene", world->folder);
-    snprintf(world->film_path, sizeof world->film_path, "%s/film.%s", world->folder, options_kind_name(whole.to));
+    snprintf(world->film_path, sizeof world->film_path, "%s/film.%s", world->folder,
+             options_kind_name(whole.to));
     snprintf(world->journal_path, sizeof world->journal_path, "%s/journal", world->folder);
     world->film.path = world->film_path;
     return true;
@@ -388,11 +402,14 @@ static bool can_be_renamed(const struct world *world)
     const char *output = world->options.output, *slash = strrchr(output, '/');
     char place[NAME_BYTES];
     struct stat from, to;
-    snprintf(place, sizeof place, "%.*s", slash ? (int)(slash - output) + 1 : 1, slash ? output : ".");
-    if (world->encoded || stat(world->folder, &from) || stat(place, &to) || from.st_dev == to.st_dev)
+    snprintf(place, sizeof place, "%.*s", slash ? (int)(slash - output) + 1 : 1,
+             slash ? output : ".");
+    if (world->encoded || stat(world->folder, &from) || stat(place, &to) ||
+        from.st_dev == to.st_dev)
         return true;
-    return complain("%s: is on another file system than %s, so that the film there cannot be renamed to it",
-                    world->folder, output);
+    return complain(
+        "%s: is on another file system than %s, so that the film there cannot be renamed to it",
+        world->folder, output);
 }
 
 /* Rank 0: the folder is this run's until the process ends. Where files cannot be locked, another run is not noticed. */
@@ -423,8 +440,8 @@ static bool begin_times(struct world *world)
 static bool run(struct world *world)
 {
     struct scenes scenes = {0};
-    if (!world->rank && ((world->encoded && !files_may_write(&world->options)) || !take_folder(world) ||
-                         !can_be_renamed(world) || !begin_times(world)))
+    if (!world->rank && ((world->encoded && !files_may_write(&world->options)) ||
+                         !take_folder(world) || !can_be_renamed(world) || !begin_times(world)))
         return false;
     wait_for_all_ranks();
     if (!choose_devices(world) || !agree(world))
@@ -440,14 +457,15 @@ static bool run(struct world *world)
         return false;
     do_step(world, FILM_MAP, &scenes);
     const bool good = world->rank ||
-                      (world->encoded ? gather(world, FILM_JOIN, &scenes, world->options.output) : finish(world));
+                      (world->encoded ? gather(world, FILM_JOIN, &scenes, world->options.output)
+                                      : finish(world));
     scenes_free(&scenes);
     if (!world->rank && fclose(world->times))
         complain("warning: %s/times.csv is not whole: %s", world->folder, strerror(errno));
     free(world->given);
     if (good && !world->rank)
-        printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output, world->frames, world->size,
-               world->size == 1 ? "" : "s");
+        printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output,
+               world->frames, world->size, world->size == 1 ? "" : "s");
     return good;
 }
 
@@ -468,16 +486,17 @@ int main(int argc, char **argv)
     }
     const enum options_parsed parsed = options_parse(&world.options, argc, argv, &wrong);
     if (parsed == OPTIONS_HELP && !world.rank)
-        printf("Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options of cox-tonemap]\n"
-               "\n"
-               "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, which all\n"
-               "ranks have to see; started again, what is there is not done again. y4m and raw frames are written by\n"
-               "all ranks to one file there, which is renamed to OUTPUT when it is whole.\n"
-               "\n"
-               "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from the\n"
-               "                      beginning\n"
-               "\n"
-               "The others are those of cox-tonemap --help about the look, the devices and the encoder.\n");
+        printf(
+            "Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options of cox-tonemap]\n"
+            "\n"
+            "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, which all\n"
+            "ranks have to see; started again, what is there is not done again. y4m and raw frames are written by\n"
+            "all ranks to one file there, which is renamed to OUTPUT when it is whole.\n"
+            "\n"
+            "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from the\n"
+            "                      beginning\n"
+            "\n"
+            "The others are those of cox-tonemap --help about the look, the devices and the encoder.\n");
     if (parsed == OPTIONS_WRONG || (parsed == OPTIONS_RUN && !choose_output(&world, &wrong))) {
         if (!world.rank)
             complain("%s", wrong.text);

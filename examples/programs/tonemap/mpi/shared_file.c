@@ -28,7 +28,8 @@ uint64_t shared_file_room(const struct shared_file *file)
     const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    if (!fstat(fd, &about) && S_ISREG(about.st_mode) && (uint64_t)about.st_size <= all_bytes(file) &&
+    if (!fstat(fd, &about) && S_ISREG(about.st_mode) &&
+        (uint64_t)about.st_size <= all_bytes(file) &&
         pread(fd, header, layout->header_bytes, 0) == (ssize_t)layout->header_bytes &&
         !memcmp(header, layout->header, layout->header_bytes))
         frames = ((uint64_t)about.st_size - layout->header_bytes) / layout->frame_bytes;
@@ -69,17 +70,22 @@ static const char *why(int result, int failure, char text[MPI_MAX_ERROR_STRING])
 static bool check(const struct shared_file *file, int result, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING];
-    return result == MPI_SUCCESS || complain("%s: cannot be %s: %s", file->path, what, why(result, errno, text));
+    return result == MPI_SUCCESS ||
+           complain("%s: cannot be %s: %s", file->path, what, why(result, errno, text));
 }
 
 bool shared_file_open(struct shared_file *file)
 {
     errno = 0;
-    return check(file, MPI_File_open(MPI_COMM_SELF, file->path, MPI_MODE_WRONLY, MPI_INFO_NULL, &file->file), "opened");
+    return check(file,
+                 MPI_File_open(MPI_COMM_SELF, file->path, MPI_MODE_WRONLY, MPI_INFO_NULL,
+                               &file->file),
+                 "opened");
 }
 
 /* A video_place's write. */
-static bool write_frame(void *user, uint64_t offset, const void *bytes, size_t count, struct error *error)
+static bool write_frame(void *user, uint64_t offset, const void *bytes, size_t count,
+                        struct error *error)
 {
     struct shared_file *file = user;
     const struct video_layout *layout = &file->layout;
@@ -90,12 +96,14 @@ static bool write_frame(void *user, uint64_t offset, const void *bytes, size_t c
         int written = 0;
         errno = 0;
         const int result = MPI_File_write_at(file->file, (MPI_Offset)at, bytes,
-                                             (int)(count < WRITE_MOST ? count : WRITE_MOST), MPI_BYTE, &status);
+                                             (int)(count < WRITE_MOST ? count : WRITE_MOST),
+                                             MPI_BYTE, &status);
         const int failure = errno;
         if (result == MPI_SUCCESS)
             MPI_Get_count(&status, MPI_BYTE, &written);
         if (written <= 0)
-            return error_set(error, "cannot be written, at byte %" PRIu64 ": %s", at, why(result, failure, text));
+            return error_set(error, "cannot be written, at byte %" PRIu64 ": %s", at,
+                             why(result, failure, text));
         at += (uint64_t)written;
         bytes = (const char *)bytes + written;
         count -= (size_t)written;
@@ -124,7 +132,8 @@ bool shared_file_close(struct shared_file *file)
 bool shared_file_finish(const struct shared_file *file, const char *output)
 {
     struct stat about;
-    const int fd = open(file->path, O_RDONLY | O_CLOEXEC); /* over NFS that asks how long the file is now */
+    const int fd = open(file->path,
+                        O_RDONLY | O_CLOEXEC); /* over NFS that asks how long the file is now */
     const bool known = fd >= 0 && !fstat(fd, &about);
     if (!known)
         complain("%s: cannot be read: %s", file->path, strerror(errno));
@@ -133,7 +142,8 @@ bool shared_file_finish(const struct shared_file *file, const char *output)
     if (!known)
         return false;
     if ((uint64_t)about.st_size != all_bytes(file))
-        return complain("%s: has %" PRIu64 " bytes, and not %" PRIu64 ": it was changed", file->path,
-                        (uint64_t)about.st_size, all_bytes(file));
-    return !rename(file->path, output) || complain("%s cannot become %s: %s", file->path, output, strerror(errno));
+        return complain("%s: has %" PRIu64 " bytes, and not %" PRIu64 ": it was changed",
+                        file->path, (uint64_t)about.st_size, all_bytes(file));
+    return !rename(file->path, output) ||
+           complain("%s cannot become %s: %s", file->path, output, strerror(errno));
 }
