@@ -3,7 +3,7 @@
 #include "lab/commands.h"
 #include "lab/objective.h"
 #include "lab/telemetry/sysfs.h"
-#include "measure.h"
+#include "lab/run/measure.h"
 
 #include <errno.h>
 #include <getopt.h>

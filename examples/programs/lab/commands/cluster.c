@@ -1,14 +1,14 @@
 /* cox-lab cluster: how long a film takes on so many machines, told before they are bought.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cluster.h"
+#include "lab/cluster/cluster.h"
 #include "common/figures.h"
 #include "common/outfile.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "common/text.h"
 #include "lab/rows.h"
-#include "page.h"
-#include "times.h"
+#include "lab/cluster/page.h"
+#include "lab/cluster/times.h"
 
 #include <getopt.h>
 #include <inttypes.h>

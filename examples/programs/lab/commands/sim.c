@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/arguments.h"
 #include "lab/commands.h"
-#include "figures.h"
-#include "output.h"
-#include "record.h"
+#include "lab/sim/figures.h"
+#include "lab/sim/output.h"
+#include "lab/sim/record.h"
 
 #include <getopt.h>
 #include <inttypes.h>

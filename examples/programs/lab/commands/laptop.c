@@ -4,7 +4,7 @@
 #include "lab/commands.h"
 #include "common/text.h"
 #include "lab/run/measure.h"
-#include "laptop.h"
+#include "lab/laptop/laptop.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/arguments.h"
 #include "lab/commands.h"
-#include "check.h"
+#include "lab/fit/check.h"
 #include "common/text.h"
 #include "lab/store/database.h"
 

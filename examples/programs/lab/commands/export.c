@@ -5,7 +5,7 @@
 #include "lab/commands.h"
 #include "common/text.h"
 #include "lab/store/database.h"
-#include "trace.h"
+#include "lab/export/trace.h"
 
 #include <errno.h>
 #include <getopt.h>

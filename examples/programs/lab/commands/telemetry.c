@@ -4,8 +4,8 @@
 #include "common/json.h"
 #include "lab/commands.h"
 #include "common/text.h"
-#include "sysfs.h"
-#include "telemetry.h"
+#include "lab/telemetry/sysfs.h"
+#include "lab/telemetry/telemetry.h"
 
 #include <errno.h>
 #include <getopt.h>

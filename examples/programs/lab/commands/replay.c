@@ -1,6 +1,6 @@
 /* cox-lab replay: a recorded session through other policies, and through its own again.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "job.h"
+#include "lab/replay/job.h"
 #include "common/json.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
