@@ -59,7 +59,7 @@ static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filte
     const bool good = to->sample == COX_FILTER_FLOAT && !to->guide_pitch_bytes && !to->radius_x &&
                       !to->radius_y &&
                       cox__plan_pitch_ok(to->out_pitch_bytes, 4 * (size_t)cox__plan_columns(to)) &&
-                      (to->form != COX_FILTER_ROWS || cox__transpose_fits(to));
+                      (to->form != COX_FILTER_ROWS || cox__lines_transpose_fits(to));
     return good ? COX_OK : COX_E_INVALID;
 }
 
@@ -127,11 +127,11 @@ static void add_lines_passes(struct cox__plan *plan, const struct cox_filter_sha
     const uint32_t down = cox__plan_binding(plan, "columns", COX_WRITE, turned_pitch(shape), width,
                                             true);
     add_pass(plan, "rows", height, false, shape->channels, in, across, first);
-    cox__transpose_pass(plan, "transpose", shape, width, height, across, turned,
-                        offsetof(struct params, transpose_first));
+    cox__lines_transpose_pass(plan, "transpose", shape, width, height, across, turned,
+                              offsetof(struct params, transpose_first));
     add_pass(plan, "columns", width, false, shape->channels, turned, down, second);
-    cox__transpose_pass(plan, "transpose back", shape, height, width, down, out,
-                        offsetof(struct params, transpose_second));
+    cox__lines_transpose_pass(plan, "transpose back", shape, height, width, down, out,
+                              offsetof(struct params, transpose_second));
 }
 
 /* --- Passes of blocks --------------------------------------------------------------------------------------------- */

@@ -10,16 +10,16 @@ enum { TILE = 32 };
 
 /* --- Transposition ------------------------------------------------------------------------------------------------ */
 
-bool cox__transpose_fits(const struct cox_filter_shape *shape)
+bool cox__lines_transpose_fits(const struct cox_filter_shape *shape)
 {
     return shape->sample == COX_FILTER_FLOAT &&
            (shape->channels == 1 || (shape->channels == 4 && shape->in_pitch_bytes % 16 == 0 &&
                                      shape->out_pitch_bytes % 16 == 0));
 }
 
-void cox__transpose_pass(struct cox__plan *plan, const char *name,
-                         const struct cox_filter_shape *shape, uint32_t width, uint32_t height,
-                         uint32_t from, uint32_t to, size_t params_offset)
+void cox__lines_transpose_pass(struct cox__plan *plan, const char *name,
+                               const struct cox_filter_shape *shape, uint32_t width,
+                               uint32_t height, uint32_t from, uint32_t to, size_t params_offset)
 {
     static const char *const kernels[] = {[COX_FILTER_TRANSPOSE_BEST] = "transpose_padded",
                                           [COX_FILTER_TRANSPOSE_TILED] = "transpose_tiled",
@@ -48,7 +48,7 @@ static cox_status read_transposition(struct cox_filter_shape *to,
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
-    const bool good = cox__transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x &&
+    const bool good = cox__lines_transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x &&
                       !to->radius_y &&
                       cox__plan_pitch_ok(to->out_pitch_bytes,
                                          (size_t)4 * to->height * to->channels);
@@ -68,7 +68,7 @@ cox_status cox_filter_transposition(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
                                            shape.width, false);
-    cox__transpose_pass(plan, "transpose", &shape, shape.width, shape.height, in, out, 0);
+    cox__lines_transpose_pass(plan, "transpose", &shape, shape.width, shape.height, in, out, 0);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }

@@ -80,13 +80,13 @@ static struct cox__curve curve_exposure(double peak)
 static const double pq_m1 = 2610.0 / 16384, pq_m2 = 2523.0 / 32;
 static const double pq_c1 = 3424.0 / 4096, pq_c2 = 2413.0 / 128, pq_c3 = 2392.0 / 128;
 
-double cox__pq_signal(double light)
+double cox__curve_pq_signal(double light)
 {
     const double y = pow(fmin(fmax(light, 0.0), 1.0), pq_m1);
     return pow((pq_c1 + pq_c2 * y) / (1 + pq_c3 * y), pq_m2);
 }
 
-double cox__pq_light(double signal)
+double cox__curve_pq_light(double signal)
 {
     const double y = pow(fmin(fmax(signal, 0.0), 1.0), 1 / pq_m2);
     return pow(fmax(y - pq_c1, 0.0) / (pq_c2 - pq_c3 * y), 1 / pq_m1);
@@ -98,11 +98,12 @@ static struct cox__curve curve_bt2390(double peak, double white_nits)
     const double pq_nits = 10000, white = fmin(fmax(white_nits, 1.0), pq_nits) / pq_nits;
     /* The spline is monotonic while SDR white has a third of the peak's signal, and the kernel's fit is good while it
      * has 0.43 of it, which it has from 48 cd/m2 on (a cinema's white). Under a darker white the peak is lower. */
-    const double source = fmin(cox__pq_signal(peak * white), cox__pq_signal(white) / 0.43);
-    peak = fmin(peak, cox__pq_light(source) / white);
+    const double source = fmin(cox__curve_pq_signal(peak * white),
+                               cox__curve_pq_signal(white) / 0.43);
+    peak = fmin(peak, cox__curve_pq_light(source) / white);
     if (!(peak >= 1.001)) /* nothing to compress */
         return curve_clip();
-    const double most = cox__pq_signal(white) / source;
+    const double most = cox__curve_pq_signal(white) / source;
     return (struct cox__curve){.kind = COX__CURVE_BT2390,
                                .most = most,
                                .spline = 1.5 * most - 0.5,
@@ -113,13 +114,13 @@ static struct cox__curve curve_bt2390(double peak, double white_nits)
 
 static double bt2390_at(const struct cox__curve *c, double x)
 {
-    const double signal = cox__pq_signal(fmin(x, c->peak) * c->white) / c->source;
+    const double signal = cox__curve_pq_signal(fmin(x, c->peak) * c->white) / c->source;
     if (signal <= c->spline)
         return x;
     const double t = (signal - c->spline) / (1 - c->spline), t2 = t * t, t3 = t2 * t;
     const double mapped = (2 * t3 - 3 * t2 + 1) * c->spline + (t3 - 2 * t2 + t) * (1 - c->spline) +
                           (3 * t2 - 2 * t3) * c->most;
-    return cox__pq_light(mapped * c->source) / c->white;
+    return cox__curve_pq_light(mapped * c->source) / c->white;
 }
 
 /* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use for pictures (2005),
@@ -227,7 +228,8 @@ void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
     memset(out, 0, sizeof(*out));
     if (c->kind != COX__CURVE_BT2390)
         return;
-    const double low = log2(cox__pq_light(c->spline * c->source) / c->white), high = log2(c->peak);
+    const double low = log2(cox__curve_pq_light(c->spline * c->source) / c->white),
+                 high = log2(c->peak);
     double t[COUNT], value[COUNT], powers[COUNT];
     for (int i = 0; i < COUNT; i++) {
         t[i] = cos(pi * (i + 0.5) / (COUNT + 2));

@@ -57,7 +57,7 @@ void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out);
 void cox__curve_local(const struct cox__curve *c, struct cox__local_curve *out);
 
 /* PQ (SMPTE ST 2084): light 0 .. 1, where 1 is 10 000 cd/m2, to signal, and back. */
-double cox__pq_signal(double light);
-double cox__pq_light(double signal);
+double cox__curve_pq_signal(double light);
+double cox__curve_pq_light(double signal);
 
 #endif

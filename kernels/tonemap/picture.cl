@@ -12,7 +12,7 @@
  *     bt2390, kind 2: f(m) as in pq.clh;  c = c * f(m)/m
  *     local, with COX_LOCAL 1 and no other operator: c = c * the ratio of local.clh
  *     code = round(scale * sRGB(min(c, 1)));   alpha = round(scale * min(max(a, 0), 1)), NaN = 1
- * The constants come from kernels/tonemap/pipeline.c, computed in double precision and rounded once.
+ * The constants come from kernels/tonemap/tonemap.c, computed in double precision and rounded once.
  *
  * Geometry: dimension 0 over groups of COX_ITEM columns, dimension 1 over the band's rows; any local size; work-items
  * past the last column or row do nothing. A vector that would pass the end of a row goes through private memory, so

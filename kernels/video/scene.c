@@ -36,7 +36,7 @@ static double nits_at(const struct cox_video_shape *shape,
         const double scene = signal <= 0.5 ? signal * signal / 3 : (exp((signal - c) / a) + b) / 12;
         return peak * pow(scene, 1.2 + 0.42 * log10(peak / 1000));
     }
-    return COX__PQ_NITS * cox__pq_light(signal);
+    return COX__PQ_NITS * cox__curve_pq_light(signal);
 }
 
 /* What a histogram says, on its own axis of 0 .. COX_VIDEO_BINS. */
@@ -202,18 +202,18 @@ bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer
         const double average = nits_at(shape, settings, r.average);
         /* Limited before the filter, so that the way up does not begin below the lower limit. */
         begins = follow(steer, o, shape, histogram,
-                        cox__pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
-                        cox__pq_signal(average / COX__PQ_NITS));
+                        cox__curve_pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
+                        cox__curve_pq_signal(average / COX__PQ_NITS));
     }
 
     double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most),
            gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
         limit = COX__PQ_NITS *
-                cox__pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
+                cox__curve_pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
         const double bright = o->bright_average < 0.0f ? HUGE_VAL
                                                        : cox__given(o->bright_average, 1);
-        const double average = COX__PQ_NITS * cox__pq_light(steer->average_signal);
+        const double average = COX__PQ_NITS * cox__curve_pq_light(steer->average_signal);
         if (average > bright * white)
             gain = fmax(round(bright * white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);
     }

@@ -87,7 +87,7 @@ static bool take_back(cox_buffer *buffer)
     while (is_in_use(buffer, in_callback))
         pthread_cond_wait(&runtime->released, &runtime->release_lock);
     pthread_mutex_unlock(&runtime->release_lock);
-    if (!cox__engine_drop_mem(runtime, atomic_exchange(&buffer->mem, NULL)))
+    if (!cox__memory_drop(runtime, atomic_exchange(&buffer->mem, NULL)))
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "a device that hangs may still touch %zu bytes of the application's memory",
                  buffer->bytes);
@@ -106,7 +106,7 @@ void cox_buffer_destroy(cox_buffer **out)
         !take_back(buffer))
         return;
     *out = NULL;
-    cox__engine_unref_buffer(buffer);
+    cox__buffers_unref(buffer);
     atomic_fetch_sub(&runtime->buffer_count, 1); /* the runtime may go from here on */
 }
 

@@ -4,10 +4,10 @@
  * Nothing in the library waits for its callback.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dispatch.h"
-#include "engine/device_state.h"
+#include "engine/device.h"
 #include "engine/frame.h"
 #include "engine/outbox.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include "misuse.h"
 
 #include <errno.h>

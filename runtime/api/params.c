@@ -80,7 +80,7 @@ static cox_status read_pass(struct cox__session_params *to, uint32_t index,
     return status;
 }
 
-cox_status cox__session_params_read(struct cox__session_params *to,
+cox_status cox__params_read_session(struct cox__session_params *to,
                                     const struct cox_session_params *from,
                                     const struct cox__log *log)
 {

@@ -3,7 +3,7 @@
 #ifndef COX_RUNTIME_PARAMS_H
 #define COX_RUNTIME_PARAMS_H
 
-#include "log.h"
+#include "base/log.h"
 #include "sized.h"
 #include <coxswain/session.h>
 
@@ -25,7 +25,7 @@ struct cox__session_params {
 
 /* Errors: COX_E_INVALID (an array is missing or too long), COX_E_UNSUPPORTED (a field that is not known here is not
  * zero). The log says which. */
-cox_status cox__session_params_read(struct cox__session_params *to,
+cox_status cox__params_read_session(struct cox__session_params *to,
                                     const struct cox_session_params *from,
                                     const struct cox__log *log);
 

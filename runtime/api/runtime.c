@@ -1,9 +1,9 @@
 /* The runtime object, and what it tells of the machine.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "opencl/backend.h"
+#include "opencl/cl.h"
 #include "misuse.h"
 #include "params.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host/leak.h"
 
 #include <stdlib.h>
@@ -151,7 +151,7 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     status = cox__cl_create(&runtime->backend, &options);
     if (status)
         goto fail;
-    runtime->arithmetic = cox__cl_arithmetic(runtime->backend);
+    runtime->arithmetic = cox__cl_chosen_arithmetic(runtime->backend);
     status = cox__worker_create(&runtime->worker, runtime->topology, false);
     if (status)
         goto fail;
@@ -182,7 +182,7 @@ static bool is_in_use(cox_runtime *runtime)
     if (cox__misuse_forked(runtime, "cox_runtime_destroy") ||
         (runtime->watchdog && cox__misuse_in_callback(runtime, "cox_runtime_destroy")))
         return true;
-    if (cox__engine_is_in_released(runtime)) {
+    if (cox__memory_is_in_released(runtime)) {
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "cox_runtime_destroy: not from a buffer's `released` function");
         return true;
@@ -199,7 +199,7 @@ static void wait_for_stuck(cox_runtime *runtime)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     const uint64_t until_ns = cox__clock_ns() + HANGING_NS;
-    while (runtime->loop && cox__engine_any_stuck(runtime) && cox__clock_ns() < until_ns)
+    while (runtime->loop && cox__reaper_any_stuck(runtime) && cox__clock_ns() < until_ns)
         nanosleep(&pause, NULL);
 }
 
@@ -235,10 +235,10 @@ void cox_runtime_destroy(cox_runtime **out)
     cox__loop_destroy(&runtime->loop);
     cox__watchdog_destroy(&runtime->watchdog);
     if (runtime->backend) {
-        cox__engine_reap_gone(runtime);
-        cox__engine_forget_memory(runtime);
+        cox__reaper_reap_gone(runtime);
+        cox__memory_forget(runtime);
         runtime->backend->ops->destroy(runtime->backend);
-        cox__engine_forget_stray(runtime);
+        cox__reaper_forget_stray(runtime);
     }
     pthread_mutex_destroy(&runtime->release_lock);
     pthread_cond_destroy(&runtime->released);

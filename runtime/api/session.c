@@ -1,11 +1,11 @@
 /* The application's side of a session: create, submit, wait, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dispatch.h"
-#include "engine/device_state.h"
+#include "engine/device.h"
 #include "engine/engine.h"
 #include "engine/frame.h"
 #include "engine/outbox.h"
-#include "engine/residency.h"
+#include "engine/failure/residency.h"
 #include "engine/transitions.h"
 #include "host/leak.h"
 #include "host/pages.h"
@@ -65,7 +65,9 @@ static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *p
         runtime->backend->ops->device_info(runtime->backend, devices[i], &info);
         if (on_pages && copies_less_on_pages(&info))
             info.base_align_bytes = COX__PAGE_BYTES;
-        granule = cox__lcm_bounded(granule, cox__pass_granule(pass, devices[i], &info), pass->rows);
+        granule = cox__pipeline_lcm_bounded(granule,
+                                            cox__pipeline_pass_granule(pass, devices[i], &info),
+                                            pass->rows);
     }
     return (uint32_t)granule;
 }
@@ -274,7 +276,7 @@ static const struct cox_policy *find_policy(const struct cox_session_params *par
 static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
-    const uint64_t least = cox__lcm_bounded(pass->granule, before->granule, pass->rows);
+    const uint64_t least = cox__pipeline_lcm_bounded(pass->granule, before->granule, pass->rows);
     return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy &&
            !pass->device_count && !before->device_count &&
            (pass->granule == before->granule || least <= pass->rows / GRANULES_MIN);
@@ -291,9 +293,10 @@ static void share_splits(cox_session *session, const struct cox_session_params *
             lead = p;
         session->sharing[p].lead = lead;
         session->sharing[lead].count = p - lead + 1;
-        const uint32_t granule = (uint32_t)cox__lcm_bounded(session->pipeline.passes[lead].granule,
-                                                            session->pipeline.passes[p].granule,
-                                                            session->pipeline.passes[p].rows);
+        const uint32_t granule =
+            (uint32_t)cox__pipeline_lcm_bounded(session->pipeline.passes[lead].granule,
+                                                session->pipeline.passes[p].granule,
+                                                session->pipeline.passes[p].rows);
         for (uint32_t q = lead; q <= p; q++)
             session->pipeline.passes[q].granule = granule;
     }
@@ -336,7 +339,7 @@ static cox_status start_policy(cox_session *session, uint32_t number,
     }
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
-    cox__engine_view(session, number, 0, devices, &view);
+    cox__policy_view(session, number, 0, devices, &view);
     const cox_status status = policy->init(sharing->state, &view, params->policy_options);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
@@ -358,8 +361,9 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
 {
     uint32_t failed;
     const uint32_t bindings = scratch_bindings(session);
-    const cox_status status =
-        bindings ? cox__engine_make_mems(session, bindings, frame->scratch, &failed) : COX_OK;
+    const cox_status status = bindings
+                                  ? cox__spare_make_mems(session, bindings, frame->scratch, &failed)
+                                  : COX_OK;
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR, "%zu bytes for scratch binding %u (%s): %s",
                  session->pipeline.bytes[failed], failed, session->pipeline.bindings[failed].name,
@@ -431,7 +435,7 @@ static cox_status open_outbox(cox_session *session)
 static void free_session(cox_session *session)
 {
     for (uint32_t d = 0; d < session->device_count; d++)
-        cox__queue_free(session->devices[d].queue);
+        cox__device_queue_free(session->devices[d].queue);
     for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
         free_frame(&session->frames[i]);
     free(session->frames);
@@ -463,7 +467,7 @@ static void drop_frame_scratch(cox_session *session)
     for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
         for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
             if (session->frames[i].scratch[b])
-                cox__engine_drop_mem(session->runtime, session->frames[i].scratch[b]);
+                cox__memory_drop(session->runtime, session->frames[i].scratch[b]);
 }
 
 static void destroy_instances(cox_session *session)
@@ -600,7 +604,7 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
         cox__log(&runtime->log, COX_LOG_ERROR, "no memory for a copy of a session's parameters");
         return COX_E_NOMEM;
     }
-    cox_status status = cox__session_params_read(copy, params, &runtime->log);
+    cox_status status = cox__params_read_session(copy, params, &runtime->log);
     if (status == COX_OK)
         status = create(runtime, &copy->params, out);
     free(copy);
@@ -613,7 +617,7 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
 static cox_status make_warmup_mems(cox_session *session)
 {
     uint32_t i = 0;
-    const cox_status status = cox__engine_make_mems(session, UINT32_MAX, session->warmup.given, &i);
+    const cox_status status = cox__spare_make_mems(session, UINT32_MAX, session->warmup.given, &i);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "cox_session_warm: %zu bytes for binding %u (%s): %s", session->pipeline.bytes[i],
@@ -656,7 +660,7 @@ cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_f
                         (before == COX__SESSION_NOTHING_TO_WARM && !session->next_index);
     session->warmers++;
     if (begins)
-        cox__session_set_warmth(session, COX__SESSION_WARMING);
+        cox__transition_warmth(session, COX__SESSION_WARMING);
     pthread_mutex_unlock(&session->lock);
     cox_status status = begins ? make_warmup_mems(session) : COX_OK;
     if (begins && status == COX_OK) {
@@ -672,7 +676,7 @@ cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_f
         status = await_warm(session, progress, user);
     } else {
         if (session->warmth == COX__SESSION_WARMING) /* the first frame has not done it meanwhile */
-            cox__session_set_warmth(session, before);
+            cox__transition_warmth(session, before);
         pthread_cond_broadcast(&session->delivered);
     }
     pthread_mutex_unlock(&session->lock);
@@ -741,8 +745,8 @@ void cox_session_destroy(cox_session **out)
         atomic_fetch_sub(&runtime->session_count, 1);
         return;
     }
-    cox__engine_drop_warmup(session);
-    cox__engine_drop_spare(session);
+    cox__warmup_drop(session);
+    cox__spare_drop(session);
     drop_frame_scratch(session);
     free_session(session);
     atomic_fetch_sub(&runtime->session_count, 1);

@@ -15,8 +15,8 @@
 #ifndef COX_ENGINE_BACKEND_H
 #define COX_ENGINE_BACKEND_H
 
-#include "host/watchdog.h"
-#include "host/mpsc.h"
+#include "engine/failure/watchdog.h"
+#include "base/mpsc.h"
 #include <coxswain/session.h>
 
 struct cox__backend;
@@ -31,7 +31,7 @@ struct cox__log;
 struct cox__pass {
     const char *name;
     uint32_t rows;
-    uint32_t granule; /* filled in by the engine from cox__pass_granule() */
+    uint32_t granule; /* filled in by the engine from cox__pipeline_pass_granule() */
     uint32_t binding_count;
     struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
@@ -73,17 +73,17 @@ struct cox__pipeline {
 
 /* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
  * subsampling. At most the pass's rows: then it cannot be split. */
-uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device,
-                           const struct cox_device_info *info);
+uint32_t cox__pipeline_pass_granule(const struct cox__pass *pass, uint32_t device,
+                                    const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
-const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device,
-                                             enum cox_device_type type);
+const struct cox_variant *cox__pipeline_stage_variant(const struct cox_stage *stage,
+                                                      uint32_t device, enum cox_device_type type);
 
 /* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
  * rounded down to the granule. */
-void cox__binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
-                       uint32_t rows, uint32_t *first, uint32_t *count);
+void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
+                                uint32_t rows, uint32_t *first, uint32_t *count);
 
 /* The engine's part of an allocation (memory.c); zeroed when it is made. */
 struct cox__mem_link {

@@ -3,7 +3,7 @@
 #ifndef COX_ENGINE_CONTRACTS_H
 #define COX_ENGINE_CONTRACTS_H
 
-#include "api/log.h"
+#include "base/log.h"
 #include <coxswain/session.h>
 
 /* `passes`: the session's, or the only one, made of its stages. Errors: COX_E_INVALID; the log says which pass, stage,

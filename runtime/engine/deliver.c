@@ -4,15 +4,15 @@
  * Owns the head of `order`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
-#include "buffer_use.h"
-#include "device_state.h"
+#include "buffers.h"
+#include "device.h"
 #include "frame.h"
 #include "invariant.h"
 #include "outbox.h"
 #include "passes.h"
-#include "probation.h"
-#include "relocate.h"
-#include "verify.h"
+#include "engine/failure/probation.h"
+#include "engine/failure/relocate.h"
+#include "engine/failure/verify.h"
 
 #include <string.h>
 
@@ -127,7 +127,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)
 {
-    bool progress = cox__shadow_end(session);
+    bool progress = cox__probation_shadow_end(session);
     for (struct cox__frame *frame;
          (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
         if (session->event_count) /* a band that has failed is to be done again */

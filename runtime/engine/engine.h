@@ -67,57 +67,57 @@ void cox__engine_awaited(struct cox_runtime *runtime);
 bool cox__engine_close(struct cox_session *session);
 
 /* Whether a thread is still inside a driver call of a session that was destroyed. */
-bool cox__engine_any_stuck(struct cox_runtime *runtime);
+bool cox__reaper_any_stuck(struct cox_runtime *runtime);
 
 /* The runtime is going, and its backend is gone: free what is left of sessions that were destroyed. */
-void cox__engine_forget_stray(struct cox_runtime *runtime);
+void cox__reaper_forget_stray(struct cox_runtime *runtime);
 
 /* ---- while no other thread knows the session, or nothing is under way ---- */
 
 /* What the policy of a pass sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. ask_policy.c */
-void cox__engine_view(const struct cox_session *session, uint32_t pass, uint64_t frame,
+void cox__policy_view(const struct cox_session *session, uint32_t pass, uint64_t frame,
                       struct cox_sched_device *devices, struct cox_sched_view *view);
 
 /* Give the policy of a pass the profiles that an earlier session saved, one for each device: after its init, before
  * the first frame. False: it takes none. ask_policy.c */
-bool cox__engine_load_profile(struct cox_session *session, uint32_t pass,
+bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
                               const struct cox_device_profile *profiles);
 
 /* Ask the policy of a pass what it knows, a profile for each device. False: it tells nothing. ask_policy.c */
-bool cox__engine_save_profile(const struct cox_session *session, uint32_t pass,
+bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
                               struct cox_device_profile *profiles);
 
 /* Free the spare buffers: the instances are gone and the engine does not know the session any more. spare.c */
-void cox__engine_drop_spare(struct cox_session *session);
+void cox__spare_drop(struct cox_session *session);
 
 /* The same for what the warm-up allocated and could not free. warmup.c */
-void cox__engine_drop_warmup(struct cox_session *session);
+void cox__warmup_drop(struct cox_session *session);
 
 /* ---- memory: memory.c, buffer_use.c, spare.c; no lock held ---- */
 
 /* Allocate memory for some of the session's bindings, a bit for each, and NULL for the others; on an error none is
  * left, and *failed is the binding for which there was none. Takes as long as the driver pleases. Not from the
  * scheduler thread. */
-cox_status cox__engine_make_mems(const struct cox_session *session, uint32_t bindings,
-                                 struct cox__mem **mems, uint32_t *failed);
+cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bindings,
+                                struct cox__mem **mems, uint32_t *failed);
 
 /* Destroy memory that no frame uses, or, where a device that was given up may still touch it, once that has ended.
  * False: that is so. Not from the scheduler thread. */
-bool cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem);
+bool cox__memory_drop(struct cox_runtime *runtime, struct cox__mem *mem);
 
 /* The same in the background. Does not block; callbacks may call it. */
-void cox__engine_let_go(struct cox_runtime *runtime, struct cox__mem *mem);
+void cox__memory_let_go_locking(struct cox_runtime *runtime, struct cox__mem *mem);
 
 /* The runtime is going: there are no threads any more. Free the lost queues whose instances are gone by now. */
-void cox__engine_reap_gone(struct cox_runtime *runtime);
+void cox__reaper_reap_gone(struct cox_runtime *runtime);
 
 /* After that. Memory that is still kept is leaked. */
-void cox__engine_forget_memory(struct cox_runtime *runtime);
+void cox__memory_forget(struct cox_runtime *runtime);
 
 /* Whether the caller is inside a buffer's `released` function. */
-bool cox__engine_is_in_released(struct cox_runtime *runtime);
+bool cox__memory_is_in_released(struct cox_runtime *runtime);
 
 /* A reference of the application's to a buffer is given back. Callbacks may call it. */
-void cox__engine_unref_buffer(cox_buffer *buffer);
+void cox__buffers_unref(cox_buffer *buffer);
 
 #endif

@@ -186,7 +186,7 @@ bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *
 
 void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status)
 {
-    cox__band_set_state(&frame->bands[band], status == COX_OK ? COX__BAND_DONE : COX__BAND_FAILED);
+    cox__transition_band(&frame->bands[band], status == COX_OK ? COX__BAND_DONE : COX__BAND_FAILED);
     frame->reports[band].status = status;
     frame->at_work[frame->reports[band].device] -= frame->bands[band].kind != COX__BAND_FETCH;
     frame->unfinished--;
@@ -196,7 +196,7 @@ void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status sta
 void cox__frame_revoke_band(struct cox__frame *frame, uint32_t band, cox_status status)
 {
     COX_INVARIANT(status != COX_OK);
-    cox__band_set_state(&frame->bands[band], COX__BAND_FAILED);
+    cox__transition_band(&frame->bands[band], COX__BAND_FAILED);
     frame->reports[band].status = status;
 }
 

@@ -9,7 +9,7 @@
  * Owns the devices' `making` and `join_status`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "making.h"
-#include "device_state.h"
+#include "device.h"
 #include "transitions.h"
 
 #include <stdlib.h>
@@ -83,14 +83,14 @@ static void has_joined(struct cox_session *session, uint32_t device)
     if (first)
         cox__device_return(session, device);
     else
-        cox__device_set_state(session, device, COX_DEVICE_PROBATION);
+        cox__transition_device(session, device, COX_DEVICE_PROBATION);
 }
 
 static void cannot_join(struct cox_session *session, uint32_t device, cox_status status)
 {
     struct cox__device *of = &session->devices[device];
     of->join_status = status;
-    cox__device_set_state(session, device, COX_DEVICE_ABSENT);
+    cox__transition_device(session, device, COX_DEVICE_ABSENT);
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", of->info.name,
              cox_status_text(status));
 }
@@ -109,7 +109,7 @@ static bool join(struct cox_session *session, uint32_t device)
         return true;
     }
     if (session->closing) { /* a device is there already, or destroy would not have come so far */
-        cox__device_set_state(session, device, COX_DEVICE_ABSENT);
+        cox__transition_device(session, device, COX_DEVICE_ABSENT);
         return true;
     }
     if (must_wait(session))
@@ -136,10 +136,10 @@ static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t devi
 
 static void begin_rebuild(struct cox_session *session, uint32_t device)
 {
-    cox__device_set_state(session, device, COX_DEVICE_REBUILDING);
+    cox__transition_device(session, device, COX_DEVICE_REBUILDING);
     if (begin_making(session, device, true, cox__worker_run))
         return;
-    cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
+    cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
     cox__device_plan_retry(session, device, false);
 }
 
@@ -149,7 +149,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
     struct cox__device *of = &session->devices[device];
     const cox_status status = end_making(session, device);
     if (status) {
-        cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
+        cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         cox__device_plan_retry(session, device, false);
         cox__log(&session->runtime->log, COX_LOG_INFO,
                  "%s does not come back: %s; it is tried again in %llu ms", of->info.name,
@@ -161,7 +161,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
         of->info.mode = COX_MODE_MAPPED;
         pthread_mutex_unlock(&session->lock);
     }
-    cox__device_set_state(session, device, COX_DEVICE_PROBATION);
+    cox__transition_device(session, device, COX_DEVICE_PROBATION);
 }
 
 /* On a virtual clock an idle session would go on for ever. */
@@ -184,7 +184,7 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
                 look_again(session, rebuild_held_ns(session, device), next_ns);
             return false;
         }
-        cox__device_set_state(session, device, COX_DEVICE_QUARANTINED);
+        cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         return true;
     case COX_DEVICE_QUARANTINED:
         if (session->closing)

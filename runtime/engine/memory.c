@@ -66,7 +66,7 @@ static void note_released(struct cox_runtime *runtime, bool inside)
     pthread_mutex_unlock(&runtime->release_lock);
 }
 
-bool cox__engine_is_in_released(struct cox_runtime *runtime)
+bool cox__memory_is_in_released(struct cox_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->release_lock);
     const bool inside = runtime->in_released &&
@@ -158,7 +158,7 @@ static bool must_ask(struct cox_runtime *runtime, bool *locked)
     return *locked = true;
 }
 
-void cox__engine_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
+void cox__memory_let_go_locking(struct cox_runtime *runtime, struct cox__mem *mem)
 {
     bool locked;
     if (must_ask(runtime, &locked))
@@ -169,7 +169,7 @@ void cox__engine_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
         cox__watchdog_unlock(runtime->watchdog);
 }
 
-bool cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
+bool cox__memory_drop(struct cox_runtime *runtime, struct cox__mem *mem)
 {
     bool locked;
     const bool tainted = must_ask(runtime, &locked) && cox__memory_is_tainted(runtime, mem, false);
@@ -182,7 +182,7 @@ bool cox__engine_drop_mem(struct cox_runtime *runtime, struct cox__mem *mem)
     return !tainted;
 }
 
-void cox__engine_forget_memory(struct cox_runtime *runtime)
+void cox__memory_forget(struct cox_runtime *runtime)
 {
     release_all(runtime, false);
     for (struct cox__mem *next; runtime->kept; runtime->kept = next) {

@@ -7,10 +7,10 @@
  * device that kept them: then the frame begins anew, from its inputs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "passes.h"
-#include "ask_policy.h"
-#include "device_state.h"
+#include "policy.h"
+#include "device.h"
 #include "frame.h"
-#include "verify.h"
+#include "engine/failure/verify.h"
 
 #include <string.h>
 

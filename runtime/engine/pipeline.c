@@ -15,14 +15,14 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-uint64_t cox__lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
+uint64_t cox__pipeline_lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
 {
     uint64_t step = b / gcd(a, b);
     return a > bound / step ? bound : a * step;
 }
 
-const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint32_t device,
-                                             enum cox_device_type type)
+const struct cox_variant *cox__pipeline_stage_variant(const struct cox_stage *stage,
+                                                      uint32_t device, enum cox_device_type type)
 {
     const struct cox_variant *found = NULL;
     int rank = 0;
@@ -39,8 +39,8 @@ const struct cox_variant *cox__stage_variant(const struct cox_stage *stage, uint
     return found;
 }
 
-uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device,
-                           const struct cox_device_info *info)
+uint32_t cox__pipeline_pass_granule(const struct cox__pass *pass, uint32_t device,
+                                    const struct cox_device_info *info)
 {
     uint64_t granule = 1, bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -51,20 +51,21 @@ uint32_t cox__pass_granule(const struct cox__pass *pass, uint32_t device,
         uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes
                                                                          : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
-        granule = cox__lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
+        granule = cox__pipeline_lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
     }
     for (uint32_t i = 0; i < pass->stage_count; i++) {
-        const struct cox_variant *variant = cox__stage_variant(&pass->stages[i], device,
-                                                               info->type);
+        const struct cox_variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
+                                                                        info->type);
         if (variant)
-            granule = cox__lcm_bounded(granule, (uint64_t)variant->local_rows * variant->item_rows,
-                                       bound);
+            granule = cox__pipeline_lcm_bounded(granule,
+                                                (uint64_t)variant->local_rows * variant->item_rows,
+                                                bound);
     }
     return (uint32_t)granule;
 }
 
-void cox__binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
-                       uint32_t rows, uint32_t *first, uint32_t *count)
+void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
+                                uint32_t rows, uint32_t *first, uint32_t *count)
 {
     const struct cox_binding *binding = &pass->bindings[index];
     uint32_t divisor = binding->row_divisor;

@@ -3,10 +3,10 @@
 #ifndef COX_RUNTIME_PIPELINE_H
 #define COX_RUNTIME_PIPELINE_H
 
-#include "api/log.h"
+#include "base/log.h"
 #include "binding.h"
 
-/* Check the contracts of a session's parameters, as cox__session_params_read gives them, and copy them, defaults filled
+/* Check the contracts of a session's parameters, as cox__params_read_session gives them, and copy them, defaults filled
  * in. On failure *out holds nothing.
  * Errors: COX_E_INVALID (the log says which binding, stage or argument), COX_E_NOMEM. */
 cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
@@ -21,6 +21,6 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 
 /* Least common multiple of two granules >= 1, or `bound` if it is larger: a granule beyond the frame means "cannot be
  * split". */
-uint64_t cox__lcm_bounded(uint64_t a, uint64_t b, uint64_t bound);
+uint64_t cox__pipeline_lcm_bounded(uint64_t a, uint64_t b, uint64_t bound);
 
 #endif

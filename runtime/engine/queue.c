@@ -7,10 +7,10 @@
  * Owns the slots' states and jobs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "queue.h"
-#include "device_state.h"
+#include "device.h"
 #include "event.h"
 #include "frame.h"
-#include "residency.h"
+#include "engine/failure/residency.h"
 #include "timing.h"
 #include "transitions.h"
 
@@ -20,7 +20,7 @@
 static void expect_calls(struct cox_session *session, const struct cox__queue *queue)
 {
     cox__watchdog_expect(session->runtime->watchdog, session, queue->instance,
-                         cox__device_call_limit_ns(session, queue->device));
+                         cox__timing_call_limit_ns(session, queue->device));
 }
 
 /* ---- submit ---- */
@@ -100,17 +100,17 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     if (!fill_slot(session, slot, frame, band))
         return true;
     slot->submit_ns = report->submit_ns = cox__engine_now(session);
-    cox__slot_set_state(slot, COX__SLOT_BUSY);
-    cox__band_set_state(&frame->bands[band], COX__BAND_QUEUED);
+    cox__transition_slot(slot, COX__SLOT_BUSY);
+    cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
     expect_calls(session, queue);
     const cox_status status = backend->ops->job_submit(backend, &slot->job);
     if (status) {
-        cox__slot_set_state(slot, COX__SLOT_FREE);
-        cox__band_set_state(&frame->bands[band], COX__BAND_PLANNED); /* nothing of it ran */
+        cox__transition_slot(slot, COX__SLOT_FREE);
+        cox__transition_band(&frame->bands[band], COX__BAND_PLANNED); /* nothing of it ran */
         cox__device_fail(session, queue->device, status);
         return true;
     }
-    cox__slot_plan_poll(session, slot);
+    cox__timing_plan_poll(session, slot);
     queue->unflushed = true;
     return true;
 }
@@ -164,7 +164,7 @@ void cox__queue_flush(struct cox_session *session)
         expect_calls(session, queue);
         backend->ops->instance_flush(backend, queue->instance);
         if (state == COX__QUEUE_LIVE)
-            cox__queue_plan_deadlines(session, queue);
+            cox__timing_plan_deadlines(session, queue);
     }
 }
 
@@ -179,9 +179,9 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const uint64_t now = cox__engine_now(session);
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
-    cox__slot_note_end(session, slot, report, plausible ? end : now);
+    cox__timing_note_end(session, slot, report, plausible ? end : now);
     if (!job->fetch)
-        cox__device_learn(device, job->pass, report);
+        cox__timing_learn(device, job->pass, report);
     device->last_done_ns = now;
     report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
@@ -189,8 +189,8 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     frame->notices[job->band] = (struct cox_band_notice){
         .noticed_ns = now > report->end_ns ? now : report->end_ns,
         .clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX};
-    cox__queue_advance_deadlines(slot->queue, report->end_ns);
-    cox__queue_plan_polls(session, slot->queue, report->end_ns);
+    cox__timing_advance_deadlines(slot->queue, report->end_ns);
+    cox__timing_plan_polls(session, slot->queue, report->end_ns);
     cox__residency_note_done(session, frame, job, slot->queue->device);
     if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
@@ -209,9 +209,9 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
                         cox_status status)
 {
     struct cox__frame *frame = slot->job.frame;
-    cox__slot_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
+    cox__timing_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
     frame->notices[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
-    cox__queue_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
+    cox__timing_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
     cox__frame_end_band(frame, slot->job.band, status);
     cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
                                                  .frame = frame,
@@ -234,7 +234,7 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         cox__device_fail(session, queue->device, COX_E_DEVICE_LOST);
         return true;
     }
-    cox__slot_set_state(slot, COX__SLOT_FREE);
+    cox__transition_slot(slot, COX__SLOT_FREE);
     if (live) {
         session->devices[queue->device].polled |=
             !posted && !slot->posted_early; /* the driver's posts are late */
@@ -264,7 +264,7 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
         session->attention = true;
         return false;
     }
-    if (!cox__slot_is_overdue(session, slot, now_ns))
+    if (!cox__timing_is_overdue(session, slot, now_ns))
         return false;
     session->attention = true;
     const struct cox__job *job = &slot->job;

@@ -13,11 +13,11 @@
 #ifndef COX_ENGINE_STATE_H
 #define COX_ENGINE_STATE_H
 
-#include "api/log.h"
+#include "base/log.h"
 #include "backend.h"
 #include "host/loop.h"
 #include "host/topology.h"
-#include "host/watchdog.h"
+#include "engine/failure/watchdog.h"
 #include "host/worker.h"
 #include "pipeline.h"
 #include "row_set.h"

@@ -4,24 +4,24 @@
  * From a driver call the thread may not come back; another thread then takes the next turn (threads.c). So what was
  * taken off a queue stays in the runtime until it is handled.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ask_policy.h"
-#include "buffer_use.h"
+#include "policy.h"
+#include "buffers.h"
 #include "deliver.h"
-#include "device_state.h"
+#include "device.h"
 #include "engine.h"
 #include "event.h"
 #include "frame.h"
 #include "making.h"
 #include "passes.h"
-#include "probation.h"
+#include "engine/failure/probation.h"
 #include "queue.h"
-#include "reaper.h"
-#include "recover.h"
-#include "relocate.h"
-#include "residency.h"
+#include "engine/failure/reaper.h"
+#include "engine/failure/recover.h"
+#include "engine/failure/relocate.h"
+#include "engine/failure/residency.h"
 #include "step.h"
 #include "timing.h"
-#include "verify.h"
+#include "engine/failure/verify.h"
 #include "warmup.h"
 
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
@@ -155,7 +155,7 @@ static bool begin_shadows(struct cox_session *session)
             break;
         if (frame->shadow.rows && cox__residency_is_on_host(session, frame, frame->shadow.first_row,
                                                             frame->shadow.rows)) {
-            cox__shadow_begin(session, frame, reserved);
+            cox__probation_shadow_begin(session, frame, reserved);
             any = true;
         }
         reserved |= reserved_by(session, frame);
@@ -249,7 +249,7 @@ static bool handle_posts(struct cox_runtime *runtime)
             continue;
         }
         slot->posted_early = true;
-        cox__slot_plan_next_poll(session, slot, cox__engine_now(session));
+        cox__timing_plan_next_poll(session, slot, cox__engine_now(session));
     }
     return any;
 }
@@ -340,12 +340,12 @@ static bool is_live(const struct cox__queue *queue)
 static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const uint64_t now = cox__engine_now(session);
-    if (!cox__slot_can_be_polled(slot) || cox__slot_due_ns(slot) > now)
+    if (!cox__slot_can_be_polled(slot) || cox__timing_due_ns(slot) > now)
         return false;
     if (cox__queue_poll(session, slot, false))
         return true;
     if (slot->poll_ns <= now)
-        cox__slot_plan_next_poll(session, slot, now);
+        cox__timing_plan_next_poll(session, slot, now);
     return cox__queue_check_deadline(session, slot, now);
 }
 
@@ -370,8 +370,8 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
         for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
             const struct cox__queue_slot *slot = &walk.queue->slots[i];
-            if (cox__slot_can_be_polled(slot) && cox__slot_due_ns(slot) < *next_ns)
-                *next_ns = cox__slot_due_ns(slot);
+            if (cox__slot_can_be_polled(slot) && cox__timing_due_ns(slot) < *next_ns)
+                *next_ns = cox__timing_due_ns(slot);
         }
 }
 

@@ -92,7 +92,7 @@ static double least_ns(const struct cox__timing *timing, double rows)
                                      : timing->least_ns;
 }
 
-void cox__device_learn(struct cox__device *device, uint32_t pass,
+void cox__timing_learn(struct cox__device *device, uint32_t pass,
                        const struct cox_band_report *report)
 {
     struct cox__device_pass *of = &device->passes[pass];
@@ -103,8 +103,8 @@ void cox__device_learn(struct cox__device *device, uint32_t pass,
 }
 
 /* A band begins when it was enqueued and the one before it in its queue had ended. */
-void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
-                        struct cox_band_report *report, uint64_t end_ns)
+void cox__timing_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+                          struct cox_band_report *report, uint64_t end_ns)
 {
     struct cox__device *device = &session->devices[slot->queue->device];
     uint64_t start = slot->submit_ns > device->last_end_ns ? slot->submit_ns : device->last_end_ns;
@@ -138,7 +138,7 @@ static uint64_t first_poll_ns(const struct cox__device *device, const struct cox
     return begin_ns + (wait_ns < COX__POLL_FIRST_NS ? (uint64_t)wait_ns : COX__POLL_FIRST_NS);
 }
 
-void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
+void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const struct cox__device *device = &session->devices[slot->queue->device];
     slot->poll_ns = device->polled && !is_behind(slot)
@@ -146,7 +146,7 @@ void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *sl
                         : cox__engine_now(session) + COX__POLL_FIRST_NS;
 }
 
-void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
+void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
 {
     const struct cox__device *device = &session->devices[queue->device];
     for (uint32_t i = 0; i < queue->slot_count && device->polled; i++) {
@@ -157,8 +157,8 @@ void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue
     }
 }
 
-void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
-                              uint64_t now_ns)
+void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
+                                uint64_t now_ns)
 {
     const uint64_t elapsed_ns = now_ns - slot->submit_ns;
     const bool may_end = session->devices[slot->queue->device].polled ||
@@ -176,14 +176,14 @@ void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__que
         cox__watchdog_count_starvation(session->runtime->watchdog, slot->poll_ns + COUNT_NS);
 }
 
-uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot)
+uint64_t cox__timing_due_ns(const struct cox__queue_slot *slot)
 {
     return slot->poll_ns < slot->deadline_ns ? slot->poll_ns : slot->deadline_ns;
 }
 
 /* ---- deadlines ---- */
 
-uint64_t cox__session_timeout_ns(const struct cox_session *session)
+uint64_t cox__timing_session_timeout_ns(const struct cox_session *session)
 {
     return session->device_timeout_ns ? session->device_timeout_ns : DEFAULT_TIMEOUT_NS;
 }
@@ -211,7 +211,7 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
     return limit < (double)(UINT64_MAX / 64) ? (uint64_t)limit : UINT64_MAX / 64;
 }
 
-uint64_t cox__device_call_limit_ns(const struct cox_session *session, uint32_t device)
+uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device)
 {
     /* A device that computes inside the enqueue call may do all that its queue holds inside of one. */
     const struct cox__device *of = &session->devices[device];
@@ -251,8 +251,8 @@ static bool is_only_device(const struct cox_session *session, uint32_t device)
     return only;
 }
 
-bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
-                          uint64_t now_ns)
+bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
+                            uint64_t now_ns)
 {
     if (now_ns < slot->deadline_ns)
         return false;
@@ -295,7 +295,7 @@ static struct cox__queue_slot *first_queued(const struct cox__queue *queue)
     return first;
 }
 
-void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *queue)
+void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *queue)
 {
     uint64_t begin = cox__engine_now(session);
     COX_INVARIANT(atomic_load(&queue->state) == COX__QUEUE_LIVE);
@@ -308,11 +308,11 @@ void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *q
         slot->limit_ns = time_limit_ns(session, device, device->passes[slot->job.pass].ended,
                                        expected);
         set_deadline(session, slot, begin, (uint64_t)expected);
-        cox__band_set_state(band_of(slot), COX__BAND_RUNNING);
+        cox__transition_band(band_of(slot), COX__BAND_RUNNING);
     }
 }
 
-void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
+void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
 {
     if (atomic_load(&queue->state) !=
         COX__QUEUE_LIVE) /* a lost queue drains until a time that stands */

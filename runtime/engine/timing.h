@@ -10,43 +10,43 @@
 #define COX__POLL_FIRST_NS 50000000ull
 
 /* Time limit for a call of the device's driver. */
-uint64_t cox__device_call_limit_ns(const struct cox_session *session, uint32_t device);
+uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device);
 
 /* How long a session waits for devices where no band's deadline says it: when no device is active, when a session is
  * destroyed. */
-uint64_t cox__session_timeout_ns(const struct cox_session *session);
+uint64_t cox__timing_session_timeout_ns(const struct cox_session *session);
 
 /* Plan the first poll of a band that has just been enqueued. */
-void cox__slot_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);
+void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);
 
 /* A band of the queue ended at `end_ns`, on the device's clock if it has one: plan the first poll of the band that was
  * behind it. */
-void cox__queue_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
+void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
 
 /* Plan the next poll after one that found the band still running. */
-void cox__slot_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
-                              uint64_t now_ns);
+void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
+                                uint64_t now_ns);
 
 /* When the slot is to be looked at: its next poll or its deadline. */
-uint64_t cox__slot_due_ns(const struct cox__queue_slot *slot);
+uint64_t cox__timing_due_ns(const struct cox__queue_slot *slot);
 
 /* The queue was flushed: its QUEUED bands become RUNNING and get deadlines. */
-void cox__queue_plan_deadlines(struct cox_session *session, struct cox__queue *queue);
+void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *queue);
 
 /* Whether a band has missed its deadline. It moves by as long as the process could not run meanwhile; and once if no
  * other device is active, since then nothing is won by giving this one up. */
-bool cox__slot_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
-                          uint64_t now_ns);
+bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
+                            uint64_t now_ns);
 
 /* A band of the queue ended: those behind it begin now. */
-void cox__queue_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
+void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 
 /* Note when a band ended: fills the report's end_ns, wall_ns and queue_ns. */
-void cox__slot_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
-                        struct cox_band_report *report, uint64_t end_ns);
+void cox__timing_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+                          struct cox_band_report *report, uint64_t end_ns);
 
 /* Learn from a band that ended well. */
-void cox__device_learn(struct cox__device *device, uint32_t pass,
+void cox__timing_learn(struct cox__device *device, uint32_t pass,
                        const struct cox_band_report *report);
 
 #endif

@@ -21,7 +21,7 @@ static bool band_may_become(enum cox__band_state from, enum cox__band_state to)
     return false;
 }
 
-void cox__band_set_state(struct cox__band *band, enum cox__band_state to)
+void cox__transition_band(struct cox__band *band, enum cox__band_state to)
 {
     COX_INVARIANT(band_may_become(band->state, to));
     band->state = to;
@@ -42,7 +42,7 @@ static bool slot_may_become(enum cox__slot_state from, enum cox__slot_state to)
     return false;
 }
 
-void cox__slot_set_state(struct cox__queue_slot *slot, enum cox__slot_state to)
+void cox__transition_slot(struct cox__queue_slot *slot, enum cox__slot_state to)
 {
     COX_INVARIANT(slot_may_become(slot->state, to));
     slot->state = to;
@@ -65,7 +65,7 @@ static bool queue_may_become(enum cox__queue_state from, enum cox__queue_state t
     return false;
 }
 
-void cox__queue_set_state(struct cox__queue *queue, enum cox__queue_state to)
+void cox__transition_queue(struct cox__queue *queue, enum cox__queue_state to)
 {
     COX_INVARIANT(queue_may_become(atomic_load(&queue->state), to));
     atomic_store(&queue->state, to);
@@ -89,7 +89,7 @@ static bool spare_may_become(enum cox__spare_state from, enum cox__spare_state t
     return false;
 }
 
-void cox__spare_set_state(struct cox__spare *spare, enum cox__spare_state to)
+void cox__transition_spare(struct cox__spare *spare, enum cox__spare_state to)
 {
     COX_INVARIANT(spare_may_become(atomic_load(&spare->state), to));
     atomic_store(&spare->state, to);
@@ -115,7 +115,7 @@ static bool warmup_may_become(enum cox__warmup_state from, enum cox__warmup_stat
     return false;
 }
 
-void cox__warmup_set_state(struct cox__warmup *warmup, enum cox__warmup_state to)
+void cox__transition_warmup(struct cox__warmup *warmup, enum cox__warmup_state to)
 {
     COX_INVARIANT(warmup_may_become(warmup->state, to));
     warmup->state = to;
@@ -138,7 +138,7 @@ static bool session_may_become(enum cox__session_warmth from, enum cox__session_
     return false;
 }
 
-void cox__session_set_warmth(struct cox_session *session, enum cox__session_warmth to)
+void cox__transition_warmth(struct cox_session *session, enum cox__session_warmth to)
 {
     COX_INVARIANT(session_may_become(session->warmth, to));
     session->warmth = to;
@@ -165,7 +165,7 @@ static bool device_may_become(enum cox_device_state from, enum cox_device_state 
     return false;
 }
 
-void cox__device_set_state(struct cox_session *session, uint32_t device, enum cox_device_state to)
+void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to)
 {
     struct cox__device *of = &session->devices[device];
     COX_INVARIANT(device_may_become(of->state, to));

@@ -6,16 +6,16 @@
 
 #include "state.h"
 
-void cox__band_set_state(struct cox__band *band, enum cox__band_state to);
-void cox__slot_set_state(struct cox__queue_slot *slot, enum cox__slot_state to);
-void cox__queue_set_state(struct cox__queue *queue, enum cox__queue_state to);
-void cox__spare_set_state(struct cox__spare *spare, enum cox__spare_state to);
-void cox__warmup_set_state(struct cox__warmup *warmup, enum cox__warmup_state to);
+void cox__transition_band(struct cox__band *band, enum cox__band_state to);
+void cox__transition_slot(struct cox__queue_slot *slot, enum cox__slot_state to);
+void cox__transition_queue(struct cox__queue *queue, enum cox__queue_state to);
+void cox__transition_spare(struct cox__spare *spare, enum cox__spare_state to);
+void cox__transition_warmup(struct cox__warmup *warmup, enum cox__warmup_state to);
 
 /* With the session's lock held. */
-void cox__session_set_warmth(struct cox_session *session, enum cox__session_warmth to);
+void cox__transition_warmth(struct cox_session *session, enum cox__session_warmth to);
 
 /* Keeps `lost`, `returned` and `no_device` too, under the session's lock. */
-void cox__device_set_state(struct cox_session *session, uint32_t device, enum cox_device_state to);
+void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to);
 
 #endif

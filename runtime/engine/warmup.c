@@ -4,12 +4,12 @@
  * Owns struct cox__warmup, and the devices' `solo_ns` and `blocks_in_submit`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "warmup.h"
-#include "device_state.h"
+#include "device.h"
 #include "engine.h"
 #include "frame.h"
 #include "memory.h"
 #include "queue.h"
-#include "residency.h"
+#include "engine/failure/residency.h"
 #include "transitions.h"
 
 #include <string.h>
@@ -36,9 +36,9 @@ static void tell(struct cox_session *session, bool over)
     pthread_mutex_lock(&session->lock);
     session->warm_devices = session->warmup.device;
     if (over)
-        cox__session_set_warmth(session, cox__device_any_active(session)
-                                             ? COX__SESSION_WARM
-                                             : COX__SESSION_WARM_IN_VAIN);
+        cox__transition_warmth(session, cox__device_any_active(session)
+                                            ? COX__SESSION_WARM
+                                            : COX__SESSION_WARM_IN_VAIN);
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
@@ -55,20 +55,20 @@ static void finish(struct cox_session *session)
     give_back_buffers(session);
     if (session->warmup.state == COX__WARMUP_BORROWED_ASKED)
         drop_given(session);
-    cox__warmup_set_state(&session->warmup, COX__WARMUP_FINISHED);
+    cox__transition_warmup(&session->warmup, COX__WARMUP_FINISHED);
     tell(session, true);
 }
 
-void cox__engine_drop_warmup(struct cox_session *session)
+void cox__warmup_drop(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     const bool has_given = warmup->state == COX__WARMUP_ASKED ||
                            warmup->state == COX__WARMUP_BORROWED_ASKED;
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (warmup->owns_mem[i])
-            cox__engine_drop_mem(session->runtime, warmup->frame->mems[i]);
+            cox__memory_drop(session->runtime, warmup->frame->mems[i]);
         if (has_given && warmup->given[i])
-            cox__engine_drop_mem(session->runtime, warmup->given[i]);
+            cox__memory_drop(session->runtime, warmup->given[i]);
     }
 }
 
@@ -82,7 +82,7 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
     memcpy(warmup->frame->params, frame->params, sizeof frame->params);
     warmup->frame->index = frame->index;
     warmup->frame->submit_ns = frame->submit_ns;
-    cox__warmup_set_state(warmup, COX__WARMUP_BORROWED);
+    cox__transition_warmup(warmup, COX__WARMUP_BORROWED);
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (session->pipeline.bindings[i].access != COX_READ_WRITE)
             continue;
@@ -106,7 +106,7 @@ static void take_given(struct cox_session *session)
         warmup->owns_mem[i] = warmup->given[i] != NULL;
     }
     memcpy(warmup->frame->params, warmup->params, session->pipeline.params_bytes);
-    cox__warmup_set_state(warmup, COX__WARMUP_OWN);
+    cox__transition_warmup(warmup, COX__WARMUP_OWN);
 }
 
 bool cox__warmup_is_asked(const struct cox_session *session)
@@ -124,8 +124,9 @@ void cox__warmup_request(struct cox_session *session)
         tell(session, true);
         return;
     }
-    cox__warmup_set_state(warmup, warmup->state == COX__WARMUP_BORROWED ? COX__WARMUP_BORROWED_ASKED
-                                                                        : COX__WARMUP_ASKED);
+    cox__transition_warmup(warmup, warmup->state == COX__WARMUP_BORROWED
+                                       ? COX__WARMUP_BORROWED_ASKED
+                                       : COX__WARMUP_ASKED);
 }
 
 /* Note what the finished run showed and move on to the next run or device. */
@@ -186,7 +187,7 @@ bool cox__warmup_pause(struct cox_session *session)
         learn_from_run(session);
     }
     give_back_buffers(session);
-    cox__warmup_set_state(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
+    cox__transition_warmup(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
     return true;
 }
 

@@ -62,14 +62,14 @@ fail:
     return list;
 }
 
-bool cox__thread_is_ours(pid_t id)
+bool cox__thread_list_is_ours(pid_t id)
 {
     char path[48];
     snprintf(path, sizeof path, "/proc/self/task/%ld", (long)id);
     return access(path, F_OK) == 0;
 }
 
-pid_t cox__thread_number(void)
+pid_t cox__thread_list_number(void)
 {
     return (pid_t)syscall(SYS_gettid);
 }

@@ -20,9 +20,9 @@ void cox__thread_list_clear(struct cox__thread_list *threads);
 bool cox__thread_list_has(const struct cox__thread_list *threads, pid_t id);
 
 /* Whether `id` is a living thread of this process: numbers are used again, by other processes too. */
-bool cox__thread_is_ours(pid_t id);
+bool cox__thread_list_is_ours(pid_t id);
 
 /* The calling thread's number. */
-pid_t cox__thread_number(void);
+pid_t cox__thread_list_number(void);
 
 #endif

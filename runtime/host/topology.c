@@ -132,7 +132,7 @@ void cox__topology_enter(struct cox__topology *self)
     if (!self)
         return;
     const char *trouble = NULL;
-    pid_t thread = cox__thread_number();
+    pid_t thread = cox__thread_list_number();
     pthread_mutex_lock(&self->lock);
     struct bracket *bracket = self->brackets;
     while (bracket && bracket->thread != thread)
@@ -181,7 +181,7 @@ void cox__topology_leave(struct cox__topology *self)
     if (!self)
         return;
     bool stuck = false;
-    pid_t thread = cox__thread_number();
+    pid_t thread = cox__thread_list_number();
     pthread_mutex_lock(&self->lock);
     struct bracket **link = &self->brackets;
     while (*link && (*link)->thread != thread)
@@ -217,7 +217,7 @@ static void release_born(struct cox__topology *self)
     for (size_t i = 0; i < self->born.count; i++) {
         struct cox__cpu_mask mask;
         pid_t id = self->born.ids[i];
-        if (!cox__thread_is_ours(id) || !cox__cpu_mask_get(id, &mask) ||
+        if (!cox__thread_list_is_ours(id) || !cox__cpu_mask_get(id, &mask) ||
             cox__cpu_mask_meets(&mask, &self->machine.whole))
             continue;
         CPU_OR_S(sizeof mask.set, mask.set, mask.set, self->machine.core.set);

@@ -3,7 +3,7 @@
 #ifndef COX_HOST_TOPOLOGY_H
 #define COX_HOST_TOPOLOGY_H
 
-#include "api/log.h"
+#include "base/log.h"
 
 /* The scheduler thread's name, by which /proc tells it from workers; at most 15 characters. */
 #define COX__SCHEDULER_NAME "cox-scheduler"

@@ -13,7 +13,7 @@
 #endif
 #include "worker.h"
 #include "cpu_mask.h"
-#include "clock.h"
+#include "base/clock.h"
 #include "leak.h"
 #include "thread.h"
 

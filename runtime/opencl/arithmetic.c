@@ -35,7 +35,7 @@ static bool hides_fma(const struct cox_device_info *info)
 
 /* FP_FAST_FMAF, which OpenCL has for this, neither PoCL (3.1, 5.0) nor NVIDIA (580) defines, whose devices are quick at
  * it. GPUs that have no such instruction do not report CL_FP_FMA (llvmpipe). */
-enum cox_fma cox__cl_fma_of(cl_device_id id, const struct cox_device_info *info)
+enum cox_fma cox__cl_arithmetic_fma_of(cl_device_id id, const struct cox_device_info *info)
 {
     cl_device_fp_config config = 0;
     if (hides_fma(info))
@@ -57,7 +57,7 @@ static cox_status check_fma(const struct cox__cl_backend *backend)
     return COX_OK;
 }
 
-cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_arithmetic asked)
+cox_status cox__cl_arithmetic_choose(struct cox__cl_backend *backend, enum cox_arithmetic asked)
 {
     uint32_t fast = 0, slow = 0;
     for (uint32_t d = 0; d < backend->device_count; d++) {

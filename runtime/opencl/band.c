@@ -17,7 +17,7 @@
  * All functions run with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
-#include "band_object.h"
+#include "object.h"
 
 static cox_status clear_partials(struct cox__instance *instance, const struct cox__pass *pass,
                                  struct cox__cl_slot *slot, cl_mem *mems)
@@ -76,7 +76,7 @@ static cox_status open_image(struct cox__instance *instance, const struct cox__j
     const struct cox_binding *binding = &pass->bindings[index];
     uint32_t first = 0, count = (uint32_t)(binding->bytes / binding->pitch_bytes);
     if (cox__by_rows(binding))
-        cox__binding_rows(pass, index, job->first_row, job->rows, &first, &count);
+        cox__pipeline_binding_rows(pass, index, job->first_row, job->rows, &first, &count);
     char *rows = (char *)job->mems[index]->data + row_offset(binding, first);
     if (cox__cl_wraps_images(instance))
         return cox__cl_image_wrap(instance, slot, index, count, rows);
@@ -117,7 +117,7 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
         if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED)
             continue;
         if (cox__by_rows(binding))
-            cox__binding_rows(pass, i, job->first_row, job->rows, &first, &count);
+            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
         if (cox__is_own(binding) || pass->only_images >> i & 1) {
             mems[i] = slot->mems[i];
             origins[i] = first;
@@ -271,7 +271,7 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
         if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED)
             continue;
         if (cut)
-            cox__binding_rows(pass, i, first_row, rows, &first, &count);
+            cox__pipeline_binding_rows(pass, i, first_row, rows, &first, &count);
         if (cox__cl_keeps(job, i)) {
             state->mems[i] = instance->sets[job->set].mems[i];
             state->origins[i] = 0;
@@ -305,7 +305,7 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
         if (!cox__written_by_rows(&pass->bindings[i]))
             continue;
         uint32_t first, count;
-        cox__binding_rows(pass, i, first_row, rows, &first, &count);
+        cox__pipeline_binding_rows(pass, i, first_row, rows, &first, &count);
         if (!kept)
             status = copy_of_slot(instance, job, slot, i, false, state->band_origins[i], first,
                                   count, after);
@@ -342,8 +342,8 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
     struct staging state = {.cut = piece_rows < job->rows};
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
-            cox__binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i],
-                              &state.band_counts[i]);
+            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i],
+                                       &state.band_counts[i]);
     cox_status status = clear_partials(instance, pass, slot, state.mems);
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
         uint32_t rows = job->rows - done < piece_rows ? job->rows - done : piece_rows;

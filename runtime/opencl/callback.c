@@ -145,18 +145,18 @@ struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, c
     atomic_store(&callback->end_ns, 0);
     atomic_store(&callback->awaited, true);
     atomic_store(&callback->state, ARMED);
-    const struct cox__driver_call call = cox__driver_call_begin(backend->post.watchdog);
+    const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
     const cl_int code = clSetEventCallback(event, CL_COMPLETE, on_complete, callback);
-    if (!cox__driver_call_end(&call)) {
+    if (!cox__watchdog_call_end(&call)) {
         cox__cl_callback_disarm(callback); /* no queue slot knows the record */
-        cox__driver_call_abandon(&call);
+        cox__watchdog_call_abandon(&call);
     }
     if (code == CL_SUCCESS)
         return callback;
     cox__cl_callback_disarm(callback);
     atomic_store(&callback->awaited, false);
     if (!all->refused)
-        cox__cl_check(backend->log, code, "clSetEventCallback", device);
+        cox__cl_error_check(backend->log, code, "clSetEventCallback", device);
     all->refused = true;
     return NULL;
 }

@@ -22,9 +22,9 @@ static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
         CL_CONTEXT_PLATFORM, (cl_context_properties)backend->devices[members[0]].platform, 0};
     cl_int code = given ? clRetainContext(given) : CL_SUCCESS;
     group->context = given ? given : clCreateContext(properties, count, ids, NULL, NULL, &code);
-    cox_status status = cox__cl_check(backend->log, code,
-                                      given ? "clRetainContext" : "clCreateContext",
-                                      backend->devices[members[0]].info.name);
+    cox_status status = cox__cl_error_check(backend->log, code,
+                                            given ? "clRetainContext" : "clCreateContext",
+                                            backend->devices[members[0]].info.name);
     if (status)
         return status;
     group->subbuffers = false;
@@ -32,7 +32,7 @@ static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
         struct cox__cl_device *device = &backend->devices[members[i]];
         device->group = device->info.context_group = backend->group_count;
         device->service = clCreateCommandQueue(group->context, device->id, 0, &code);
-        status = cox__cl_check(backend->log, code, "clCreateCommandQueue", device->info.name);
+        status = cox__cl_error_check(backend->log, code, "clCreateCommandQueue", device->info.name);
     }
     backend->group_count++;
     return status;
@@ -50,7 +50,7 @@ static void drop_group(struct cox__cl_backend *backend, uint32_t index)
     backend->groups[index].context = NULL;
 }
 
-void cox__cl_drop_contexts(struct cox__cl_backend *backend)
+void cox__cl_contexts_drop(struct cox__cl_backend *backend)
 {
     for (uint32_t g = 0; g < backend->group_count; g++) {
         if (!cox__cl_hang_in_group(backend, g))
@@ -237,7 +237,7 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
     const cl_int code = context
                             ? clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes)
                             : CL_INVALID_CONTEXT;
-    if (cox__cl_check(backend->log, code, "clGetContextInfo", "a context that was given"))
+    if (cox__cl_error_check(backend->log, code, "clGetContextInfo", "a context that was given"))
         return COX_E_INVALID;
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (!done[d] && has_device(ids, bytes / sizeof *ids, backend->devices[d].id))
@@ -266,7 +266,7 @@ static cox_status group_all_given(struct cox__cl_backend *backend,
     return status;
 }
 
-cox_status cox__cl_make_contexts(struct cox__cl_backend *backend,
+cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
                                  const struct cox_opencl_given *given)
 {
     bool done[COX_DEVICES_MAX] = {false};

@@ -4,8 +4,8 @@
 /* How fast the interval widens. Clocks that drift apart faster begin anew, each time that a pair shows it. */
 #define DRIFT_PPM 100
 
-void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, uint64_t before_ns,
-                               uint64_t after_ns)
+void cox__cl_device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp,
+                                  uint64_t before_ns, uint64_t after_ns)
 {
     const int64_t low = (int64_t)(stamp - after_ns), high = (int64_t)(stamp - before_ns);
     if (after_ns < before_ns)
@@ -26,13 +26,13 @@ void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, 
     clock->high_ns = high < clock->high_ns ? high : clock->high_ns;
 }
 
-uint64_t cox__device_clock_host_ns(const struct cox__device_clock *clock, uint64_t stamp)
+uint64_t cox__cl_device_clock_host_ns(const struct cox__device_clock *clock, uint64_t stamp)
 {
     return clock->known ? stamp - (uint64_t)(clock->low_ns + (clock->high_ns - clock->low_ns) / 2)
                         : 0;
 }
 
-uint64_t cox__device_clock_error_ns(const struct cox__device_clock *clock)
+uint64_t cox__cl_device_clock_error_ns(const struct cox__device_clock *clock)
 {
     return (uint64_t)(clock->high_ns - clock->low_ns) / 2;
 }

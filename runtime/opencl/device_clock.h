@@ -21,11 +21,11 @@ struct cox__device_clock {
 };
 
 /* The stamp was taken between these two host times. */
-void cox__device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp, uint64_t before_ns,
-                               uint64_t after_ns);
+void cox__cl_device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp,
+                                  uint64_t before_ns, uint64_t after_ns);
 
-/* The host's time of a stamp, off by cox__device_clock_error_ns() at most; 0 = unknown. */
-uint64_t cox__device_clock_host_ns(const struct cox__device_clock *clock, uint64_t stamp);
-uint64_t cox__device_clock_error_ns(const struct cox__device_clock *clock);
+/* The host's time of a stamp, off by cox__cl_device_clock_error_ns() at most; 0 = unknown. */
+uint64_t cox__cl_device_clock_host_ns(const struct cox__device_clock *clock, uint64_t stamp);
+uint64_t cox__cl_device_clock_error_ns(const struct cox__device_clock *clock);
 
 #endif

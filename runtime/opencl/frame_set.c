@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-uint32_t cox__cl_instance_resident(struct cox__backend *base, const struct cox__instance *instance)
+uint32_t cox__cl_frame_set_resident(struct cox__backend *base, const struct cox__instance *instance)
 {
     (void)base;
     return instance->resident;
@@ -29,12 +29,12 @@ static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
                                    sizeof zero, 0, sizeof zero, 0, NULL, NULL);
     }
     /* The fill commands end before their buffers are released. */
-    const cl_int end = cox__cl_drain(instance->queues[COX__CL_QUEUE_COMPUTE], instance->shared,
-                                     COX__CL_TIMEOUT_NS);
+    const cl_int end = cox__cl_command_queue_drain(instance->queues[COX__CL_QUEUE_COMPUTE],
+                                                   instance->shared, COX__CL_TIMEOUT_NS);
     return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
 }
 
-cox_status cox__cl_sets_allocate(struct cox__instance *instance)
+cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
     cl_int code = CL_SUCCESS;
@@ -59,11 +59,11 @@ cox_status cox__cl_sets_allocate(struct cox__instance *instance)
     cox__log(instance->backend->log, COX_LOG_INFO,
              "%s: %u frames do not fit (%s); what passes hand on is copied",
              instance->device->info.name, instance->set_count, cox__cl_error_name(code));
-    cox__cl_sets_free(instance);
+    cox__cl_frame_sets_free(instance);
     return COX_OK;
 }
 
-void cox__cl_sets_free(struct cox__instance *instance)
+void cox__cl_frame_sets_free(struct cox__instance *instance)
 {
     for (uint32_t s = 0; s < instance->set_count; s++) {
         struct cox__cl_set *set = &instance->sets[s];

@@ -33,7 +33,7 @@ bool cox__cl_hang_in_group(const struct cox__cl_backend *backend, uint32_t group
 
 static bool must_wait(const struct cox__cl_backend *backend, const struct cox__cl_deferred *note)
 {
-    return note->queue ? cox__cl_queue_state(note->queue) == COX__CL_ABANDONED
+    return note->queue ? cox__cl_command_queue_state(note->queue) == COX__CL_ABANDONED
                        : cox__cl_hang_in_group(backend, note->group);
 }
 
@@ -55,13 +55,14 @@ static void release(const struct cox__cl_backend *backend, struct cox__cl_deferr
     cl_command_queue queue = note->mapped ? mapped_on(backend, note) : NULL;
     if (queue) {
         clEnqueueUnmapMemObject(queue, note->mem, note->mapped, 0, NULL, NULL);
-        cox__cl_drain(queue, note->queue,
-                      COX__CL_SHORT_TIMEOUT_NS); /* the unmapping must end before the pages go */
+        cox__cl_command_queue_drain(
+            queue, note->queue,
+            COX__CL_SHORT_TIMEOUT_NS); /* the unmapping must end before the pages go */
     }
     clReleaseMemObject(note->mem);
     if (note->queue)
-        cox__cl_queue_unref(note->queue);
-    cox__cl_pages_unref(note->pages);
+        cox__cl_command_queue_unref(note->queue);
+    cox__cl_shared_pages_unref(note->pages);
     free(note);
 }
 
@@ -79,7 +80,7 @@ void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, voi
                                       .group = group,
                                       .mem = mem,
                                       .mapped = mapped,
-                                      .pages = cox__cl_pages_ref(pages)};
+                                      .pages = cox__cl_shared_pages_ref(pages)};
     pthread_mutex_lock(&backend->hang_lock);
     const bool waits = must_wait(backend, note);
     if (waits) {
@@ -133,7 +134,7 @@ void cox__cl_hang_leak_deferred(struct cox__cl_backend *backend)
         backend->deferred = note->next;
         cox__leak(note->mem);
         if (note->queue)
-            cox__cl_queue_unref(
+            cox__cl_command_queue_unref(
                 note->queue); /* not the last reference: the queue's instance has another */
         free(note);
         count++;

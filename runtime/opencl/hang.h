@@ -3,8 +3,8 @@
 #ifndef COX_OPENCL_HANG_H
 #define COX_OPENCL_HANG_H
 
-#include "pages.h"
-#include "queue.h"
+#include "shared_pages.h"
+#include "command_queue.h"
 
 /* An instance of the device was abandoned: its queue is, and its device hangs. */
 void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device,

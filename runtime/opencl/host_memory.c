@@ -2,7 +2,7 @@
  * and what decides (the pointer, the size, the buffer's flags, the driver) no query tells. Mapping does: a copy takes
  * longer the more there is.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host/pages.h"
 #include "internal.h"
 

@@ -30,10 +30,11 @@ static cox_status make_queues(struct cox__instance *instance)
         }
     }
     const struct cox__cl_group *group = &instance->backend->groups[instance->device->group];
-    instance->shared = cox__cl_queue_new(instance->queues[COX__CL_QUEUE_COMPUTE], instance->context,
-                                         !instance->own_context &&
-                                             instance->device->info.mode == COX_MODE_SHARED &&
-                                             group->subbuffers);
+    instance->shared =
+        cox__cl_command_queue_new(instance->queues[COX__CL_QUEUE_COMPUTE], instance->context,
+                                  !instance->own_context &&
+                                      instance->device->info.mode == COX_MODE_SHARED &&
+                                      group->subbuffers);
     return instance->shared ? COX_OK : COX_E_NOMEM;
 }
 
@@ -102,7 +103,7 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
         goto fail;
     status = cox__cl_slots_allocate(instance, max_rows);
     if (status == COX_OK)
-        status = cox__cl_sets_allocate(instance);
+        status = cox__cl_frame_sets_allocate(instance);
     if (status)
         goto fail;
     *out = instance;
@@ -159,14 +160,14 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
     (void)base;
     /* A context of the instance's own goes with it. */
     const bool sound = !instance->abandoned && !instance->own_context && instance->shared &&
-                       cox__cl_queue_state(instance->shared) == COX__CL_SOUND;
+                       cox__cl_command_queue_state(instance->shared) == COX__CL_SOUND;
     if (instance->abandoned) {
         drain_slots(instance);
         cox__cl_hang_ends(instance->backend, instance->device_index, instance->shared);
     }
     for (uint32_t l = 0; l < instance->slot_count; l++)
         cox__cl_slot_clear(&instance->slots[l]);
-    cox__cl_sets_free(instance);
+    cox__cl_frame_sets_free(instance);
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         for (uint32_t s = 0; s < COX_STAGES_MAX; s++)
             cox__cl_stage_clear(instance, &instance->stages[p][s], sound);
@@ -174,7 +175,7 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
         if (instance->queues[q] && !(instance->shared && q == COX__CL_QUEUE_COMPUTE))
             clReleaseCommandQueue(instance->queues[q]);
     if (instance->shared)
-        cox__cl_queue_unref(instance->shared);
+        cox__cl_command_queue_unref(instance->shared);
     if (instance->own_context)
         clReleaseContext(instance->context);
     free(instance->slots);
@@ -217,7 +218,7 @@ void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *ins
     if (!code)
         return;
     cox__cl_instance_check(instance, code, "clFlush");
-    cox__cl_queue_failed(instance->shared);
+    cox__cl_command_queue_failed(instance->shared);
     for (uint32_t l = 0; l < instance->slot_count; l++)
         instance->slots[l].failed |= instance->slots[l].event_count > 0;
 }

@@ -9,7 +9,7 @@
 
 #include "callback.h"
 #include "internal.h"
-#include "memory.h"
+#include "mem.h"
 
 enum { COX__CL_QUEUE_IN, COX__CL_QUEUE_COMPUTE, COX__CL_QUEUE_OUT, COX__CL_QUEUE_COUNT };
 enum { COX__CL_PIECES_MAX = 4 };
@@ -118,13 +118,13 @@ static inline bool cox__cl_wraps_images(const struct cox__instance *instance)
  * cox__cl_slot_enqueued. */
 static inline struct cox__driver_call cox__cl_call(const struct cox__instance *instance)
 {
-    return cox__driver_call_begin(instance->backend->post.watchdog);
+    return cox__watchdog_call_begin(instance->backend->post.watchdog);
 }
 
 static inline cox_status cox__cl_instance_check(const struct cox__instance *instance, cl_int code,
                                                 const char *call)
 {
-    return cox__cl_check(instance->backend->log, code, call, instance->device->info.name);
+    return cox__cl_error_check(instance->backend->log, code, call, instance->device->info.name);
 }
 
 /* ---- instance.c: the backend's operations of these names ---- */
@@ -147,9 +147,8 @@ const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job,
 /* ---- kernel.c ---- */
 
 /* The backend's operation of this name. */
-const char *cox__cl_instance_may_write(struct cox__backend *base,
-                                       const struct cox__instance *instance, uint32_t pass,
-                                       uint32_t stage, uint32_t arg);
+const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
+                                    uint32_t pass, uint32_t stage, uint32_t arg);
 
 /* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
  * E_BUILD, E_INVALID, … */
@@ -190,12 +189,13 @@ cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slo
 /* ---- frame_set.c ---- */
 
 /* The backend's operation of this name. */
-uint32_t cox__cl_instance_resident(struct cox__backend *base, const struct cox__instance *instance);
+uint32_t cox__cl_frame_set_resident(struct cox__backend *base,
+                                    const struct cox__instance *instance);
 
 /* Device memory for what is resident; without enough of it the instance keeps nothing. E_DEVICE_LOST with
  * `instance->hangs` set. */
-cox_status cox__cl_sets_allocate(struct cox__instance *instance);
-void cox__cl_sets_free(struct cox__instance *instance);
+cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance);
+void cox__cl_frame_sets_free(struct cox__instance *instance);
 
 /* ---- queue_slot.c ---- */
 

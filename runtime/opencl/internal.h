@@ -3,9 +3,9 @@
 #ifndef COX_OPENCL_INTERNAL_H
 #define COX_OPENCL_INTERNAL_H
 
-#include "backend.h"
+#include "cl.h"
 #include "device_clock.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include "engine/pipeline.h"
 
 #include <CL/cl.h>
@@ -69,29 +69,30 @@ struct cox__cl_backend {
  * return. */
 static inline void cox__cl_returned(const struct cox__driver_call *call)
 {
-    if (!cox__driver_call_end(call))
-        cox__driver_call_abandon(call);
+    if (!cox__watchdog_call_end(call))
+        cox__watchdog_call_abandon(call);
 }
 
 /* ---- status.c ---- */
 
 /* Map an error; the log line holds the call and the raw code's name. Returns COX_OK for CL_SUCCESS. */
-cox_status cox__cl_check(const struct cox__log *log, cl_int code, const char *call,
-                         const char *device);
+cox_status cox__cl_error_check(const struct cox__log *log, cl_int code, const char *call,
+                               const char *device);
 const char *cox__cl_error_name(cl_int code);
 
 /* ---- platform.c ---- */
 
 /* Find platforms and devices, apply the selection, make sub-devices. Errors: as cox_runtime_create. */
-cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__cl_options *options);
+cox_status cox__cl_platforms_discover(struct cox__cl_backend *backend,
+                                      const struct cox__cl_options *options);
 
 /* ---- context.c ---- */
 
 /* Make contexts or take those that the application gives (NULL = none), run the self-test, settle each device's memory
  * mode. Until then info.mode holds what the selection asks for, 0 where it leaves the mode open. */
-cox_status cox__cl_make_contexts(struct cox__cl_backend *backend,
+cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
                                  const struct cox_opencl_given *given);
-void cox__cl_drop_contexts(struct cox__cl_backend *backend);
+void cox__cl_contexts_drop(struct cox__cl_backend *backend);
 
 /* ---- host_memory.c ---- */
 
@@ -101,10 +102,10 @@ enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue qu
 /* ---- arithmetic.c ---- */
 
 /* What the device says, and for a CPU whether the processor has the instruction. `info` knows its type and platform. */
-enum cox_fma cox__cl_fma_of(cl_device_id id, const struct cox_device_info *info);
+enum cox_fma cox__cl_arithmetic_fma_of(cl_device_id id, const struct cox_device_info *info);
 
 /* What the kernels of all devices use. Errors (logged): E_UNSUPPORTED. */
-cox_status cox__cl_choose_arithmetic(struct cox__cl_backend *backend, enum cox_arithmetic asked);
+cox_status cox__cl_arithmetic_choose(struct cox__cl_backend *backend, enum cox_arithmetic asked);
 
 /* ---- program.c ---- */
 

@@ -4,14 +4,14 @@
  * Runs on application threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/misuse.h"
-#include "memory.h"
+#include "mem.h"
 #include <coxswain/opencl.h>
 
 /* An error of a call that has the application's objects for arguments: those are at fault, no device. */
 static cox_status check(const struct cox__log *log, cl_int code, const char *call,
                         const char *function)
 {
-    const cox_status status = cox__cl_check(log, code, call, function);
+    const cox_status status = cox__cl_error_check(log, code, call, function);
     switch (code) {
     case CL_INVALID_CONTEXT:
     case CL_INVALID_DEVICE:

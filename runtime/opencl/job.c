@@ -3,7 +3,7 @@
  * All functions run with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
-#include "queue.h"
+#include "command_queue.h"
 
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
 {
@@ -22,7 +22,7 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
                                                   instance->device->info.name);
         return COX_OK;
     }
-    cox__cl_queue_failed(instance->shared);
+    cox__cl_command_queue_failed(instance->shared);
     cox__cl_instance_flush(base, instance);
     if (slot->event_count) { /* commands were enqueued and run: a band that fails, once they have ended */
         job->failing = true;
@@ -52,7 +52,7 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
                         enum cox__cl_command kind, uint64_t most_ns)
 {
     const struct cox__device_clock *clock = &instance->device->clock;
-    const uint64_t error_ns = cox__device_clock_error_ns(clock);
+    const uint64_t error_ns = cox__cl_device_clock_error_ns(clock);
     uint64_t sum = 0;
     for (uint32_t first = 0, last; first < slot->event_count; first = last + 1) {
         uint64_t start, end;
@@ -64,7 +64,8 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
         if (!event_time(instance, slot->events[first], CL_PROFILING_COMMAND_START, &start) ||
             !event_time(instance, slot->events[last], CL_PROFILING_COMMAND_END, &end) ||
             end < start || end - start > most_ns - sum ||
-            (clock->known && cox__device_clock_host_ns(clock, start) + error_ns < slot->submit_ns))
+            (clock->known &&
+             cox__cl_device_clock_host_ns(clock, start) + error_ns < slot->submit_ns))
             return 0;
         sum += end - start;
     }
@@ -92,9 +93,10 @@ static uint64_t device_end_ns(const struct cox__instance *instance, const struct
         !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_END, &end))
         return 0;
-    cox__device_clock_enclose(&device->clock, queued, slot->enqueued_ns[0], slot->enqueued_ns[1]);
-    const uint64_t at = cox__device_clock_host_ns(&device->clock, end);
-    const uint64_t slack_ns = CLOCK_SLACK_NS + cox__device_clock_error_ns(&device->clock);
+    cox__cl_device_clock_enclose(&device->clock, queued, slot->enqueued_ns[0],
+                                 slot->enqueued_ns[1]);
+    const uint64_t at = cox__cl_device_clock_host_ns(&device->clock, end);
+    const uint64_t slack_ns = CLOCK_SLACK_NS + cox__cl_device_clock_error_ns(&device->clock);
     if (at < slot->submit_ns || at + slack_ns < slot->running_ns ||
         at > (told_ns ? told_ns : now_ns) + slack_ns) {
         device->clock_lies++;
@@ -119,9 +121,10 @@ static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *s
                                  sizeof state, &state, NULL);
     cox__cl_returned(&call);
     if ((code || state < 0) && !slot->failed) {
-        cox__cl_check(instance->backend->log, code ? code : state,
-                      code ? "clGetEventInfo" : "a command of a band", instance->device->info.name);
-        cox__cl_queue_failed(instance->shared);
+        cox__cl_error_check(instance->backend->log, code ? code : state,
+                            code ? "clGetEventInfo" : "a command of a band",
+                            instance->device->info.name);
+        cox__cl_command_queue_failed(instance->shared);
         slot->failed = true;
     }
     return !code && state <= CL_COMPLETE;
@@ -188,7 +191,7 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     const uint64_t end_ns = device_end_ns(instance, slot, told_ns,
                                           now); /* before the profile: it sets the clock */
     job->end_ns = end_ns ? end_ns : told_ns ? told_ns : now;
-    job->clock_error_ns = end_ns ? cox__device_clock_error_ns(&instance->device->clock)
+    job->clock_error_ns = end_ns ? cox__cl_device_clock_error_ns(&instance->device->clock)
                                  : UINT64_MAX;
     const bool all = !instance->staged || instance->pipeline->profile;
     job->kernel_ns = all ? profile(instance, slot, COX__CL_KERNEL, most_ns) : 0;

@@ -132,7 +132,7 @@ static void describe(struct root *root, const struct cox_platform_info *platform
     info->max_alloc_bytes = device_ulong(root->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->unified = info->type == COX_DEVICE_CPU ||
                     device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    info->fma = cox__cl_fma_of(root->id, info);
+    info->fma = cox__cl_arithmetic_fma_of(root->id, info);
     find_place(root);
     snprintf(info->id, sizeof info->id, "%.60s/%.60s/%.60s", info->platform, info->name,
              root->place[0] ? root->place : "-");
@@ -279,8 +279,8 @@ static cox_status partition(struct discovery *found, const struct root *root, ui
     cl_int code = clCreateSubDevices(root->id, properties, count, ids, &made);
     if (code == CL_SUCCESS && made == count)
         return COX_OK;
-    return cox__cl_check(found->backend->log, code ? code : CL_DEVICE_PARTITION_FAILED,
-                         "clCreateSubDevices", root->info.name);
+    return cox__cl_error_check(found->backend->log, code ? code : CL_DEVICE_PARTITION_FAILED,
+                               "clCreateSubDevices", root->info.name);
 }
 
 static cox_status add_subdevices(struct discovery *found, const struct root *root,
@@ -323,7 +323,7 @@ static bool entry_takes(const struct cox__select_entry *entry, const struct root
     bool generic = entry->kind == COX__SELECT_ALL || entry->kind == COX__SELECT_TYPE;
     return !root->used && !(generic && root->duplicate) &&
            !(entry->kind == COX__SELECT_ALL && root->costly) &&
-           cox__select_match(entry, &root->info);
+           cox__cl_select_match(entry, &root->info);
 }
 
 /* First pass of the selection: whether an asynchronous device and a CPU are in it, which decides on the reservation. */
@@ -336,7 +336,7 @@ static cox_status survey(struct discovery *found, const struct cox__selection *s
         bool any = false;
         for (uint32_t r = 0; r < found->root_count; r++) {
             const struct root *root = &found->roots[r];
-            any |= cox__select_match(entry, &root->info);
+            any |= cox__cl_select_match(entry, &root->info);
             if (!entry_takes(entry, root))
                 continue;
             *cpu |= root->info.type == COX_DEVICE_CPU;
@@ -372,11 +372,12 @@ static cox_status take(struct discovery *found, const struct cox__selection *sel
     return found->backend->device_count ? COX_OK : COX_E_NO_DEVICE;
 }
 
-cox_status cox__cl_discover(struct cox__cl_backend *backend, const struct cox__cl_options *options)
+cox_status cox__cl_platforms_discover(struct cox__cl_backend *backend,
+                                      const struct cox__cl_options *options)
 {
     struct cox__selection selection;
     char why[256];
-    cox_status status = cox__select_parse(options->devices, &selection, why, sizeof why);
+    cox_status status = cox__cl_select_parse(options->devices, &selection, why, sizeof why);
     if (status) {
         cox__log(backend->log, COX_LOG_ERROR, "device selection: %s", why);
         return status;

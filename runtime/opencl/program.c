@@ -34,18 +34,18 @@ static void log_build(const struct cox__cl_backend *backend, const struct cox__c
 static void make_key(const struct cox__cl_device *device, const char *source, const char *options,
                      unsigned char key[32])
 {
-    struct cox__sha256 sha;
+    struct cox__digest sha;
     /* A sub-device compiles to the same code as its parent, yet may be told apart by a driver's binary. */
     const char *const texts[] = {COX_VERSION_STRING, device->platform_version, device->info.id,
                                  device->info.driver};
-    cox__sha256_begin(&sha);
+    cox__digest_begin(&sha);
     cox__cache_feed(&sha, cox__cache_kernels.magic, sizeof cox__cache_kernels.magic);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         cox__cache_feed(&sha, texts[i], strlen(texts[i]));
     cox__cache_feed(&sha, &device->info.compute_units, sizeof device->info.compute_units);
     cox__cache_feed(&sha, options, strlen(options));
     cox__cache_feed(&sha, source, strlen(source));
-    cox__sha256_end(&sha, key);
+    cox__digest_end(&sha, key);
 }
 
 /* With what tells of the kernels' arguments, which changes no code. Drivers older than OpenCL 1.2 do not know it. */
@@ -140,10 +140,11 @@ static cox_status compile(const struct cox__cl_backend *backend,
     cl_int code;
     *out = clCreateProgramWithSource(context, 1, &source, NULL, &code);
     if (code)
-        return cox__cl_check(backend->log, code, "clCreateProgramWithSource", device->info.name);
+        return cox__cl_error_check(backend->log, code, "clCreateProgramWithSource",
+                                   device->info.name);
     code = build(*out, device, options);
     if (code) {
-        cox__cl_check(backend->log, code, "clBuildProgram", device->info.name);
+        cox__cl_error_check(backend->log, code, "clBuildProgram", device->info.name);
         log_build(backend, device, *out, COX_LOG_ERROR);
         clReleaseProgram(*out);
         *out = NULL;

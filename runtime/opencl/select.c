@@ -196,8 +196,8 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
     return COX_OK;
 }
 
-cox_status cox__select_parse(const char *text, struct cox__selection *out, char *why,
-                             size_t why_bytes)
+cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, char *why,
+                                size_t why_bytes)
 {
     if (why && why_bytes > 0)
         why[0] = '\0';
@@ -243,7 +243,7 @@ static bool contains(const char *text, const char *part)
     }
 }
 
-bool cox__select_match(const struct cox__select_entry *entry, const struct cox_device_info *info)
+bool cox__cl_select_match(const struct cox__select_entry *entry, const struct cox_device_info *info)
 {
     if (!entry || !info)
         return false;

@@ -26,10 +26,11 @@ struct cox__selection {
 };
 
 /* NULL or "" = one entry ALL. Errors: COX_E_INVALID with one sentence in `why`. */
-cox_status cox__select_parse(const char *text, struct cox__selection *out, char *why,
-                             size_t why_bytes);
+cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, char *why,
+                                size_t why_bytes);
 
 /* Whether an entry selects a whole device. Uses info's type, name, platform, platform_index, device_index. */
-bool cox__select_match(const struct cox__select_entry *entry, const struct cox_device_info *info);
+bool cox__cl_select_match(const struct cox__select_entry *entry,
+                          const struct cox_device_info *info);
 
 #endif

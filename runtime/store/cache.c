@@ -15,7 +15,7 @@
 #define _GNU_SOURCE
 #include "cache.h"
 #include "private_dir.h"
-#include "sha256.h"
+#include "base/digest.h"
 #include <coxswain/sched.h>
 
 #include <dirent.h>
@@ -70,12 +70,12 @@ static uint64_t get_u64(const unsigned char in[8])
     return value;
 }
 
-void cox__cache_feed(struct cox__sha256 *sha, const void *data, size_t bytes)
+void cox__cache_feed(struct cox__digest *sha, const void *data, size_t bytes)
 {
     unsigned char length[8];
     put_u64(length, bytes);
-    cox__sha256_feed(sha, length, sizeof length);
-    cox__sha256_feed(sha, data, bytes);
+    cox__digest_feed(sha, length, sizeof length);
+    cox__digest_feed(sha, data, bytes);
 }
 
 static void entry_name(const struct cox__cache_kind *kind, const unsigned char key[KEY_BYTES],
@@ -106,17 +106,17 @@ static void make_head(unsigned char head[HEAD_BYTES], const struct cox__cache_ki
 static void make_digest(unsigned char digest[COX__SHA256_BYTES],
                         const unsigned char head[HEAD_BYTES], const void *payload, size_t bytes)
 {
-    struct cox__sha256 sha;
-    cox__sha256_begin(&sha);
-    cox__sha256_feed(&sha, head, HEAD_BYTES);
-    cox__sha256_feed(&sha, payload, bytes);
-    cox__sha256_end(&sha, digest);
+    struct cox__digest sha;
+    cox__digest_begin(&sha);
+    cox__digest_feed(&sha, head, HEAD_BYTES);
+    cox__digest_feed(&sha, payload, bytes);
+    cox__digest_end(&sha, digest);
 }
 
 /* One more name, a hard link, might stand where somebody else reads or replaces it. */
 static bool is_private_file(const struct stat *st)
 {
-    return S_ISREG(st->st_mode) && cox__private_is(st) && st->st_nlink <= 1;
+    return S_ISREG(st->st_mode) && cox__private_dir_is(st) && st->st_nlink <= 1;
 }
 
 /* Read exactly `bytes`. Returns false with errno 0 at an early end of the file. */

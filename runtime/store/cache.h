@@ -6,8 +6,8 @@
 #ifndef COX_RUNTIME_CACHE_H
 #define COX_RUNTIME_CACHE_H
 
-#include "api/log.h"
-#include "sha256.h"
+#include "base/log.h"
+#include "base/digest.h"
 
 struct cox__cache_kind {
     const char *what;       /* with which its log lines begin */
@@ -22,7 +22,7 @@ extern const struct cox__cache_kind cox__cache_kernels;
 extern const struct cox__cache_kind cox__cache_profiles;
 
 /* Feed a piece of what makes a key: its length goes in before it, so that ("ab","c") and ("a","bc") differ. */
-void cox__cache_feed(struct cox__sha256 *sha, const void *data, size_t bytes);
+void cox__cache_feed(struct cox__digest *sha, const void *data, size_t bytes);
 
 /* Read the entry of a key: a malloc'd block that the caller frees, or NULL if it is absent, damaged (logged, removed)
  * or unreadable. */

@@ -14,7 +14,7 @@ static const uint32_t key_version = 4;
 
 /* ---- the key ---- */
 
-static void feed_text(struct cox__sha256 *sha, const char *text)
+static void feed_text(struct cox__digest *sha, const char *text)
 {
     cox__cache_feed(sha, text ? text : "", text ? strlen(text) : 0);
 }
@@ -22,7 +22,7 @@ static void feed_text(struct cox__sha256 *sha, const char *text)
 #define FEED_NUMBERS(sha, ...) \
     cox__cache_feed((sha), (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}))
 
-static void feed_device(struct cox__sha256 *sha, const struct cox__device *device)
+static void feed_device(struct cox__digest *sha, const struct cox__device *device)
 {
     const struct cox_device_info *info = &device->info;
     feed_text(sha, info->id);
@@ -30,12 +30,12 @@ static void feed_device(struct cox__sha256 *sha, const struct cox__device *devic
     FEED_NUMBERS(sha, info->type, info->mode, info->compute_units, info->subdevice);
 }
 
-static void feed_variants(struct cox__sha256 *sha, const struct cox__pass *pass,
+static void feed_variants(struct cox__digest *sha, const struct cox__pass *pass,
                           const struct cox__device *device)
 {
     for (uint32_t s = 0; s < pass->stage_count; s++) {
-        const struct cox_variant *variant = cox__stage_variant(&pass->stages[s], device->device,
-                                                               device->info.type);
+        const struct cox_variant *variant =
+            cox__pipeline_stage_variant(&pass->stages[s], device->device, device->info.type);
         if (!variant)
             continue;
         feed_text(sha, variant->source);
@@ -45,7 +45,7 @@ static void feed_variants(struct cox__sha256 *sha, const struct cox__pass *pass,
     }
 }
 
-static void feed_pass(struct cox__sha256 *sha, const struct cox__pass *pass,
+static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
                       const struct cox__sharing *sharing)
 {
     feed_text(sha, sharing->policy.name);
@@ -87,8 +87,8 @@ static void sort_devices(cox_session *session)
 
 static void make_key(cox_session *session, const struct cox_session_params *params)
 {
-    struct cox__sha256 sha;
-    cox__sha256_begin(&sha);
+    struct cox__digest sha;
+    cox__digest_begin(&sha);
     FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows,
                  params->policy_options->objective, params->policy_options->deadline_ns,
                  session->pipeline.params_bytes, session->pipeline.pass_count,
@@ -101,7 +101,7 @@ static void make_key(cox_session *session, const struct cox_session_params *para
             feed_variants(&sha, &session->pipeline.passes[p],
                           &session->devices[session->profile.order[i]]);
     }
-    cox__sha256_end(&sha, session->profile.key);
+    cox__digest_end(&sha, session->profile.key);
 }
 
 /* ---- the content ---- */
@@ -192,7 +192,7 @@ static void give(cox_session *session, uint32_t lead)
                                       ? profiles[u].solo_ns + more_ns
                                       : 0;
         }
-    cox__engine_load_profile(session, lead, profiles);
+    cox__policy_load_profile(session, lead, profiles);
 }
 
 /* The session begins with session->profile.loaded. */
@@ -223,7 +223,7 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
             profiles[u] = (struct cox_device_profile){.solo_ns = solo_ns[u]};
         return true;
     }
-    if (!cox__engine_save_profile(session, pass, profiles))
+    if (!cox__policy_save_profile(session, pass, profiles))
         return false;
     for (uint32_t u = 0; u < session->device_count; u++) {
         const double share = profiles[u].share;

@@ -27,7 +27,7 @@ struct walk {
     const char *refusal; /* of something that another user may change */
 };
 
-bool cox__private_is(const struct stat *st)
+bool cox__private_dir_is(const struct stat *st)
 {
     return st->st_uid == geteuid() && (st->st_mode & WRITABLE_BY_OTHERS) == 0;
 }
@@ -141,7 +141,7 @@ int cox__private_dir_open(const char *dir, bool create, const char *what,
     bool ok = begin(&walk);
     while (ok && !arrived)
         ok = advance(&walk, create, &arrived);
-    if (ok && (fstat(walk.fd, &st) != 0 || !cox__private_is(&st))) {
+    if (ok && (fstat(walk.fd, &st) != 0 || !cox__private_dir_is(&st))) {
         walk.refusal = "it belongs to another user or others may write to it";
         ok = false;
     }

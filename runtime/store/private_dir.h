@@ -4,7 +4,7 @@
 #ifndef COX_RUNTIME_PRIVATE_DIR_H
 #define COX_RUNTIME_PRIVATE_DIR_H
 
-#include "api/log.h"
+#include "base/log.h"
 
 #include <sys/stat.h>
 
@@ -23,6 +23,6 @@ int cox__private_dir_open(const char *dir, bool create, const char *what,
                           const struct cox__log *log);
 
 /* Whether a file (or directory) belongs to this user and is writable by nobody else. */
-bool cox__private_is(const struct stat *st);
+bool cox__private_dir_is(const struct stat *st);
 
 #endif

@@ -2,7 +2,7 @@
 #include "mapper.h"
 #include "api/params.h"
 #include "engine/engine.h"
-#include "look.h"
+#include "options.h"
 
 #include <stdlib.h>
 
@@ -48,8 +48,9 @@ struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
                                       const struct cox_video_shape *shape, bool steers)
 {
     struct cox__mapper *mapper = mappers->newest;
-    while (mapper && (mapper->steers != steers || !cox__shapes_alike(&mapper->shape, shape) ||
-                      !cox__pitches_alike(&mapper->shape, shape)))
+    while (mapper &&
+           (mapper->steers != steers || !cox__options_shapes_alike(&mapper->shape, shape) ||
+            !cox__options_pitches_alike(&mapper->shape, shape)))
         mapper = mapper->next;
     return mapper;
 }
@@ -73,7 +74,7 @@ cox_status cox__mapper_prepare(struct cox__mapper *mapper,
                                const struct cox_video_params **params)
 {
     *params = &mapper->params;
-    if (mapper->is_prepared && cox__settings_alike(&mapper->settings, settings))
+    if (mapper->is_prepared && cox__options_alike(&mapper->settings, settings))
         return COX_OK;
     const cox_status status = cox_video_prepare(&mapper->shape, settings, &mapper->params);
     mapper->settings = *settings;

@@ -8,9 +8,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/misuse.h"
 #include "api/params.h"
-#include "look.h"
+#include "options.h"
 #include "mapper.h"
-#include "sides.h"
+#include "side.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -76,8 +76,8 @@ static void on_done(void *user, uint64_t index, cox_status status)
     pthread_mutex_lock(&stream->lock);
     sent->result.status = status;
     if (sent->steers && !sent->learnt && status == COX_OK)
-        cox__curve_follow(&stream->curve, &sent->look, &sent->mapper->shape,
-                          sent->in.image.image.peak_nits, stream->histogram, &sent->result);
+        cox__options_follow_curve(&stream->curve, &sent->look, &sent->mapper->shape,
+                                  sent->in.image.image.peak_nits, stream->histogram, &sent->result);
     stream->steering -= sent->steers;
     stream->on_devices--;
     sent->done = true;
@@ -162,8 +162,9 @@ static void like_pitches(const cox_video_stream *stream, const struct cox__image
 {
     for (uint32_t p = 0; p < image->plane_count; p++) {
         any[p] = image->image.data[p]
-                     ? cox__image_place(image, p, &stream->devices) == COX__PLACE_COPY
-                     : !cox__image_pitch_suits(image, p, &stream->devices); /* to be prepared for */
+                     ? cox__video_image_place(image, p, &stream->devices) == COX__PLACE_COPY
+                     : !cox__video_image_pitch_suits(image, p,
+                                                     &stream->devices); /* to be prepared for */
         pitch_bytes[p] = any[p]
                              ? cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes)
                              : (size_t)image->image.pitch_bytes[p];
@@ -177,10 +178,10 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
 {
     const struct cox__mapper *last = stream->mappers.newest;
     bool any_in[COX_VIDEO_PLANES_MAX] = {false}, any_out[COX_VIDEO_PLANES_MAX] = {false};
-    cox__look_shape(&sent->look, &sent->in.image.image, &sent->out.image.image, shape);
+    cox__options_shape(&sent->look, &sent->in.image.image, &sent->out.image.image, shape);
     like_pitches(stream, &sent->in.image, shape->in_pitch_bytes, any_in);
     like_pitches(stream, &sent->out.image, shape->out_pitch_bytes, any_out);
-    const bool alike = last && cox__shapes_alike(&last->shape, shape);
+    const bool alike = last && cox__options_shapes_alike(&last->shape, shape);
     for (uint32_t p = 0; alike && p < COX_VIDEO_PLANES_MAX; p++) {
         if (any_in[p])
             shape->in_pitch_bytes[p] = last->shape.in_pitch_bytes[p];
@@ -189,8 +190,8 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
     }
     const struct cox_video_shape wanted = *shape;
     if (alike &&
-        !(cox__shapes_alike(&wanted, &stream->wanted_before) &&
-          cox__pitches_alike(&wanted, &stream->wanted_before)) &&
+        !(cox__options_shapes_alike(&wanted, &stream->wanted_before) &&
+          cox__options_pitches_alike(&wanted, &stream->wanted_before)) &&
         !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
         *shape = last->shape;
     stream->wanted_before = wanted;
@@ -253,8 +254,8 @@ static cox_status learn_light(struct sent *sent)
     if (status != COX_OK)
         return status;
     pthread_mutex_lock(&stream->lock);
-    cox__curve_follow(&stream->curve, &sent->look, &mapper->shape, sent->in.image.image.peak_nits,
-                      stream->histogram, &sent->result);
+    cox__options_follow_curve(&stream->curve, &sent->look, &mapper->shape,
+                              sent->in.image.image.peak_nits, stream->histogram, &sent->result);
     pthread_mutex_unlock(&stream->lock);
     sent->learnt = true;
     return COX_OK;
@@ -302,7 +303,8 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
                               .late = from->late};
     fill_buffers(sent, true, buffers);
     pthread_mutex_lock(&stream->lock);
-    const struct cox_video_settings settings = cox__curve_settings(&stream->curve, &sent->look);
+    const struct cox_video_settings settings = cox__options_curve_settings(&stream->curve,
+                                                                           &sent->look);
     pthread_mutex_unlock(&stream->lock);
     cox_status status = cox__mapper_prepare(sent->mapper, &settings, &params);
     if (status != COX_OK)
@@ -364,10 +366,11 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
                         struct sent *sent)
 {
     sent->stream = stream;
-    cox_status status = cox__image_read(&sent->in.image, frame->in, "a frame's input",
-                                        stream->runtime);
+    cox_status status = cox__video_image_read(&sent->in.image, frame->in, "a frame's input",
+                                              stream->runtime);
     if (status == COX_OK)
-        status = cox__image_read(&sent->out.image, frame->out, "a frame's output", stream->runtime);
+        status = cox__video_image_read(&sent->out.image, frame->out, "a frame's output",
+                                       stream->runtime);
     if (status != COX_OK)
         return status;
     pthread_mutex_lock(&stream->lock);
@@ -433,11 +436,11 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     sent->look = stream->look;
     sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
     pthread_mutex_unlock(&stream->lock);
-    cox_status status = cox__image_describe(&sent->in.image, in, "the input to prepare for",
-                                            stream->runtime);
+    cox_status status = cox__video_image_describe(&sent->in.image, in, "the input to prepare for",
+                                                  stream->runtime);
     if (status == COX_OK)
-        status = cox__image_describe(&sent->out.image, out, "the output to prepare for",
-                                     stream->runtime);
+        status = cox__video_image_describe(&sent->out.image, out, "the output to prepare for",
+                                           stream->runtime);
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) { /* are not there yet, or not any more */
         sent->in.image.image.data[p] = sent->out.image.image.data[p] = NULL;
         sent->in.image.image.memory[p] = sent->out.image.image.memory[p] = NULL;
@@ -472,14 +475,14 @@ cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_sessio
     if (!stream)
         return COX_E_NOMEM;
     stream->runtime = runtime;
-    cox__image_devices_read(runtime, &stream->devices);
-    cox__pool_init(&stream->pool, runtime);
+    cox__video_image_devices_read(runtime, &stream->devices);
+    cox__side_pool_init(&stream->pool, runtime);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     stream->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
     if (status == COX_OK)
-        status = told_of_look(stream, cox__look_read(&stream->look, look));
+        status = told_of_look(stream, cox__options_read(&stream->look, look));
     if (status == COX_OK && stream->descriptor < 0)
         status = COX_E_SYSTEM;
     if (status != COX_OK) {
@@ -504,7 +507,7 @@ void cox_video_stream_destroy(cox_video_stream **out)
         free_sent(sent);
     cox__mappers_clear(&stream->mappers);
     cox_buffer_destroy(&stream->histogram);
-    cox__pool_clear(&stream->pool);
+    cox__side_pool_clear(&stream->pool);
     if (stream->descriptor >= 0)
         close(stream->descriptor);
     pthread_cond_destroy(&stream->changed);
@@ -517,7 +520,7 @@ cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_video
     struct cox__look look;
     if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))
         return COX_E_INVALID;
-    const cox_status status = told_of_look(stream, cox__look_read(&look, from));
+    const cox_status status = told_of_look(stream, cox__options_read(&look, from));
     if (status != COX_OK)
         return status;
     pthread_mutex_lock(&stream->lock);

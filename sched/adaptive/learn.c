@@ -1,6 +1,6 @@
 /* What `adaptive` learns from a frame: each device's speed, and which plan is faster.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "state.h"
+#include "adaptive.h"
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
@@ -51,7 +51,7 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
     }
 }
 
-void cox__adaptive_observe(void *memory, const struct cox_measurement *measurement)
+void cox__learn_band(void *memory, const struct cox_measurement *measurement)
 {
     struct cox__adaptive *state = memory;
     if (measurement->device >= state->device_count || measurement->rows == 0 ||
@@ -103,7 +103,7 @@ static double trial_time(const struct cox__adaptive *state,
                                                  : (double)frame->period_ns;
 }
 
-void cox__adaptive_observe_frame(void *memory, const struct cox_frame_measurement *frame)
+void cox__learn_frame(void *memory, const struct cox_frame_measurement *frame)
 {
     struct cox__adaptive *state = memory;
     const struct cox__adaptive_slot *slot = cox__adaptive_frame_slot(state, frame->frame);

@@ -113,7 +113,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
 {
     struct state *state = memory;
     uint32_t last = 0;
-    if (cox__usable_count(view, &last) == 0)
+    if (cox__layout_usable_count(view, &last) == 0)
         return COX_E_NO_DEVICE;
     struct cox__frame_sum sum;
     while (cox__history_take(&state->history, &sum))

@@ -72,7 +72,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
 {
     const struct state *state = memory;
     uint32_t last = 0;
-    uint32_t usable = cox__usable_count(view, &last);
+    uint32_t usable = cox__layout_usable_count(view, &last);
     if (usable == 0)
         return COX_E_NO_DEVICE;
     double sum = 0;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-uint32_t cox__usable_count(const struct cox_sched_view *view, uint32_t *last)
+uint32_t cox__layout_usable_count(const struct cox_sched_view *view, uint32_t *last)
 {
     uint32_t count = 0;
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -110,7 +110,7 @@ uint64_t cox__layout_ns(double ns)
 cox_status cox__layout_pool(const struct cox_sched_view *view, struct cox_split *out)
 {
     uint32_t last = 0;
-    if (cox__usable_count(view, &last) == 0)
+    if (cox__layout_usable_count(view, &last) == 0)
         return COX_E_NO_DEVICE;
     if (view->pool) {
         out->pool_rows = view->rows;

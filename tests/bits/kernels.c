@@ -71,7 +71,7 @@ static struct part part_open(const struct run *run, const struct cox__pass *pass
     struct part part = {.bytes = binding->bytes};
     if (cox__by_rows(binding)) {
         uint32_t count;
-        cox__binding_rows(pass, index, first_row, rows, &part.origin, &count);
+        cox__pipeline_binding_rows(pass, index, first_row, rows, &part.origin, &count);
         part.at = part.origin * binding->pitch_bytes;
         part.bytes = count * binding->pitch_bytes;
     }
@@ -180,7 +180,7 @@ static void forget(const struct run *run)
 static void run_pass(const struct run *run, const struct cox__pass *pass, int form, cl_kernel *kernels, uint32_t bands)
 {
     const struct cox_device_info info = {.type = form == 0 ? COX_DEVICE_CPU : COX_DEVICE_GPU, .base_align_bytes = 1};
-    const uint32_t granule = cox__pass_granule(pass, 0, &info);
+    const uint32_t granule = cox__pipeline_pass_granule(pass, 0, &info);
     const uint32_t step = (pass->rows / bands + granule - 1) / granule * granule;
     for (uint32_t first = 0, count; first < pass->rows; first += count) {
         const uint32_t left = pass->rows - first;

@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "death.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include "kinds.h"
 #include "support/ref_stream.h"
 

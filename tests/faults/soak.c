@@ -9,7 +9,7 @@
  * out of order, wrong or failed, and, of 20 000 frames or more, the mean of the last tenth of the samples of memory
  * is within 1 % of that of the second tenth; 77 if there are no such devices. SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "host/clock.h"
+#include "base/clock.h"
 #include "support/ref_stream.h"
 
 #include <dirent.h>

@@ -31,7 +31,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "control.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include "support/fake_rig.h"
 
 #include <coxswain/coxswain.h>

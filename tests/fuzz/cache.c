@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "fuzz.h"
 #include "store/cache.h"
-#include "store/sha256.h"
+#include "base/digest.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,10 +30,10 @@ static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned 
     for (size_t i = 0; what & RIGHT_LENGTH && i < 8; i++)
         file[LENGTH + i] = (uint8_t)((uint64_t)(size - FRAME) >> (8 * i));
     if (what & RIGHT_DIGEST) {
-        struct cox__sha256 sha;
-        cox__sha256_begin(&sha);
-        cox__sha256_feed(&sha, file, size - DIGEST);
-        cox__sha256_end(&sha, file + size - DIGEST);
+        struct cox__digest sha;
+        cox__digest_begin(&sha);
+        cox__digest_feed(&sha, file, size - DIGEST);
+        cox__digest_end(&sha, file + size - DIGEST);
     }
 }
 
@@ -41,7 +41,7 @@ static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned 
 static bool is_entry(const uint8_t *file, size_t size, const unsigned char *wanted)
 {
     uint8_t right[FRAME], digest[DIGEST];
-    struct cox__sha256 sha;
+    struct cox__digest sha;
     if (size < FRAME)
         return false;
     memset(right, 0, sizeof right);
@@ -50,9 +50,9 @@ static bool is_entry(const uint8_t *file, size_t size, const unsigned char *want
         right[LENGTH + i] = (uint8_t)((uint64_t)(size - FRAME) >> (8 * i));
     if (memcmp(right, file, HEAD) != 0)
         return false;
-    cox__sha256_begin(&sha);
-    cox__sha256_feed(&sha, file, size - DIGEST);
-    cox__sha256_end(&sha, digest);
+    cox__digest_begin(&sha);
+    cox__digest_feed(&sha, file, size - DIGEST);
+    cox__digest_end(&sha, digest);
     return !memcmp(digest, file + size - DIGEST, DIGEST);
 }
 

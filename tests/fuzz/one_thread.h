@@ -351,7 +351,7 @@ void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *i
     watchdog->limit_ns = limit_ns;
 }
 
-struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
+struct cox__driver_call cox__watchdog_call_begin(struct cox__watchdog *watchdog)
 {
     CHECK(watchdog->held && watchdog->revoke_ns == never, "a driver call without the lock");
     watchdog->stuck = calloc(1, sizeof *watchdog->stuck);
@@ -360,7 +360,7 @@ struct cox__driver_call cox__driver_call_begin(struct cox__watchdog *watchdog)
         .watchdog = watchdog, .number = ++watchdog->calls, .home = watchdog->home, .stuck = watchdog->stuck};
 }
 
-bool cox__driver_call_end(const struct cox__driver_call *call)
+bool cox__watchdog_call_end(const struct cox__driver_call *call)
 {
     w.stuck_ns = now() > w.stuck_ns ? now() : w.stuck_ns;
     if (call->watchdog->calls != call->number)
@@ -370,7 +370,7 @@ bool cox__driver_call_end(const struct cox__driver_call *call)
     return true;
 }
 
-void cox__driver_call_abandon(const struct cox__driver_call *call)
+void cox__watchdog_call_abandon(const struct cox__driver_call *call)
 {
     atomic_store(&call->stuck->returned, true);
     longjmp(*call->home, 1);

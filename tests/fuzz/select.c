@@ -23,7 +23,7 @@ static void check_entry(const struct cox__select_entry *entry)
 static void check_again(const struct cox__select_entry *entry)
 {
     struct cox__selection again;
-    CHECK(cox__select_parse(entry->written, &again, NULL, 0) == COX_OK);
+    CHECK(cox__cl_select_parse(entry->written, &again, NULL, 0) == COX_OK);
     CHECK(again.count == 1 && !memcmp(&again.entries[0], entry, sizeof *entry));
 }
 
@@ -31,7 +31,7 @@ static void check_match(const struct cox__select_entry *entry, const char *text)
 {
     struct cox_device_info info = {.type = COX_DEVICE_GPU, .platform_index = 1, .device_index = 2};
     strncpy(info.name, text, sizeof info.name - 1);
-    bool matches = cox__select_match(entry, &info);
+    bool matches = cox__cl_select_match(entry, &info);
     switch (entry->kind) {
     case COX__SELECT_ALL:
         CHECK(matches);
@@ -46,7 +46,7 @@ static void check_match(const struct cox__select_entry *entry, const char *text)
         /* A device of that very name, on the platform's side. */
         memset(info.name, 0, sizeof info.name);
         memcpy(info.platform, entry->text, sizeof entry->text);
-        CHECK(cox__select_match(entry, &info));
+        CHECK(cox__cl_select_match(entry, &info));
         break;
     }
 }
@@ -58,12 +58,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size);
     memset(&selection, 0xa5, sizeof selection);
     memset(why, 0xa5, sizeof why);
-    cox_status status = cox__select_parse(text, &selection, why, sizeof why);
+    cox_status status = cox__cl_select_parse(text, &selection, why, sizeof why);
     CHECK(memchr(why, 0, sizeof why));
     CHECK((status == COX_OK) == !*why);
     if (status != COX_OK) {
         CHECK(status == COX_E_INVALID && selection.count == 0);
-        CHECK(cox__select_parse(text, &selection, why, 1) == status && !*why);
+        CHECK(cox__cl_select_parse(text, &selection, why, 1) == status && !*why);
     }
     CHECK(selection.count <= COX__SELECT_MAX && (status != COX_OK || selection.count >= 1));
     for (uint32_t i = 0; i < selection.count; i++) {

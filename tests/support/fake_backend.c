@@ -1,7 +1,7 @@
 /* The scripted devices' backend: its operations and its life.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fake_inside.h"
-#include "api/log.h"
+#include "base/log.h"
 #include "host/leak.h"
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ uint32_t fake__granule(struct fake *fake, const struct cox__pass *pass, uint32_t
 {
     struct cox_device_info info;
     op_device_info(&fake->base, device, &info);
-    return cox__pass_granule(pass, device, &info);
+    return cox__pipeline_pass_granule(pass, device, &info);
 }
 
 static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out)
@@ -183,11 +183,11 @@ static bool driver_call(struct fake *fake, struct cox__instance *instance, enum 
     pthread_mutex_unlock(&fake->lock);
     if (!fault)
         return true;
-    *call = cox__driver_call_begin(fake->post.watchdog);
+    *call = cox__watchdog_call_begin(fake->post.watchdog);
     pthread_mutex_lock(&fake->lock);
     fake__block(fake, delay_ns);
     pthread_mutex_unlock(&fake->lock);
-    if (cox__driver_call_end(call))
+    if (cox__watchdog_call_end(call))
         return true;
     pthread_mutex_lock(&fake->lock);
     instance->isolated = false;
@@ -302,8 +302,9 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
         instance->max_rows[p] = script->max_rows && script->max_rows < pass->rows ? script->max_rows : pass->rows;
         if (i >= pass->stage_count)
             continue;
-        instance->kernels[p][i] = cox__stage_variant(stage, device, script->type) ? find_kernel(fake, stage->kernel)
-                                                                                  : NULL;
+        instance->kernels[p][i] = cox__pipeline_stage_variant(stage, device, script->type)
+                                      ? find_kernel(fake, stage->kernel)
+                                      : NULL;
         if (!instance->kernels[p][i]) {
             cox__log(fake->log, COX_LOG_WARN, "fake %u: kernel %s does not build", device, stage->kernel);
             free(instance);
@@ -426,7 +427,7 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
         slot->state = SLOT_ENDED;
         slot->failed = true;
         pthread_mutex_unlock(&fake->lock);
-        cox__driver_call_abandon(&call);
+        cox__watchdog_call_abandon(&call);
     }
     pthread_mutex_lock(&fake->lock);
     if (job->slot >= instance->slot_count || instance->abandoned) {
@@ -476,7 +477,7 @@ static void op_instance_flush(struct cox__backend *backend, struct cox__instance
     struct device *device = &fake->devices[instance->device];
     struct cox__driver_call call;
     if (!driver_call(fake, instance, FAKE_FLUSH_STUCK, &call))
-        cox__driver_call_abandon(&call);
+        cox__watchdog_call_abandon(&call);
     pthread_mutex_lock(&fake->lock);
     fake__note(fake, FAKE_STEP_FLUSH, instance->device, NULL, false);
     if (instance->abandoned)
@@ -502,7 +503,7 @@ static enum cox__job_state op_job_poll(struct cox__backend *backend, struct cox_
     enum cox__job_state state = COX__JOB_RUNNING;
     struct cox__driver_call call;
     if (!driver_call(fake, job->instance, FAKE_POLL_STUCK, &call))
-        cox__driver_call_abandon(&call);
+        cox__watchdog_call_abandon(&call);
     pthread_mutex_lock(&fake->lock);
     fake__check_flushed(fake, "polled");
     if (slot->job != job || slot->state == SLOT_FREE || job->instance->abandoned) {

@@ -16,7 +16,7 @@ static size_t binding_bytes(const struct cox__pass *pass, uint32_t index, const 
     if (binding->contract == COX_WHOLE || binding->contract == COX_REDUCE)
         return binding->bytes;
     uint32_t first, count;
-    cox__binding_rows(pass, index, work->first_row, work->rows, &first, &count);
+    cox__pipeline_binding_rows(pass, index, work->first_row, work->rows, &first, &count);
     *offset = (size_t)first * binding->pitch_bytes;
     *origin = first;
     return (size_t)count * binding->pitch_bytes;

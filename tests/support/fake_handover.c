@@ -41,7 +41,7 @@ static void rows_of(const struct cox__pipeline *pipeline, const struct fake_hand
     const struct cox__pass *pass = &pipeline->passes[band->pass];
     uint32_t begin = 0, rows = (uint32_t)all;
     if (cox__by_rows(&pass->bindings[binding]))
-        cox__binding_rows(pass, binding, band->first_row, band->rows, &begin, &rows);
+        cox__pipeline_binding_rows(pass, binding, band->first_row, band->rows, &begin, &rows);
     *first = begin;
     *count = rows;
 }

@@ -1,7 +1,7 @@
 /* The scripted devices' faults, their record, and what tests ask and wait for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fake_inside.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

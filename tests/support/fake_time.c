@@ -15,7 +15,7 @@
  * so a band works from copies of what its job says.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fake_inside.h"
-#include "host/clock.h"
+#include "base/clock.h"
 #include <time.h>
 
 /* ---- events ---- */

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "ref_stream.h"
 #include "fake_rig.h"
-#include "host/clock.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>

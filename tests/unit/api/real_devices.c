@@ -1,6 +1,6 @@
 /* The public API on real OpenCL devices, PoCL by default, through public headers only.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "host/clock.h"
+#include "base/clock.h"
 #include "real.h"
 #include "support/scratch.h"
 #include <dirent.h>

@@ -765,7 +765,7 @@ Test(engine_pool, a_device_s_first_band_is_told_apart_and_profiles_go_to_the_pol
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX] = {{.frames = 3, .solo_ns = 7}, {.frames = 4}, {.share = 0.5}};
     struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 240, 1, 0);
-    cr_assert(cox__engine_load_profile(play.session, 0, profiles));
+    cr_assert(cox__policy_load_profile(play.session, 0, profiles));
     cr_assert_float_eq(cue.loaded[0].solo_ns, 7, 0);
     cr_assert_float_eq(cue.loaded[2].share, 0.5, 0);
     play_frames(&play, 0, 3, 3);
@@ -782,7 +782,7 @@ Test(engine_pool, a_device_s_first_band_is_told_apart_and_profiles_go_to_the_pol
         cr_assert_lt(cue.frames[f].joules, 0, "without a meter");
     }
     memset(profiles, 0x55, sizeof profiles);
-    cr_assert(cox__engine_save_profile(play.session, 0, profiles));
+    cr_assert(cox__policy_save_profile(play.session, 0, profiles));
     for (uint32_t d = 0; d < 3; d++) {
         cr_assert_float_eq(profiles[d].ns_per_row, d + 1, 0);
         cr_assert_float_eq(profiles[d].frames, 0, 0, "zeroed before");
@@ -794,7 +794,7 @@ Test(engine_pool, a_policy_without_profiles_has_none)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX] = {0};
     struct play play = play_begin(&play_trio, 90, 16, 16, 1, COX_SESSION_PARAMS(.custom_policy = &rig_policy));
-    cr_assert_not(cox__engine_load_profile(play.session, 0, profiles));
-    cr_assert_not(cox__engine_save_profile(play.session, 0, profiles));
+    cr_assert_not(cox__policy_load_profile(play.session, 0, profiles));
+    cr_assert_not(cox__policy_save_profile(play.session, 0, profiles));
     play_end(&play);
 }

@@ -59,7 +59,7 @@ static void expect_bindings(const struct cox__pass *pass, const size_t *bytes)
         cr_assert_leq(binding->pitch_bytes, (size_t)INT32_MAX, "kernels count in ints within a row");
         if (!cox__by_rows(binding))
             continue;
-        cox__binding_rows(pass, i, pass->rows - 1, 1, &first, &count);
+        cox__pipeline_binding_rows(pass, i, pass->rows - 1, 1, &first, &count);
         cr_assert_leq(((uint64_t)first + count) * binding->pitch_bytes, bytes[i]);
     }
 }

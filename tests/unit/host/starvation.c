@@ -3,9 +3,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_setaffinity */
 #endif
-#include "host/clock.h"
+#include "base/clock.h"
 #include "host/starvation.h"
-#include "host/watchdog.h"
+#include "engine/failure/watchdog.h"
 
 #include <criterion/criterion.h>
 #include <inttypes.h>

@@ -68,7 +68,7 @@ static double mean_code(const uint32_t *histogram, enum cox_operator op, const s
     const struct cox__curve curve = cox__curve_of(op, (double)settings->peak_nits / white, white);
     double sum = 0, blocks = 0;
     for (int i = 0; i < BINS; i++) {
-        const double light = 10000 * cox__pq_light((i + 0.5) / BINS) / white * (double)settings->gain;
+        const double light = 10000 * cox__curve_pq_light((i + 0.5) / BINS) / white * (double)settings->gain;
         sum += histogram[i] * 219 * pow(fmin(cox__curve_at(&curve, light), 1), 1 / 2.4);
         blocks += histogram[i];
     }
@@ -151,7 +151,7 @@ static double peak_bin(uint32_t bin, uint32_t blocks, uint32_t next)
     uint32_t histogram[BINS] = {0};
     histogram[bin] = blocks;
     histogram[bin + 1] = next;
-    return cox__pq_signal((double)scene_of(&pq, histogram).peak_nits / 10000) * BINS;
+    return cox__curve_pq_signal((double)scene_of(&pq, histogram).peak_nits / 10000) * BINS;
 }
 
 Test(video_scene, the_peak_moves_without_jumps)
@@ -350,7 +350,7 @@ static void faded(const struct patch *patches, int count, double k, bool light, 
     memset(histogram, 0, BINS * sizeof(*histogram));
     for (int bin = 0; bin < BINS; bin++) {
         const double signal = (bin + 0.5) / BINS;
-        add(histogram, light ? cox__pq_signal(cox__pq_light(signal) * k) : signal * k, whole[bin]);
+        add(histogram, light ? cox__curve_pq_signal(cox__curve_pq_light(signal) * k) : signal * k, whole[bin]);
     }
 }
 
@@ -504,11 +504,12 @@ Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_th
     show(&film, lamp);
     cr_expect_float_eq(film.settings.peak_nits, 3950, 100, "at once, and no further");
     show(&film, low);
-    cr_expect_float_eq(film.steer.peak_signal, (before + cox__pq_signal(0.395)) / 2, 1e-3);
+    cr_expect_float_eq(film.steer.peak_signal, (before + cox__curve_pq_signal(0.395)) / 2, 1e-3);
 
     constant(0.3, 1000, low);
     show(&dark, low);
-    cr_expect_eq(dark.steer.peak_signal, cox__pq_signal(203 / 10000.0), "no way to go from a peak below SDR white");
+    cr_expect_eq(dark.steer.peak_signal, cox__curve_pq_signal(203 / 10000.0),
+                 "no way to go from a peak below SDR white");
 }
 
 /* What the first frame of a film becomes, and the bounds of the peak before and after it. */

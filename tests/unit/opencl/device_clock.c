@@ -27,10 +27,10 @@ static void follow(int ppm)
     for (uint32_t band = 0; band < 1000; band++) {
         const uint64_t before = begin_ns + (uint64_t)band * FRAME_NS;
         seed = seed * 1664525u + 1013904223u;
-        cox__device_clock_enclose(&clock, stamp_at(before + (seed >> 16) % CALL_NS, ppm), before, before + CALL_NS);
-        const uint64_t end = before + FRAME_NS / 2, error = cox__device_clock_error_ns(&clock);
+        cox__cl_device_clock_enclose(&clock, stamp_at(before + (seed >> 16) % CALL_NS, ppm), before, before + CALL_NS);
+        const uint64_t end = before + FRAME_NS / 2, error = cox__cl_device_clock_error_ns(&clock);
         cr_assert_leq(error, CALL_NS / 2 + 1);
-        cr_assert_leq(distance(cox__device_clock_host_ns(&clock, stamp_at(end, ppm)), end), error + 100,
+        cr_assert_leq(distance(cox__cl_device_clock_host_ns(&clock, stamp_at(end, ppm)), end), error + 100,
                       "band %u, %d ppm", band, ppm);
     }
 }
@@ -49,24 +49,24 @@ Test(device_clock, follows_a_clock_that_drifts)
 Test(device_clock, begins_anew_when_a_clock_was_set)
 {
     struct cox__device_clock clock = {0};
-    cox__device_clock_enclose(&clock, stamp_at(begin_ns, 0), begin_ns, begin_ns + CALL_NS);
+    cox__cl_device_clock_enclose(&clock, stamp_at(begin_ns, 0), begin_ns, begin_ns + CALL_NS);
     const uint64_t later = begin_ns + FRAME_NS, hour = 3600000000000;
-    cox__device_clock_enclose(&clock, stamp_at(later, 0) + hour, later, later + CALL_NS);
-    const uint64_t host = cox__device_clock_host_ns(&clock, stamp_at(later, 0) + hour);
+    cox__cl_device_clock_enclose(&clock, stamp_at(later, 0) + hour, later, later + CALL_NS);
+    const uint64_t host = cox__cl_device_clock_host_ns(&clock, stamp_at(later, 0) + hour);
     cr_assert_leq(distance(host, later), CALL_NS);
 }
 
 Test(device_clock, a_call_in_which_the_thread_lost_its_core_says_little)
 {
     struct cox__device_clock clock = {0};
-    cox__device_clock_enclose(&clock, stamp_at(begin_ns, 0), begin_ns, begin_ns + CALL_NS);
+    cox__cl_device_clock_enclose(&clock, stamp_at(begin_ns, 0), begin_ns, begin_ns + CALL_NS);
     const uint64_t later = begin_ns + FRAME_NS;
-    cox__device_clock_enclose(&clock, stamp_at(later, 0), later, later + 1000 * CALL_NS);
-    cr_assert_leq(cox__device_clock_error_ns(&clock), CALL_NS);
+    cox__cl_device_clock_enclose(&clock, stamp_at(later, 0), later, later + 1000 * CALL_NS);
+    cr_assert_leq(cox__cl_device_clock_error_ns(&clock), CALL_NS);
 }
 
 Test(device_clock, knows_nothing_at_first)
 {
     const struct cox__device_clock clock = {0};
-    cr_assert_eq(cox__device_clock_host_ns(&clock, 12345), 0);
+    cr_assert_eq(cox__cl_device_clock_host_ns(&clock, 12345), 0);
 }

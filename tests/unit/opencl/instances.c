@@ -2,7 +2,7 @@
  * The calls at fault are this program's own, in front of the loader's.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "opencl/backend.h"
+#include "opencl/cl.h"
 #include "host/leak.h"
 #include "engine/pipeline.h"
 #include "unit/opencl/driver.h"

@@ -1,6 +1,6 @@
 /* Programs are shared by the sessions of a runtime, and outlive them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "opencl/backend.h"
+#include "opencl/cl.h"
 #include "opencl/internal.h"
 
 #include <criterion/criterion.h>

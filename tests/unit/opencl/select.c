@@ -12,7 +12,7 @@ static char why[200];
 
 static void accept(const char *text, uint32_t entries)
 {
-    cox_status status = cox__select_parse(text, &selection, why, sizeof why);
+    cox_status status = cox__cl_select_parse(text, &selection, why, sizeof why);
     cr_assert_eq(status, COX_OK, "'%s' is refused: %s", text ? text : "(null)", why);
     cr_assert_eq(selection.count, entries, "'%s' gives %u entries", text ? text : "(null)", selection.count);
     cr_assert_str_empty(why);
@@ -22,7 +22,7 @@ static void accept(const char *text, uint32_t entries)
 static void refuse(const char *text, const char *about)
 {
     memset(why, '#', sizeof why);
-    cr_assert_eq(cox__select_parse(text, &selection, why, sizeof why), COX_E_INVALID, "'%s' is accepted", text);
+    cr_assert_eq(cox__cl_select_parse(text, &selection, why, sizeof why), COX_E_INVALID, "'%s' is accepted", text);
     cr_assert_eq(selection.count, 0, "'%s' leaves entries behind", text);
     cr_assert_not_null(memchr(why, '\0', sizeof why));
     cr_assert_not_null(strstr(why, about), "'%s' is refused with: %s", text, why);
@@ -153,11 +153,11 @@ Test(select, limits_are_checked_not_cut)
 
 Test(select, works_without_a_place_for_the_sentence)
 {
-    cr_assert_eq(cox__select_parse("cpu", &selection, NULL, 0), COX_OK);
-    cr_assert_eq(cox__select_parse(",", &selection, NULL, 0), COX_E_INVALID);
-    cr_assert_eq(cox__select_parse("cpu", NULL, why, sizeof why), COX_E_INVALID);
+    cr_assert_eq(cox__cl_select_parse("cpu", &selection, NULL, 0), COX_OK);
+    cr_assert_eq(cox__cl_select_parse(",", &selection, NULL, 0), COX_E_INVALID);
+    cr_assert_eq(cox__cl_select_parse("cpu", NULL, why, sizeof why), COX_E_INVALID);
     char tiny[5] = "####";
-    cr_assert_eq(cox__select_parse(",", &selection, tiny, sizeof tiny), COX_E_INVALID);
+    cr_assert_eq(cox__cl_select_parse(",", &selection, tiny, sizeof tiny), COX_E_INVALID);
     cr_assert_eq(strlen(tiny), 4);
 }
 
@@ -181,11 +181,13 @@ Test(select, matches_by_type_index_and_name)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         accept(cases[i].text, 1);
-        cr_assert_eq(cox__select_match(&selection.entries[0], &gpu), cases[i].gpu, "'%s' and the GPU", cases[i].text);
-        cr_assert_eq(cox__select_match(&selection.entries[0], &cpu), cases[i].cpu, "'%s' and the CPU", cases[i].text);
+        cr_assert_eq(cox__cl_select_match(&selection.entries[0], &gpu), cases[i].gpu, "'%s' and the GPU",
+                     cases[i].text);
+        cr_assert_eq(cox__cl_select_match(&selection.entries[0], &cpu), cases[i].cpu, "'%s' and the CPU",
+                     cases[i].text);
     }
-    cr_assert_not(cox__select_match(NULL, &gpu));
-    cr_assert_not(cox__select_match(&selection.entries[0], NULL));
+    cr_assert_not(cox__cl_select_match(NULL, &gpu));
+    cr_assert_not(cox__cl_select_match(&selection.entries[0], NULL));
 }
 
 /* Any text at all either parses into entries within bounds or is refused with a terminated sentence. */
@@ -203,7 +205,7 @@ Test(select, survives_arbitrary_text)
             text[i] = letters[(seed >> 8) % (sizeof letters - 1)];
         }
         text[length] = '\0';
-        cox_status status = cox__select_parse(text, &selection, why, sizeof why);
+        cox_status status = cox__cl_select_parse(text, &selection, why, sizeof why);
         if (status == COX_OK) {
             accepted++;
             size_t commas = 0;

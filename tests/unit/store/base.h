@@ -3,7 +3,7 @@
 #ifndef COX_TESTS_BASE_H
 #define COX_TESTS_BASE_H
 
-#include "api/log.h"
+#include "base/log.h"
 #include "support/folder.h"
 
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "store/cache.h"
 #include "unit/store/base.h"
-#include "store/sha256.h"
+#include "base/digest.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -21,10 +21,10 @@ static const struct cox__log silent = {.level = COX_LOG_WARN};
 
 static void key_of(const char *text, unsigned char out[32])
 {
-    struct cox__sha256 sha;
-    cox__sha256_begin(&sha);
+    struct cox__digest sha;
+    cox__digest_begin(&sha);
     cox__cache_feed(&sha, text, strlen(text));
-    cox__sha256_end(&sha, out);
+    cox__digest_end(&sha, out);
 }
 
 static void path_of(const unsigned char of[32], char out[256])
@@ -106,14 +106,14 @@ static void expect_absent(const unsigned char under[32])
 
 static void expect_digest(const void *data, size_t bytes, const char *hex)
 {
-    struct cox__sha256 sha;
+    struct cox__digest sha;
     unsigned char digest[COX__SHA256_BYTES];
     char text[65];
     for (size_t piece = 1; piece <= 67; piece += 11) { /* the pieces' sizes must not matter */
-        cox__sha256_begin(&sha);
+        cox__digest_begin(&sha);
         for (size_t at = 0; at < bytes; at += piece)
-            cox__sha256_feed(&sha, (const char *)data + at, bytes - at < piece ? bytes - at : piece);
-        cox__sha256_end(&sha, digest);
+            cox__digest_feed(&sha, (const char *)data + at, bytes - at < piece ? bytes - at : piece);
+        cox__digest_end(&sha, digest);
         for (size_t i = 0; i < sizeof digest; i++)
             snprintf(text + 2 * i, 3, "%02x", digest[i]);
         cr_assert_str_eq(text, hex, "%zu bytes in pieces of %zu", bytes, piece);
@@ -140,15 +140,15 @@ Test(cache, sha256_agrees_with_the_published_vectors)
 Test(cache, a_piece_of_a_key_goes_in_after_its_length)
 {
     unsigned char key[32], expected[32];
-    struct cox__sha256 sha;
-    cox__sha256_begin(&sha);
-    cox__sha256_feed(&sha, "\2\0\0\0\0\0\0\0ab\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0c", 27);
-    cox__sha256_end(&sha, expected);
-    cox__sha256_begin(&sha);
+    struct cox__digest sha;
+    cox__digest_begin(&sha);
+    cox__digest_feed(&sha, "\2\0\0\0\0\0\0\0ab\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0c", 27);
+    cox__digest_end(&sha, expected);
+    cox__digest_begin(&sha);
     cox__cache_feed(&sha, "ab", 2);
     cox__cache_feed(&sha, NULL, 0);
     cox__cache_feed(&sha, "c", 1);
-    cox__sha256_end(&sha, key);
+    cox__digest_end(&sha, key);
     cr_assert_arr_eq(key, expected, 32);
 }
 

@@ -1,0 +1,113 @@
+/* A frame has each of its buffers in turn, whichever session it is of; see struct cox_buffer.
+ *
+ * Owns the buffers' counts and `failed`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "buffers.h"
+#include "engine.h"
+#include "memory.h"
+
+#include <stdlib.h>
+
+static bool writes(const struct cox_session *session, uint32_t binding)
+{
+    return session->pipeline.bindings[binding].access != COX_READ;
+}
+
+static bool reads(const struct cox_session *session, uint32_t binding)
+{
+    return session->pipeline.bindings[binding].access != COX_WRITE;
+}
+
+/* A buffer that is bound twice is only read, so that its second use does not wait for the first. */
+void cox__buffers_queue(const struct cox_session *session, struct cox__frame *frame)
+{
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+        cox_buffer *buffer = frame->buffers[b];
+        frame->mems[b] = NULL;
+        if (!buffer)
+            continue;
+        frame->turns[b] = writes(session, b) ? buffer->uses : buffer->writes;
+        buffer->uses++;
+        buffer->writes += writes(session, b);
+    }
+}
+
+bool cox__buffers_take(const struct cox_session *session, struct cox__frame *frame)
+{
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+        const cox_buffer *buffer = frame->buffers[b];
+        if (!buffer)
+            continue;
+        if ((writes(session, b) ? buffer->uses_ended : buffer->writes_ended) < frame->turns[b])
+            return false;
+    }
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+        frame->mems[b] = frame->buffers[b] ? atomic_load(&frame->buffers[b]->mem)
+                                           : frame->scratch[b];
+    return true;
+}
+
+cox_status cox__buffers_status(const struct cox_session *session, const struct cox__frame *frame)
+{
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+        const cox_buffer *buffer = frame->buffers[b];
+        if (!buffer)
+            continue;
+        if (buffer->unsafe)
+            return COX_E_TAINTED;
+        if (reads(session, b) && frame->number < buffer->failed_before)
+            return buffer->failed;
+    }
+    return COX_OK;
+}
+
+void cox__buffers_leave(const struct cox_session *session, const struct cox__frame *frame)
+{
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+        cox_buffer *buffer = frame->buffers[b];
+        if (!buffer)
+            continue;
+        atomic_fetch_add(&buffer->leaving, 1);
+        if (!writes(session, b))
+            continue;
+        buffer->failed = frame->status;
+        buffer->failed_before = frame->status ? atomic_load(&session->runtime->frames_submitted)
+                                              : 0;
+    }
+}
+
+/* No frame and no handle of the application's refers to it any more. */
+static void end_buffer(cox_buffer *buffer)
+{
+    struct cox__mem *mem = atomic_load(&buffer->mem);
+    if (mem)
+        cox__memory_let_go_locking(buffer->runtime, mem);
+    free(buffer);
+}
+
+void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers)
+{
+    bool last[COX_BINDINGS_MAX] = {false};
+    struct cox_runtime *runtime = session->runtime;
+    pthread_mutex_lock(
+        &runtime->release_lock); /* for cox_buffer_destroy, both counts change at once */
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+        if (!buffers[b])
+            continue;
+        buffers[b]->uses_ended++;
+        buffers[b]->writes_ended += writes(session, b);
+        atomic_fetch_sub(&buffers[b]->leaving, 1);
+        last[b] = atomic_fetch_sub(&buffers[b]->refs, 1) == 1;
+    }
+    pthread_cond_broadcast(&runtime->released);
+    pthread_mutex_unlock(&runtime->release_lock);
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+        if (last[b])
+            end_buffer(buffers[b]);
+}
+
+void cox__buffers_unref(cox_buffer *buffer)
+{
+    if (atomic_fetch_sub(&buffer->refs, 1) == 1)
+        end_buffer(buffer);
+}

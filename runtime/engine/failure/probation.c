@@ -1,0 +1,174 @@
+/* A shadow run is one band on the spare buffers. Either the policy wishes for it, to measure a device that gets no
+ * rows, or a device that was lost and rebuilt is on probation: it does some rows of a frame, to show that it works.
+ *
+ * What the band reads is copied when the run begins, after every band of the frames under way has been submitted. So
+ * the frame's buffers may go back to the application before the run is over, and nothing that it writes lands in them.
+ *
+ * Owns struct cox__shadow.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "probation.h"
+#include "engine/device.h"
+#include "engine/event.h"
+#include "engine/frame.h"
+#include "engine/queue.h"
+#include "spare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes that a run on probation touches, about: they are compared on the scheduler thread. */
+enum { PROBATION_BYTES = 256 << 10 };
+
+/* False: no memory. */
+static bool make_frame(struct cox_session *session)
+{
+    struct cox__frame *frame = calloc(1, sizeof *frame);
+    if (frame && !cox__frame_allocate(session, frame)) {
+        cox__frame_free(frame);
+        free(frame);
+        frame = NULL;
+    }
+    session->shadow.frame = frame;
+    return frame != NULL;
+}
+
+/* Begin a shadow run, if that can be done now. */
+static void begin(struct cox_session *session, const struct cox__frame *of,
+                  const struct cox_band *band, bool probation)
+{
+    struct cox__shadow *shadow = &session->shadow;
+    if (shadow->busy || session->closing || cox__frame_pass(session, of)->in_place ||
+        !cox__device_has_free_slot(session, band->device))
+        return;
+    if (!shadow->frame && !make_frame(session))
+        return;
+    struct cox__frame *frame = shadow->frame;
+    frame->index = of->index;
+    if (session->spare.users || !cox__spare_take(session, frame))
+        return;
+    frame->submit_ns = of->submit_ns;
+    memcpy(frame->params, of->params, session->pipeline.params_bytes);
+    /* Devices are writing the outputs of a frame that a run is beside; only a run on probation is compared. */
+    cox__spare_fill_inputs(session, of, band->first_row, band->rows);
+    if (probation)
+        cox__spare_fill_outputs(session, of, band->first_row, band->rows);
+    cox__spare_use(session);
+    shadow->busy = true;
+    shadow->device = band->device;
+    shadow->probation = probation;
+    shadow->compare = probation && session->verify > 0;
+    if (shadow->compare)
+        cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows,
+                          shadow->digest);
+    pthread_mutex_lock(&session->lock);
+    session->under_way++;
+    pthread_mutex_unlock(&session->lock);
+    cox__frame_start(session, frame, COX__FRAME_SHADOW);
+    cox__frame_begin_pass(session, frame, of->pass);
+    frame->passes[frame->pass].reason = COX_REASON_PROBE;
+    if (!cox__frame_add(session, frame, band->device, band->first_row, band->rows, 0))
+        frame->status = COX_E_DEVICE_MEMORY;
+    cox__queue_submit(session, frame, 0);
+}
+
+void cox__probation_shadow_begin(struct cox_session *session, struct cox__frame *frame,
+                                 uint32_t reserved)
+{
+    struct cox_band wish = frame->shadow;
+    const struct cox__device *device = &session->devices[wish.device];
+    frame->shadow.rows = 0;
+    /* A device that computes inside the enqueue call would hold up this thread, and with it every frame. */
+    if (frame->status || !cox__device_is_active(device) || device->blocks_in_submit ||
+        reserved >> wish.device & 1)
+        return;
+    const uint32_t most = device->passes[frame->pass].max_rows;
+    wish.rows = wish.rows < most ? wish.rows : most;
+    begin(session, frame, &wish, false);
+}
+
+/* ---- probation ---- */
+
+/* Rows of a run on probation: few, and as few as one band of the device may have. */
+static uint32_t probation_rows(const struct cox_session *session, const struct cox__frame *frame,
+                               const struct cox__device *device)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const uint32_t most = device->passes[frame->pass].max_rows;
+    size_t per_row = 1;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__by_rows(&pass->bindings[i]))
+            per_row += pass->bindings[i].pitch_bytes / pass->bindings[i].row_divisor;
+    uint64_t rows = PROBATION_BYTES / per_row + 1;
+    rows = (rows + pass->granule - 1) / pass->granule * pass->granule;
+    rows = rows < most ? rows : most;
+    return rows < pass->rows ? (uint32_t)rows : pass->rows;
+}
+
+static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
+                             const struct cox__device *device)
+{
+    return cox__frame_pass(session, frame)->in_place ||
+           atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
+}
+
+static void emit_result(struct cox_session *session, uint32_t device, cox_status status)
+{
+    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
+                                                 .device = device,
+                                                 .status = status});
+}
+
+void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
+{
+    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy && !frame->keeps; d++) {
+        const struct cox__device *device = &session->devices[d];
+        const struct cox_band band = {.device = d, .rows = probation_rows(session, frame, device)};
+        if (device->state != COX_DEVICE_PROBATION)
+            continue;
+        if (cannot_be_beside(session, frame, device))
+            emit_result(session, d, COX_OK);
+        else if (frame->status == COX_OK)
+            begin(session, frame, &band, true);
+    }
+}
+
+bool cox__probation_skip(struct cox_session *session, bool warms)
+{
+    const bool needed = !cox__device_any_active(session);
+    bool any = false;
+    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy; d++)
+        if (session->devices[d].state == COX_DEVICE_PROBATION &&
+            (needed || (warms && !session->devices[d].lost))) {
+            emit_result(session, d, COX_OK);
+            any = true;
+        }
+    return any;
+}
+
+/* ---- the end ---- */
+
+bool cox__probation_shadow_end(struct cox_session *session)
+{
+    struct cox__shadow *shadow = &session->shadow;
+    if (!shadow->busy || shadow->frame->unfinished)
+        return false;
+    struct cox__frame *frame = shadow->frame;
+    unsigned char digest[32];
+    if (frame->status == COX_OK && shadow->compare) {
+        const struct cox_band_report *report = &frame->reports[0];
+        cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row,
+                          report->rows, digest);
+        if (memcmp(digest, shadow->digest, sizeof digest) != 0)
+            frame->status = COX_E_MISMATCH;
+    }
+    cox__frame_report(session, frame);
+    shadow->busy = false;
+    cox__spare_release(session);
+    if (shadow->probation)
+        emit_result(session, shadow->device, frame->status);
+    pthread_mutex_lock(&session->lock);
+    session->under_way--;
+    pthread_cond_broadcast(&session->delivered);
+    pthread_mutex_unlock(&session->lock);
+    return true;
+}

@@ -1,0 +1,272 @@
+/* A device that fails loses its queue: a device instance with queue slots, some of which may still hold bands. The
+ * queue drains: bands that end before their deadline count. What has not ended by then is abandoned, and the memory
+ * that the device may still touch is tainted until the instance is gone. The worker thread destroys the instance, since
+ * a driver may not return from that. It may outlive its session: then the queue is the runtime's.
+ *
+ * The device is tried again after a pause (making.c).
+ *
+ * Owns the session's lost queues.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "reaper.h"
+#include "engine/device.h"
+#include "engine/engine.h"
+#include "engine/event.h"
+#include "engine/frame.h"
+#include "engine/memory.h"
+#include "engine/timing.h"
+#include "engine/transitions.h"
+
+#include <stdlib.h>
+
+/* For so long a device gets no second instance beside a lost one: drivers keep megabytes for each context. */
+#define BESIDE_NS 500000000ull
+
+/* How often a queue without a session is looked after whose driver keeps a thread. */
+#define LOOK_AGAIN_NS 200000000ull
+
+/* ---- losing an instance ---- */
+
+static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
+{
+    const uint64_t drain_ns = cox__later(cox__engine_now(session),
+                                         cox__timing_session_timeout_ns(session));
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
+        struct cox__queue_slot *slot = &queue->slots[i];
+        if (slot->state == COX__SLOT_FREE)
+            continue;
+        cox__transition_slot(slot, COX__SLOT_ORPHANED);
+        if (drain_ns < slot->deadline_ns)
+            slot->deadline_ns = drain_ns;
+    }
+}
+
+void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status status)
+{
+    struct cox__device *of = &session->devices[device];
+    struct cox__queue *queue = of->queue;
+    if (!queue)
+        return;
+    COX_INVARIANT(of->state == COX_DEVICE_DRAINING);
+    of->queue = NULL;
+    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
+        of->passes[p].timing = (struct cox__timing){0};
+        of->passes[p].ended = 0;
+    }
+    cox__transition_queue(queue, COX__QUEUE_DRAINING);
+    orphan_slots(session, queue);
+    queue->convicted = status == COX_E_MISMATCH;
+    queue->unflushed =
+        !queue->stuck; /* flushed once more: the driver may have refused the last flush */
+    queue->rebuild_after_ns = cox__later(cox__engine_now(session), BESIDE_NS);
+    queue->next = session->lost_queues;
+    session->lost_queues = queue;
+    cox__device_plan_retry(session, device, true);
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "%s leaves the session: %s; it is tried again in %llu ms", of->info.name,
+             cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+}
+
+/* Nothing of the queue is waited for any more. */
+static void abandon(struct cox_session *session, struct cox__queue *queue)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    cox__transition_queue(queue, COX__QUEUE_ABANDONED);
+    atomic_fetch_add(&session->runtime->abandoned_queues, 1);
+    backend->ops->instance_abandon(backend, queue->instance);
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
+        struct cox__queue_slot *slot = &queue->slots[i];
+        const struct cox__job *job = &slot->job;
+        if (slot->state == COX__SLOT_FREE)
+            continue;
+        cox__transition_slot(slot, COX__SLOT_ABANDONED); /* `mems` is tainted */
+        if (slot->on_spare) /* in use, so the worker thread is not at it */
+            cox__transition_spare(&session->spare, COX__SPARE_TAINTED);
+        cox__log(&session->runtime->log, COX_LOG_WARN,
+                 "%s: rows %u..%u of frame %llu are abandoned",
+                 session->devices[queue->device].info.name, job->first_row,
+                 job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
+        cox__frame_end_band(job->frame, job->band, COX_E_TIMEOUT);
+        cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
+                                                     .frame = job->frame,
+                                                     .band = job->band,
+                                                     .status = COX_E_TIMEOUT});
+    }
+}
+
+static void has_ended(void *ctx)
+{
+    struct cox__queue *queue = ctx;
+    struct cox__loop *loop = queue->runtime->loop;
+    cox__transition_queue(queue, COX__QUEUE_GONE); /* the engine may free it from here on */
+    cox__loop_wake(loop);
+}
+
+static void destroy_task(void *ctx)
+{
+    struct cox__queue *queue = ctx;
+    struct cox__backend *backend = queue->runtime->backend;
+    backend->ops->instance_destroy(backend, queue->instance, has_ended, queue);
+}
+
+/* Once the thread that was kept in the driver is back, the instance may be polled again, and destroyed. */
+static bool release_stuck(struct cox__queue *queue, uint64_t now_ns)
+{
+    if (!queue->stuck || !atomic_load(&queue->stuck->returned))
+        return false;
+    cox__watchdog_release(queue->runtime->watchdog, queue->stuck);
+    queue->stuck = NULL;
+    queue->unflushed = true;
+    for (uint32_t i = 0; i < queue->slot_count; i++)
+        queue->slots[i].poll_ns = now_ns;
+    return true;
+}
+
+/* The queue holds no band. */
+static void begin_destruction(struct cox__queue *queue)
+{
+    cox__transition_queue(queue, COX__QUEUE_DESTROYING);
+    if (!cox__worker_run(queue->runtime->worker, destroy_task, queue))
+        cox__transition_queue(
+            queue, COX__QUEUE_ABANDONED); /* no thread for it: tried again in the next step */
+}
+
+/* Whether the queue holds bands; *expired: one has missed its deadline. */
+static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *expired,
+                        uint64_t *next_ns)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
+        const struct cox__queue_slot *slot = &queue->slots[i];
+        if (slot->state != COX__SLOT_ORPHANED)
+            continue;
+        any = true;
+        *expired |= now_ns >= slot->deadline_ns;
+        *next_ns = slot->deadline_ns < *next_ns ? slot->deadline_ns : *next_ns;
+    }
+    return any;
+}
+
+static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t now_ns,
+                 uint64_t *next_ns)
+{
+    bool expired = false, progress = release_stuck(queue, now_ns);
+    const bool holds = holds_bands(queue, now_ns, &expired, next_ns);
+    if (expired) {
+        abandon(session, queue);
+        progress = true;
+    }
+    if ((holds && !expired) || queue->stuck)
+        return progress;
+    begin_destruction(queue);
+    return progress;
+}
+
+bool cox__reaper_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
+{
+    bool progress = false;
+    for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next) {
+        const enum cox__queue_state state = atomic_load(&queue->state);
+        if (state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED)
+            progress |= reap(session, queue, now_ns, next_ns);
+    }
+    return progress;
+}
+
+bool cox__reaper_collect(struct cox_runtime *runtime, struct cox__queue **list)
+{
+    for (struct cox__queue **link = list; *link;) {
+        struct cox__queue *queue = *link;
+        if (atomic_load(&queue->state) != COX__QUEUE_GONE) {
+            link = &queue->next;
+            continue;
+        }
+        *link = queue->next;
+        queue->next = runtime->gone;
+        runtime->gone = queue;
+    }
+    return runtime->gone != NULL;
+}
+
+/* Whether its device may still be at something that is not waited for any more. */
+static bool was_abandoned(const struct cox__queue *queue)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < queue->slot_count; i++)
+        any |= queue->slots[i].state == COX__SLOT_ABANDONED;
+    return any;
+}
+
+void cox__reaper_free(struct cox_runtime *runtime)
+{
+    bool released = false;
+    for (struct cox__queue *queue; (queue = runtime->gone);) {
+        runtime->gone = queue->next;
+        released |= was_abandoned(queue);
+        atomic_fetch_sub(&runtime->abandoned_queues, was_abandoned(queue));
+        cox__device_queue_free(queue);
+    }
+    if (released)
+        cox__memory_release_kept(runtime);
+}
+
+/* ---- beyond the session's end ---- */
+
+bool cox__reaper_may_be_left(const struct cox__queue *queue)
+{
+    return queue->stuck || was_abandoned(queue);
+}
+
+/* Its destruction has not begun, or could not be. */
+static bool is_waiting(const struct cox__queue *queue)
+{
+    const enum cox__queue_state state = atomic_load(&queue->state);
+    return state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED;
+}
+
+void cox__reaper_leave(struct cox_session *session)
+{
+    for (struct cox__queue *queue; (queue = session->lost_queues);) {
+        session->lost_queues = queue->next;
+        queue->session = NULL;
+        queue->next = session->runtime->stray;
+        session->runtime->stray = queue;
+    }
+}
+
+void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
+{
+    for (struct cox__queue *queue = runtime->stray; queue; queue = queue->next) {
+        const uint64_t now_ns = runtime->backend->ops->now_ns(runtime->backend);
+        release_stuck(queue, now_ns);
+        if (is_waiting(queue) && !queue->stuck)
+            begin_destruction(queue);
+        if (is_waiting(queue) && now_ns + LOOK_AGAIN_NS < *next_ns)
+            *next_ns = now_ns + LOOK_AGAIN_NS;
+    }
+}
+
+void cox__reaper_reap_gone(struct cox_runtime *runtime)
+{
+    cox__reaper_collect(runtime, &runtime->stray);
+    cox__reaper_free(runtime);
+}
+
+void cox__reaper_forget_stray(struct cox_runtime *runtime)
+{
+    for (struct cox__queue *queue; (queue = runtime->stray);) {
+        runtime->stray = queue->next;
+        cox__device_queue_free(queue);
+    }
+}
+
+bool cox__reaper_any_stuck(struct cox_runtime *runtime)
+{
+    bool any = false;
+    uint64_t next_ns = UINT64_MAX;
+    cox__watchdog_lock(runtime->watchdog);
+    cox__reaper_step_stray(runtime, &next_ns);
+    for (const struct cox__queue *queue = runtime->stray; queue; queue = queue->next)
+        any |= queue->stuck != NULL;
+    cox__watchdog_unlock(runtime->watchdog);
+    return any;
+}

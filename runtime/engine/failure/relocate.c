@@ -1,0 +1,239 @@
+/* A device that was given up may wake at any time and write its rows. No frame may lie in what it can write to: a
+ * buffer of the library's own gets fresh memory, with the rows that are right copied, and the old memory is left to the
+ * device. The frame's other bands end before that, and those that are still to be done wait. Memory of the
+ * application's cannot be changed for other: such a frame ends with COX_E_TAINTED, and so does each later one with that
+ * buffer. Not even when the device has ended are they right: it may have written while the application filled the
+ * buffer anew.
+ *
+ * The worker thread allocates and copies. A driver may not return from an allocation: then the frame ends with an
+ * error.
+ *
+ * Owns each frame's `relocation`, and the buffers' `mem` and `unsafe`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "relocate.h"
+#include "engine/device.h"
+#include "engine/memory.h"
+#include "engine/timing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The engine looks so often at least before it gives up an allocation. Where it looks late, since a driver kept it or
+ * the process could not run, the worker thread may not have run either. */
+#define LOOKS 20u
+
+/*   ALLOCATING -> COPYING -> DONE
+ *        '------> DROPPED (the engine waits no longer) */
+enum relocation_state { ALLOCATING, COPYING, DONE, DROPPED };
+
+struct cox__relocation {
+    _Atomic enum relocation_state state;
+    struct cox_runtime *runtime;
+    uint64_t last_ns;  /* when the engine looked last */
+    uint64_t look_ns;  /* a look counts for so long at most */
+    uint64_t left_ns;  /* so long it still waits */
+    uint32_t bindings; /* a bit for each */
+    bool copies;       /* else the contents are of no use any more */
+    cox_status status;
+    uint32_t count;
+    struct {
+        uint32_t binding;
+        size_t bytes;
+        struct cox__mem *from, *to;
+    } parts[COX_BINDINGS_MAX];
+};
+
+/* ---- the worker thread ---- */
+
+static void destroy_fresh(struct cox__relocation *relocation)
+{
+    struct cox__backend *backend = relocation->runtime->backend;
+    for (uint32_t i = 0; i < relocation->count; i++)
+        if (relocation->parts[i].to)
+            backend->ops->mem_destroy(backend, relocation->parts[i].to);
+}
+
+static bool change_state(struct cox__relocation *relocation, enum relocation_state from,
+                         enum relocation_state to)
+{
+    return atomic_compare_exchange_strong(&relocation->state, &from, to);
+}
+
+static void relocate_task(void *ctx)
+{
+    struct cox__relocation *relocation = ctx;
+    struct cox__backend *backend = relocation->runtime->backend;
+    struct cox__loop *loop = relocation->runtime->loop;
+    for (uint32_t i = 0; i < relocation->count && relocation->status == COX_OK; i++)
+        relocation->status = backend->ops->mem_create(backend, NULL, relocation->parts[i].bytes,
+                                                      &relocation->parts[i].to);
+    if (!change_state(relocation, ALLOCATING,
+                      COPYING)) { /* the frame may be gone, and what it was to be copied from */
+        destroy_fresh(relocation);
+        free(relocation);
+        return;
+    }
+    for (uint32_t i = 0;
+         i < relocation->count && relocation->status == COX_OK && relocation->copies; i++)
+        memcpy(backend->ops->mem_data(relocation->parts[i].to),
+               backend->ops->mem_data(relocation->parts[i].from), relocation->parts[i].bytes);
+    if (relocation->status)
+        destroy_fresh(relocation);
+    atomic_store(&relocation->state, DONE); /* the engine may free it from here on */
+    cox__loop_wake(loop);
+}
+
+/* ---- the engine ---- */
+
+static void fail(struct cox_session *session, struct cox__frame *frame, cox_status status)
+{
+    if (frame->status)
+        return;
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: %s",
+             (unsigned long long)frame->index, cox_status_text(status));
+    frame->status = status;
+}
+
+/* The buffers keep the memory that they have. So does scratch, until the next frame that has it tries again: no buffer
+ * is of no use for that. */
+static void end_tainted(struct cox_session *session, struct cox__frame *frame, uint32_t bindings)
+{
+    cox_status status = COX_E_NOMEM;
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+        if (frame->buffers[b] && bindings >> b & 1) {
+            frame->buffers[b]->unsafe = true;
+            status = COX_E_TAINTED;
+        }
+    fail(session, frame, status);
+}
+
+static void install(struct cox_session *session, struct cox__frame *frame,
+                    const struct cox__relocation *relocation)
+{
+    for (uint32_t i = 0; i < relocation->count; i++) {
+        const uint32_t b = relocation->parts[i].binding;
+        if (frame->buffers[b])
+            atomic_store(&frame->buffers[b]->mem, relocation->parts[i].to);
+        else
+            frame->scratch[b] = relocation->parts[i].to;
+        frame->mems[b] = relocation->parts[i].to;
+        cox__memory_let_go(session->runtime, relocation->parts[i].from);
+    }
+    cox__log(
+        &session->runtime->log, COX_LOG_WARN,
+        "frame %llu goes on in fresh memory: a device that was given up may still write to the old",
+        (unsigned long long)frame->index);
+}
+
+/* Whether the relocation under way has come to an end. */
+static bool has_ended(struct cox_session *session, struct cox__frame *frame)
+{
+    struct cox__relocation *relocation = frame->relocation;
+    const uint32_t bindings = relocation->bindings;
+    if (atomic_load(&relocation->state) == DONE) {
+        frame->relocation = NULL;
+        if (relocation->status)
+            end_tainted(session, frame, bindings);
+        else
+            install(session, frame, relocation);
+        free(relocation);
+        return true;
+    }
+    const uint64_t now_ns = cox__engine_now(session), passed_ns = now_ns - relocation->last_ns;
+    const uint64_t counted_ns = passed_ns < relocation->look_ns ? passed_ns : relocation->look_ns;
+    relocation->last_ns = now_ns;
+    relocation->left_ns -= counted_ns < relocation->left_ns ? counted_ns : relocation->left_ns;
+    if (relocation->left_ns || !change_state(relocation, ALLOCATING, DROPPED))
+        return false;
+    frame->relocation = NULL; /* the task frees it */
+    end_tainted(session, frame, bindings);
+    return true;
+}
+
+static bool is_under_way(const struct cox__frame *frame)
+{
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        if (frame->bands[b].state == COX__BAND_QUEUED || frame->bands[b].state == COX__BAND_RUNNING)
+            return true;
+    return false;
+}
+
+/* Which of the frame's buffers are to get fresh memory, a bit for each binding; an error for the frame if another one
+ * is tainted. */
+static uint32_t find_tainted(struct cox_session *session, struct cox__frame *frame)
+{
+    uint32_t bindings = 0;
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+        cox_buffer *buffer = frame->buffers[b]; /* NULL = scratch */
+        if ((buffer && buffer->unsafe) ||
+            !cox__memory_is_tainted(session->runtime, frame->mems[b], true))
+            continue;
+        if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX_READ)) {
+            buffer->unsafe = true;
+            fail(session, frame, COX_E_TAINTED);
+        } else {
+            bindings |= UINT32_C(1) << b;
+        }
+    }
+    return bindings;
+}
+
+/* False: no memory, or no thread. */
+static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_t bindings)
+{
+    struct cox__relocation *relocation = calloc(1, sizeof *relocation);
+    if (!relocation)
+        return false;
+    relocation->runtime = session->runtime;
+    relocation->last_ns = cox__engine_now(session);
+    relocation->left_ns = cox__timing_session_timeout_ns(session);
+    relocation->look_ns = relocation->left_ns / LOOKS + 1;
+    relocation->bindings = bindings;
+    relocation->copies = frame->status == COX_OK;
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+        if (bindings >> b & 1) {
+            relocation->parts[relocation->count].binding = b;
+            relocation->parts[relocation->count].bytes = frame->buffers[b]
+                                                             ? frame->buffers[b]->bytes
+                                                             : session->pipeline.bytes[b];
+            relocation->parts[relocation->count++].from = frame->mems[b];
+        }
+    frame->relocation = relocation;
+    session->attention = true; /* the next step looks at the time */
+    cox__loop_wake(session->runtime->loop);
+    if (cox__worker_run_now(session->runtime->worker, relocate_task, relocation))
+        return true;
+    frame->relocation = NULL;
+    free(relocation);
+    return false;
+}
+
+bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame)
+{
+    if (!frame->relocation && !atomic_load(&session->runtime->abandoned_queues))
+        return false;
+    if (frame->relocation && !has_ended(session, frame))
+        return true;
+    const uint32_t bindings = find_tainted(session, frame);
+    if (!bindings)
+        return false;
+    if (is_under_way(frame)) /* what is in the old memory is not all there yet */
+        return true;
+    if (begin(session, frame, bindings))
+        return !has_ended(session, frame);
+    end_tainted(session, frame, bindings);
+    return false;
+}
+
+void cox__relocate_due(const struct cox_session *session, uint64_t *next_ns)
+{
+    for (uint32_t i = 0; i < session->order_count; i++) {
+        const struct cox__relocation *relocation = cox__session_frame(session, i)->relocation;
+        if (!relocation)
+            continue;
+        const uint64_t wait_ns = relocation->left_ns < relocation->look_ns ? relocation->left_ns
+                                                                           : relocation->look_ns;
+        const uint64_t due_ns = relocation->last_ns + wait_ns;
+        *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+    }
+}

@@ -1,0 +1,232 @@
+/* The spare buffers are as long as the frame's, so that every offset holds. What a band reads is copied into them
+ * first, so that the frame's buffers have nothing to do with what happens on them. The worker thread allocates them,
+ * since that may take as long as the driver pleases.
+ *
+ * Owns struct cox__spare.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "spare.h"
+#include "engine/engine.h"
+#include "engine/frame.h"
+#include "engine/invariant.h"
+#include "engine/memory.h"
+#include "base/digest.h"
+#include "engine/timing.h"
+#include "engine/transitions.h"
+
+#include <string.h>
+
+/* A device that hangs at rows on the spare buffers costs a set of them, perhaps for good. After so many the session
+ * goes on without. */
+enum { SETS_MAX = 8 };
+
+void cox__spare_drop(struct cox_session *session)
+{
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (session->spare.mems[i])
+            cox__memory_drop(session->runtime, session->spare.mems[i]);
+}
+
+/* ---- allocation ---- */
+
+cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bindings,
+                                struct cox__mem **mems, uint32_t *failed)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+        const size_t bytes = session->pipeline.bytes[i];
+        mems[i] = NULL;
+        const cox_status status = bytes && bindings >> i & 1
+                                      ? backend->ops->mem_create(backend, NULL, bytes, &mems[i])
+                                      : COX_OK;
+        if (status == COX_OK)
+            continue;
+        *failed = i;
+        mems[i] = NULL;
+        while (i-- > 0)
+            if (mems[i]) {
+                backend->ops->mem_destroy(backend, mems[i]); /* no device has seen it */
+                mems[i] = NULL;
+            }
+        return status;
+    }
+    return COX_OK;
+}
+
+/* Takes as long as allocating the memory, and perhaps pinning it. */
+static void allocate(struct cox_session *session)
+{
+    uint32_t failed;
+    const cox_status status = cox__spare_make_mems(session, UINT32_MAX, session->spare.mems,
+                                                   &failed);
+    if (status)
+        cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames: %s",
+                 cox_status_text(status));
+    cox__transition_spare(&session->spare, status ? COX__SPARE_UNAVAILABLE : COX__SPARE_READY);
+}
+
+static void allocate_task(void *ctx)
+{
+    struct cox_session *session = ctx;
+    struct cox__loop *loop = session->runtime->loop;
+    allocate(session); /* the session may go from here on */
+    cox__loop_wake(loop);
+}
+
+static void go_without(struct cox_session *session, const char *why)
+{
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "no rows are done beside the frames any more: %s", why);
+    cox__transition_spare(&session->spare, COX__SPARE_UNAVAILABLE);
+}
+
+static void begin_allocation(struct cox_session *session)
+{
+    struct cox__spare *spare = &session->spare;
+    if (spare->made++ == SETS_MAX) {
+        go_without(session, "devices have hung at such rows too often");
+        return;
+    }
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (spare->mems[i]) { /* of a set that a device may still write to */
+            cox__memory_let_go(session->runtime, spare->mems[i]);
+            spare->mems[i] = NULL;
+        }
+    spare->wait_ns = cox__engine_now(session) + cox__timing_session_timeout_ns(session);
+    session->attention = true; /* the next step looks at the time */
+    cox__loop_wake(session->runtime->loop);
+    cox__transition_spare(spare, COX__SPARE_ALLOCATING);
+    if (cox__worker_run(session->runtime->worker, allocate_task, session))
+        return;
+    go_without(session, cox_status_text(COX_E_NOMEM));
+}
+
+bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner)
+{
+    struct cox__spare *spare = &session->spare;
+    if (spare->users)
+        return spare->owner == owner && spare->frame_index == owner->index;
+    const enum cox__spare_state state = atomic_load(&spare->state);
+    if ((state == COX__SPARE_NONE || state == COX__SPARE_TAINTED) && !session->closing)
+        begin_allocation(session);
+    if (atomic_load(&spare->state) != COX__SPARE_READY)
+        return false;
+    spare->owner = owner;
+    spare->frame_index = owner->index;
+    spare->whole = false;
+    return true;
+}
+
+void cox__spare_use(struct cox_session *session)
+{
+    session->spare.users++;
+}
+
+void cox__spare_release(struct cox_session *session)
+{
+    COX_INVARIANT(session->spare.users > 0);
+    session->spare.users--;
+}
+
+/* ---- contents ---- */
+
+/* The part of a binding's memory that a band over these rows touches. */
+static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
+                      uint32_t rows, size_t *offset)
+{
+    const struct cox_binding *of = &pass->bindings[binding];
+    uint32_t first, count;
+    *offset = 0;
+    if (!cox__by_rows(of))
+        return of->bytes;
+    cox__pipeline_binding_rows(pass, binding, first_row, rows, &first, &count);
+    *offset = first * of->pitch_bytes;
+    return count * of->pitch_bytes;
+}
+
+static char *data_of(const struct cox_session *session, struct cox__mem *mem, size_t offset)
+{
+    return (char *)session->runtime->backend->ops->mem_data(mem) + offset;
+}
+
+static void copy_part(struct cox_session *session, const struct cox__frame *frame, uint32_t binding,
+                      uint32_t first_row, uint32_t rows)
+{
+    size_t offset;
+    const size_t bytes = part_of(cox__frame_pass(session, frame), binding, first_row, rows,
+                                 &offset);
+    memcpy(data_of(session, session->spare.mems[binding], offset),
+           data_of(session, frame->mems[binding], offset), bytes);
+}
+
+void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
+                            uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox_binding *binding = &pass->bindings[i];
+        if (cox__is_shared(binding) && binding->contract != COX_REDUCE &&
+            !cox__written_by_rows(binding) &&
+            !(binding->contract == COX_WHOLE && session->spare.whole))
+            copy_part(session, frame, i, first_row, rows);
+    }
+    session->spare.whole = true;
+}
+
+void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__written_by_rows(&pass->bindings[i]))
+            copy_part(session, frame, i, first_row, rows);
+}
+
+bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
+                       uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    bool equal = true;
+    for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
+        size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
+        if (cox__written_by_rows(&pass->bindings[i]))
+            equal = memcmp(data_of(session, frame->mems[i], offset),
+                           data_of(session, session->spare.mems[i], offset), bytes) == 0;
+    }
+    return equal;
+}
+
+void cox__spare_digest(const struct cox_session *session, uint32_t number,
+                       struct cox__mem *const *mems, const void *partials, uint32_t first_row,
+                       uint32_t rows, unsigned char digest[32])
+{
+    const struct cox__pass *pass = &session->pipeline.passes[number];
+    struct cox__digest sha;
+    cox__digest_begin(&sha);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
+        if (cox__written_by_rows(&pass->bindings[i]))
+            cox__digest_feed(&sha, data_of(session, mems[i], offset), bytes);
+    }
+    if (partials)
+        cox__digest_feed(&sha, partials, pass->partial_bytes);
+    cox__digest_end(&sha, digest);
+}
+
+bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                          uint32_t first_row, uint32_t rows, uint32_t origin)
+{
+    const uint32_t before = frame->band_count;
+    const bool added = cox__frame_add(session, frame, device, first_row, rows,
+                                      frame->reports[origin].attempt + 1);
+    for (uint32_t b = before; b < frame->band_count; b++) {
+        frame->bands[b].kind = COX__BAND_CHECK;
+        frame->bands[b].origin = origin;
+        cox__spare_use(session);
+    }
+    if (!added) { /* what was added runs; with it alone the rows are not checked */
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: too many bands to check them",
+                 (unsigned long long)frame->index);
+        frame->status = COX_E_NOMEM;
+    }
+    return added;
+}

@@ -1,0 +1,39 @@
+/* The spare buffers: a second set, on which devices do rows beside a frame's. Level 2 of the engine.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ENGINE_SPARE_H
+#define COX_ENGINE_SPARE_H
+
+#include "engine/state.h"
+
+/* Make the spare buffers serve a frame. False: they serve another one now, are being allocated, or cannot be had
+ * (spare.state). */
+bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner);
+
+/* One band more works on the spare buffers, after cox__spare_take; and one less. */
+void cox__spare_use(struct cox_session *session);
+void cox__spare_release(struct cox_session *session);
+
+/* Copy what a band over these rows only reads from the frame's buffers. */
+void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
+                            uint32_t first_row, uint32_t rows);
+
+/* Copy what is in the rows that it writes, each time before a device does them to be compared: bytes that no kernel
+ * writes are compared too, and a faulty device that did the rows on the spare buffers may have changed them there. */
+void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t first_row, uint32_t rows);
+
+/* Add PLANNED bands that check rows of the band `origin`, after cox__spare_take and both ways to fill them. False: the
+ * frame has too many bands; its status says so. */
+bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                          uint32_t first_row, uint32_t rows, uint32_t origin);
+
+/* SHA-256 of what a pass wrote in these rows of `mems`, and of the partials if not NULL. */
+void cox__spare_digest(const struct cox_session *session, uint32_t pass,
+                       struct cox__mem *const *mems, const void *partials, uint32_t first_row,
+                       uint32_t rows, unsigned char digest[32]);
+
+/* Whether these rows of the spare buffers are those of the frame. */
+bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
+                       uint32_t first_row, uint32_t rows);
+
+#endif

@@ -1,0 +1,109 @@
+/* The engine lock, and the driver-call watchdog: it revokes the lock of a thread that a driver does not let go.
+ *
+ * A thread that moves the engine holds the engine lock, and brackets each driver call that may block with
+ * cox__watchdog_call_begin and cox__watchdog_call_end. When such a call takes longer than its limit, the watchdog's thread
+ * revokes the lock: the handler takes the device out, the lock is free, and other threads move the engine. When the
+ * driver lets the stuck thread go at last, cox__watchdog_call_end returns false there; that thread then touches nothing
+ * of the engine any more and jumps back to where it took the lock (cox__watchdog_call_abandon).
+ *
+ * So at each bracketed call the engine must be in a state from which another thread can go on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_HOST_WATCHDOG_H
+#define COX_HOST_WATCHDOG_H
+
+#include <coxswain/status.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cox__watchdog;
+
+/* A thread inside a driver call, after the watchdog revoked its engine lock. */
+struct cox__stuck_thread {
+    atomic_bool
+        returned; /* the driver call has returned; the thread touches nothing any more of the call's instance */
+};
+
+/* Both functions run on the watchdog's thread. */
+struct cox__watchdog_handler {
+    /* With the engine lock held, just revoked from a thread inside a driver call: `session` and `instance` are those of
+     * cox__watchdog_expect, `role` that of cox__watchdog_run_locked. The callee owns `stuck` and releases it
+     * (cox__watchdog_release). */
+    void (*revoked)(void *ctx, void *session, void *instance, int role,
+                    struct cox__stuck_thread *stuck);
+    /* Without the lock, every 50 ms of the second after that: a wake-up may have gone to the stuck thread. */
+    void (*after)(void *ctx);
+    void *ctx;
+};
+
+/* Errors: COX_E_NOMEM. */
+cox_status cox__watchdog_create(struct cox__watchdog **out,
+                                const struct cox__watchdog_handler *handler);
+
+/* Start the watchdog's thread: until then no lock is revoked. Errors: COX_E_SYSTEM. */
+cox_status cox__watchdog_start(struct cox__watchdog *watchdog);
+
+/* End the watchdog's thread; no lock is revoked any more. False: a stuck thread was not released; what it may come back
+ * to must stay, the watchdog too. NULL is accepted. */
+bool cox__watchdog_stop(struct cox__watchdog *watchdog);
+
+/* After cox__watchdog_stop. Sets to NULL; NULL is accepted. */
+void cox__watchdog_destroy(struct cox__watchdog **watchdog);
+
+/* What takes longer than its limit is excused for as long as the process could not run, for so many limits at most: a
+ * process may have a thread that never runs. */
+enum { COX__EXCUSE_TIMES = 9 };
+
+/* Something takes longer than it should: until `until_ns` (cox__clock_ns) the watchdog's thread counts how long this
+ * process cannot run. Any thread. */
+void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns);
+
+/* So long the process could not run while it was counted (starvation.h), and while the watchdog's thread was late for a
+ * look. Only differences count. Any thread. */
+uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog);
+
+/* Free the record of a stuck thread that has returned. */
+void cox__watchdog_release(struct cox__watchdog *watchdog, struct cox__stuck_thread *stuck);
+
+/* Take and give back the engine lock, for a thread that makes no bracketed driver call in between. */
+void cox__watchdog_lock(struct cox__watchdog *watchdog);
+void cox__watchdog_unlock(struct cox__watchdog *watchdog);
+
+/* Whether the calling thread holds it. */
+bool cox__watchdog_is_held_here(struct cox__watchdog *watchdog);
+
+enum cox__lock_result {
+    COX__LOCK_DONE,
+    COX__LOCK_BUSY, /* another thread holds the lock; `work` was not called. Only without `wait` */
+    COX__LOCK_REVOKED /* the lock was revoked while `work` ran, and `work` did not get to its end */
+};
+
+/* Run `work` with the engine lock held. `role`: what the calling thread is, for the handler. */
+enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
+                                               void (*work)(void *ctx), void *ctx);
+
+/* With the engine lock held: the driver calls that follow are about this session and device instance, and the lock of
+ * the calling thread is revoked when one of them takes longer than `limit_ns`. */
+void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance,
+                          uint64_t limit_ns);
+
+/* A bracketed driver call. */
+struct cox__driver_call {
+    struct cox__watchdog *watchdog; /* NULL: the call is not watched */
+    uint64_t number;
+    jmp_buf *home;
+    struct cox__stuck_thread *stuck;
+};
+
+/* With the engine lock held, before a driver call that may block. `watchdog` may be NULL: the call is not watched. */
+struct cox__driver_call cox__watchdog_call_begin(struct cox__watchdog *watchdog);
+
+/* After the driver call. False: the engine lock was revoked; the caller puts in order what belongs to the call's device
+ * instance alone, and calls cox__watchdog_call_abandon. */
+bool cox__watchdog_call_end(const struct cox__driver_call *call);
+
+/* Jump back to where this thread took the engine lock. Only after cox__watchdog_call_end returned false. */
+_Noreturn void cox__watchdog_call_abandon(const struct cox__driver_call *call);
+
+#endif

@@ -1,0 +1,476 @@
+/* What the engine asks the session's policy and tells it. Nothing that a policy answers is believed before it was
+ * checked.
+ *
+ * Owns struct cox__sharing and the meter's readings.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "policy.h"
+#include "device.h"
+#include "engine.h"
+#include "frame.h"
+#include "split/layout.h"
+#include "split/together.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known of all. */
+static uint64_t solo_ns(const struct cox_session *session, const struct cox__device *device,
+                        uint32_t lead)
+{
+    uint64_t sum = 0;
+    for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++) {
+        if (!device->passes[p].solo_ns)
+            return 0;
+        sum += device->passes[p].solo_ns;
+    }
+    return sum;
+}
+
+void cox__policy_view(const struct cox_session *session, uint32_t number, uint64_t frame,
+                      struct cox_sched_device *devices, struct cox_sched_view *view)
+{
+    const struct cox__pass *pass = &session->pipeline.passes[number];
+    const uint32_t doing = cox__device_doing(session, number);
+    for (uint32_t d = 0; d < session->device_count; d++) {
+        const struct cox__device *device = &session->devices[d];
+        devices[d].usable = (doing >> d & 1) != 0;
+        devices[d].hint = (double)device->info.compute_units *
+                          (device->info.type == COX_DEVICE_CPU ? 1 : 4);
+        devices[d].solo_ns = solo_ns(session, device, number);
+    }
+    *view = (struct cox_sched_view){
+        .struct_size = sizeof *view,
+        .frame = frame,
+        .rows = pass->rows,
+        .granule = pass->granule,
+        .min_band_rows = session->min_band_rows,
+        .device_count = session->device_count,
+        .devices = devices,
+        .in_flight = session->in_flight,
+        .pool = session->sharing[number].policy.next != NULL,
+        .shadow = session->sharing[number].count == 1 && !pass->in_place &&
+                  atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
+}
+
+static void view_of_frame(const struct cox_session *session, const struct cox__frame *frame,
+                          uint64_t now_ns, struct cox_sched_device *devices,
+                          struct cox_sched_view *view)
+{
+    cox__policy_view(session, frame->pass, frame->index, devices, view);
+    view->deadline_ns = frame->deadline_ns;
+    view->waited_ns = now_ns > frame->submit_ns ? now_ns - frame->submit_ns : 0;
+}
+
+/* The first time, then every 2^n-th: what goes wrong in each frame must not fill a disk. */
+static bool worth_a_line(uint64_t *count)
+{
+    uint64_t n = ++*count;
+    return (n & (n - 1)) == 0;
+}
+
+/* ---- splits ---- */
+
+/* When nothing better is known: equal costs. */
+static void split_evenly(const struct cox_sched_view *view, struct cox_split *split)
+{
+    double equal[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < view->device_count; d++)
+        equal[d] = 1;
+    memset(split, 0, sizeof *split);
+    cox__layout_balance(view, equal, rows);
+    cox__layout_bands(view, rows, split);
+}
+
+/* The bands as far as there is room, each "first row+rows on device"; they may be anything. */
+static void print_bands(const struct cox_split *split, char *text, size_t bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (uint32_t b = 0; b < split->band_count && b < COX_BANDS_MAX && length < bytes; b++)
+        length += (size_t)snprintf(text + length, bytes - length, "%s%u+%u on %u", b ? ", " : "",
+                                   split->bands[b].first_row, split->bands[b].rows,
+                                   split->bands[b].device);
+    if (split->pool_rows && length < bytes)
+        length += (size_t)snprintf(text + length, bytes - length, "%spool %u+%u",
+                                   length ? ", " : "", split->pool_first_row, split->pool_rows);
+    if (split->shadow.rows && length < bytes)
+        length += (size_t)snprintf(text + length, bytes - length, ", shadow %u+%u on %u",
+                                   split->shadow.first_row, split->shadow.rows,
+                                   split->shadow.device);
+    if (length >= bytes)
+        memcpy(text + bytes - 4, "...", 4);
+}
+
+static void log_refusal(const struct cox_session *session, struct cox__sharing *sharing,
+                        uint64_t frame, const struct cox_split *split, const char *why)
+{
+    char bands[640];
+    if (!worth_a_line(&sharing->refused_splits))
+        return;
+    print_bands(split, bands, sizeof bands);
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
+             sharing->policy.name, (unsigned long long)frame,
+             (unsigned long long)sharing->refused_splits, why, bands);
+}
+
+/* What the policy says of a device whose share is one band is said of that band. */
+static void note_predictions(struct cox__frame *frame, const struct cox_split *split)
+{
+    for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
+        uint32_t device = frame->reports[b].device;
+        if (frame->at_work[device] == 1)
+            frame->reports[b].predicted_ns = split->device_ns[device];
+    }
+}
+
+/* As cox__frame_band_from, of the pass before. */
+static const struct cox_band_report *band_before(const struct cox__frame *frame, uint32_t first_row)
+{
+    return &frame->reports[cox__frame_band_from(frame, frame->pass - 1, first_row)];
+}
+
+/* Rows stay where they are; those of a device that has gone go to another one. */
+static void split_as_before(struct cox_session *session, struct cox__frame *frame)
+{
+    const uint32_t rows = cox__frame_pass(session, frame)->rows,
+                   doing = cox__device_doing(session, frame->pass);
+    const uint32_t best = cox__device_best(session, frame->pass, 0);
+    frame->passes[frame->pass].reason = COX_REASON_SHARED;
+    for (uint32_t first = 0, end = 0; first < rows; first = end) {
+        const uint32_t had = band_before(frame, first)->device,
+                       device = doing >> had & 1 ? had : best;
+        do
+            end += band_before(frame, end)->rows;
+        while (end < rows && band_before(frame, end)->device == had);
+        if (!cox__frame_add(session, frame, device, first, end - first, frame->attempt))
+            frame->status = COX_E_DEVICE_MEMORY;
+    }
+}
+
+void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
+{
+    struct cox__sharing *sharing = &session->sharing[frame->pass];
+    if (sharing->lead != frame->pass) {
+        split_as_before(session, frame);
+        return;
+    }
+    struct cox_pass_report *report = &frame->passes[frame->pass];
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    struct cox_split split;
+    char why[160] = "the policy returned an error";
+    view_of_frame(session, frame, report->start_ns, devices, &view);
+    memset(&split, 0, sizeof split);
+    split.struct_size = sizeof split;
+    if (sharing->together)
+        cox__together_begin(sharing->together, frame->index);
+    if (sharing->policy.split(sharing->state, &view, &split) == COX_OK &&
+        cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
+        sharing->last_split = split;
+        sharing->has_last_split = true;
+    } else {
+        log_refusal(session, sharing, frame->index, &split, why);
+        if (sharing->has_last_split &&
+            cox_split_check(&sharing->last_split, &view, NULL, 0) == COX_OK)
+            split = sharing->last_split;
+        else
+            split_evenly(&view, &split);
+        split.shadow.rows = 0;
+    }
+    report->reason = split.reason;
+    report->predicted_ns = split.predicted_ns;
+    report->alternative_ns = split.alternative_ns;
+    for (uint32_t b = 0; b < split.band_count; b++)
+        if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
+                            split.bands[b].rows, frame->attempt))
+            frame->status = COX_E_DEVICE_MEMORY;
+    if (sharing->count == 1)
+        note_predictions(frame, &split);
+    frame->pool_first_row = split.pool_first_row;
+    report->pool_rows = frame->pool_left = split.pool_rows;
+    frame->shadow = split.shadow;
+}
+
+/* ---- the pool ---- */
+
+static bool runs_shadow(const struct cox_session *session, uint32_t device)
+{
+    return session->shadow.busy && session->shadow.device == device;
+}
+
+/* A device at a shadow run would take the frame's rows only after it. */
+uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame)
+{
+    const uint32_t doing = cox__device_doing(session, frame->pass);
+    uint32_t devices = 0;
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (doing >> d & 1 && !(frame->declined >> d & 1) && !runs_shadow(session, d))
+            devices |= UINT32_C(1) << d;
+    return devices;
+}
+
+/* For how long a device has been at the frame's bands, of which the oldest was submitted at `submit_ns`: not while it
+ * was still at those of other frames. */
+static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__device *device,
+                           uint64_t submit_ns, uint64_t now)
+{
+    for (uint32_t i = 0; device->queue && i < device->queue->slot_count; i++) {
+        const struct cox__queue_slot *slot = &device->queue->slots[i];
+        if (slot->state != COX__SLOT_FREE && slot->job.frame != frame &&
+            slot->submit_ns <= submit_ns)
+            return 0;
+    }
+    uint64_t start = submit_ns > device->last_end_ns ? submit_ns : device->last_end_ns;
+    return now > start ? now - start : 0;
+}
+
+static void fill_progress(const struct cox_session *session, const struct cox__frame *frame,
+                          uint64_t now, struct cox_progress *progress)
+{
+    uint64_t submit_ns[COX_DEVICES_MAX];
+    memset(progress, 0, session->device_count * sizeof *progress);
+    memset(submit_ns, 0xff, sizeof submit_ns);
+    for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
+        const struct cox_band_report *report = &frame->reports[b];
+        struct cox_progress *of = &progress[report->device];
+        const enum cox__band_state state = frame->bands[b].state;
+        bool running = state == COX__BAND_QUEUED || state == COX__BAND_RUNNING;
+        if ((!running && state != COX__BAND_PLANNED) || frame->bands[b].kind == COX__BAND_FETCH)
+            continue;
+        if (of->rows == 0 || (running && report->submit_ns < submit_ns[report->device]))
+            of->first_row = report->first_row;
+        if (running && report->submit_ns < submit_ns[report->device])
+            submit_ns[report->device] = report->submit_ns;
+        of->rows += report->rows;
+    }
+    for (uint32_t d = 0; d < session->device_count; d++)
+        if (submit_ns[d] != UINT64_MAX)
+            progress[d].since_ns = at_work_ns(frame, &session->devices[d], submit_ns[d], now);
+}
+
+/* Least rows of a grant, so that the frame's bands do not become too many. */
+static uint32_t least_grant(const struct cox_session *session, const struct cox__frame *frame)
+{
+    const uint32_t granule = cox__frame_pass(session, frame)->granule;
+    uint32_t count = 0;
+    for (uint32_t b = frame->first_band; b < frame->band_count; b++)
+        count += frame->bands[b].kind != COX__BAND_FETCH;
+    uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
+    uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
+    least = (least + granule - 1) / granule * granule;
+    return least < frame->pool_left ? (uint32_t)least : frame->pool_left;
+}
+
+/* The answer to an offer, made good where it is none. */
+static struct cox_grant ask_for_grant(struct cox_session *session, const struct cox__frame *frame,
+                                      uint32_t device, bool last)
+{
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_progress progress[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    struct cox_grant grant = COX_SIZED(struct cox_grant);
+    struct cox__sharing *sharing = &session->sharing[frame->pass];
+    const uint64_t now = cox__engine_now(session), start_ns = frame->passes[frame->pass].start_ns;
+    fill_progress(session, frame, now, progress);
+    const struct cox_offer offer = {.struct_size = sizeof offer,
+                                    .device = device,
+                                    .first_row = frame->pool_first_row,
+                                    .rows = frame->pool_left,
+                                    .elapsed_ns = now > start_ns ? now - start_ns : 0,
+                                    .last = last,
+                                    .progress = progress};
+    view_of_frame(session, frame, now, devices, &view);
+    sharing->policy.next(sharing->state, &view, &offer, &grant);
+    bool whole = grant.rows == frame->pool_left || grant.rows % view.granule == 0;
+    if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
+        if (worth_a_line(&sharing->refused_grants))
+            cox__log(
+                &session->runtime->log, COX_LOG_WARN,
+                "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which is no answer (%llu "
+                "so far): all of them are given",
+                sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
+                frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
+        return (struct cox_grant){.rows = frame->pool_left};
+    }
+    if (grant.rows && grant.rows < least_grant(session, frame))
+        return (struct cox_grant){.rows = least_grant(session, frame)};
+    return grant;
+}
+
+static void offer_pool(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                       bool last)
+{
+    const struct cox_grant grant = ask_for_grant(session, frame, device, last);
+    if (!grant.rows) {
+        frame->declined |= UINT32_C(1) << device;
+        return;
+    }
+    const bool first = !(frame->served >> device & 1);
+    const uint32_t before = frame->band_count;
+    if (!cox__frame_add(session, frame, device, frame->pool_first_row, grant.rows, frame->attempt))
+        frame->status = COX_E_DEVICE_MEMORY;
+    for (uint32_t b = before; b < frame->band_count; b++) {
+        frame->bands[b].kind = !first || b > before ? COX__BAND_CHUNK : COX__BAND_ROWS;
+        frame->reports[b].on_demand = true;
+        frame->reports[b].predicted_ns = frame->band_count - before == 1 ? grant.predicted_ns : 0;
+    }
+    frame->pool_first_row += grant.rows;
+    frame->pool_left -= grant.rows;
+}
+
+bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
+                       bool blocking)
+{
+    bool progress = false;
+    if (frame->status) /* the frame is lost: nothing of it is begun any more */
+        frame->pool_left = 0;
+    for (uint32_t d = 0; d < session->device_count && frame->pool_left; d++) {
+        uint32_t bit = UINT32_C(1) << d;
+        uint32_t willing = cox__policy_reserves(session, frame);
+        if (!(willing & bit) || frame->at_work[d] || reserved & bit ||
+            session->devices[d].blocks_in_submit != blocking ||
+            (frame->shadow.rows && frame->shadow.device == d)) /* the shadow run comes first */
+            continue;
+        offer_pool(session, frame, d, !frame->unfinished && willing == bit);
+        progress = true;
+    }
+    if (frame->pool_left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
+        /* The device that was at work when the others declined is lost. */
+        uint32_t best = cox__device_best(session, frame->pass, 0);
+        if (best == session->device_count && !session->no_device)
+            return progress; /* a device may come back */
+        if (best == session->device_count)
+            frame->status = COX_E_DEVICE_LOST;
+        else
+            offer_pool(session, frame, best, true);
+        return true;
+    }
+    return progress;
+}
+
+/* ---- what it is told ---- */
+
+void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band)
+{
+    const struct cox_band_report *report = &frame->reports[band];
+    const uint32_t pass = frame->bands[band].pass, lead = session->sharing[pass].lead;
+    const struct cox__sharing *sharing = &session->sharing[lead];
+    if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
+        return;
+    const uint64_t start_ns = frame->passes[pass].start_ns;
+    /* A band of the split waits from the frame's start on, also while its device has no free place for it. */
+    const uint64_t begin_ns = report->end_ns - report->wall_ns;
+    const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
+    const struct cox_measurement measurement = {
+        .struct_size = sizeof measurement,
+        .frame = frame->index,
+        .device = report->device,
+        .first_row = report->first_row,
+        .rows = report->rows,
+        .wall_ns = report->wall_ns,
+        .queue_ns = of_split ? begin_ns - start_ns : report->queue_ns,
+        .kernel_ns = report->kernel_ns,
+        .flags = (frame->bands[band].kind != COX__BAND_ROWS ? COX_MEASURED_CHUNK : 0u) |
+                 (frame->kind == COX__FRAME_SHADOW ? COX_MEASURED_SHADOW : 0u) |
+                 (frame->bands[band].state == COX__BAND_DONE ? 0u : COX_MEASURED_UNFINISHED)};
+    if (sharing->together)
+        cox__together_add(sharing->together, pass - lead, &measurement);
+    if (!sharing->together || measurement.flags & COX_MEASURED_UNFINISHED)
+        sharing->policy.observe(sharing->state, &measurement);
+}
+
+/* The last pass that shares the split is over. */
+static void observe_together(struct cox_session *session, const struct cox__frame *frame,
+                             const struct cox__sharing *sharing)
+{
+    struct cox_measurement measurement;
+    for (uint32_t d = 0; d < session->device_count && sharing->policy.observe; d++)
+        if (cox__together_sum(sharing->together, sharing->count, frame->index, d, &measurement))
+            sharing->policy.observe(sharing->state, &measurement);
+}
+
+static double read_meter(const struct cox_session *session)
+{
+    return session->meter ? session->meter(session->meter_user) : -1;
+}
+
+void cox__policy_begin_period(struct cox_session *session)
+{
+    session->meter_joules = read_meter(session);
+}
+
+/* What the frame used since the last reading; negative = unknown. */
+static double used_joules(struct cox_session *session)
+{
+    const double before = session->meter_joules, joules = read_meter(session);
+    session->meter_joules = joules;
+    return before >= 0 && joules >= before ? joules - before : -1;
+}
+
+void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame)
+{
+    const uint32_t lead = session->sharing[frame->pass].lead;
+    struct cox__sharing *sharing = &session->sharing[lead];
+    struct cox_pass_report *report = &frame->passes[frame->pass];
+    const uint64_t start_ns = frame->passes[lead].start_ns, before = sharing->last_end_ns;
+    const uint64_t begin = start_ns > before ? start_ns : before;
+    const bool last = cox__frame_is_complete(session, frame);
+    report->end_ns = frame->end_ns > report->start_ns ? frame->end_ns : report->start_ns;
+    if (last)
+        frame->joules = used_joules(session);
+    if (frame->pass + 1 < lead + sharing->count && !last) /* the policy takes them for one */
+        return;
+    if (report->end_ns > before)
+        sharing->last_end_ns = report->end_ns;
+    if (frame->status)
+        return;
+    if (sharing->together)
+        observe_together(session, frame, sharing);
+    if (!sharing->policy.observe_frame)
+        return;
+    const uint64_t told_ns = last ? frame->delivered_ns : report->end_ns;
+    const struct cox_frame_measurement measurement = {
+        .struct_size = sizeof measurement,
+        .frame = frame->index,
+        .wall_ns = report->end_ns - start_ns,
+        .period_ns = report->end_ns > begin ? report->end_ns - begin : 0,
+        .joules = session->pipeline.pass_count == sharing->count
+                      ? frame->joules
+                      : -1, /* no pass's alone is known */
+        .latency_ns = told_ns > frame->submit_ns ? told_ns - frame->submit_ns : 0,
+        .deadline_ns = frame->deadline_ns};
+    sharing->policy.observe_frame(sharing->state, &measurement);
+}
+
+/* ---- device profiles ---- */
+
+bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
+                              const struct cox_device_profile *profiles)
+{
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    const struct cox__sharing *sharing = &session->sharing[pass];
+    if (!sharing->policy.load_profile)
+        return false;
+    cox__policy_view(session, pass, 0, devices, &view);
+    sharing->policy.load_profile(sharing->state, &view, profiles);
+    return true;
+}
+
+bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
+                              struct cox_device_profile *profiles)
+{
+    struct cox_sched_device devices[COX_DEVICES_MAX];
+    struct cox_sched_view view;
+    const struct cox__sharing *sharing = &session->sharing[pass];
+    if (!sharing->policy.save_profile)
+        return false;
+    memset(profiles, 0, session->device_count * sizeof *profiles);
+    cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
+    cox__policy_view(session, pass, session->next_index, devices, &view);
+    sharing->policy.save_profile(sharing->state, &view, profiles);
+    cox__watchdog_unlock(session->runtime->watchdog);
+    return true;
+}

@@ -1,0 +1,197 @@
+/* Host allocations: made, pinned where a staged device can use it, and given back.
+ *
+ * Runs on application threads and worker threads, one at a time per allocation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "object.h"
+#include "hang.h"
+#include "host/leak.h"
+#include "host/pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t first_staged(const struct cox__cl_backend *backend)
+{
+    for (uint32_t d = 0; d < backend->device_count; d++)
+        if (backend->devices[d].info.mode == COX_MODE_STAGED &&
+            !atomic_load(&backend->devices[d].lost) &&
+            !cox__cl_hang_in_group(backend, backend->devices[d].group))
+            return d;
+    return backend->device_count;
+}
+
+/* Page-locked memory comes from the driver of the first staged device that works: a buffer that stays mapped all its
+ * life, one page longer than asked for, since not every driver makes it begin on a page. */
+static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    uint32_t d = first_staged(backend);
+    if (d == backend->device_count)
+        return;
+    struct cox__cl_device *device = &backend->devices[d];
+    cl_int code;
+    if (mem->padded_bytes > SIZE_MAX - COX__PAGE_BYTES)
+        return;
+    size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
+    cl_mem pinned = clCreateBuffer(backend->groups[device->group].context,
+                                   CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
+    if (code == CL_SUCCESS) {
+        char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_FALSE,
+                                          CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL,
+                                          &code);
+        if (code == CL_SUCCESS)
+            code = cox__cl_command_queue_drain(device->service, NULL, COX__CL_TIMEOUT_NS);
+        if (code == CL_SUCCESS && mapped) {
+            mem->data = mapped +
+                        (COX__PAGE_BYTES - (uintptr_t)mapped % COX__PAGE_BYTES) % COX__PAGE_BYTES;
+            mem->pinned = pinned;
+            mem->pinned_map = mapped;
+            mem->pinned_device = d;
+            return;
+        }
+        if (code == COX__CL_NOT_IN_TIME)
+            atomic_store(&device->lost, true);
+        else
+            clReleaseMemObject(pinned);
+    }
+    cox__log(backend->log, COX_LOG_WARN,
+             "%s gives no pinned memory of %zu bytes; copies will be slower", device->info.name,
+             mem->padded_bytes);
+}
+
+cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes,
+                              struct cox__mem **out)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    struct cox__mem *mem = calloc(1, sizeof *mem);
+    if (!mem)
+        return COX_E_NOMEM;
+    mem->bytes = bytes;
+    mem->data = host;
+    mem->wrapped = host != NULL;
+    mem->padded_bytes = host ? bytes
+                             : (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
+    if (mem->padded_bytes < bytes)
+        goto no_memory;
+    if (!host)
+        pin(backend, mem);
+    if (mem->pinned) {
+        memset(mem->data, 0, mem->padded_bytes);
+    } else if (!host) {
+        mem->pages = cox__cl_shared_pages_new(mem->padded_bytes);
+        if (!mem->pages)
+            goto no_memory;
+        mem->data = mem->pages->data;
+    }
+    *out = mem;
+    return COX_OK;
+
+no_memory:
+    free(mem);
+    return COX_E_NOMEM;
+}
+
+void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue)
+{
+    clRetainMemObject(mapped);
+    clRetainCommandQueue(queue);
+    mem->mapped = mapped;
+    mem->mapped_queue = queue;
+}
+
+struct cox__mem_link *cox__cl_mem_link(struct cox__mem *mem)
+{
+    return &mem->link;
+}
+
+void *cox__cl_mem_data(struct cox__mem *mem)
+{
+    return mem->data;
+}
+
+void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
+{
+    *info = (struct cox_buffer_info){.bytes = mem->bytes,
+                                     .pinned = mem->pinned != NULL,
+                                     .wrapped = mem->wrapped,
+                                     .zero_copy = (uintptr_t)mem->data % COX__PAGE_BYTES == 0};
+}
+
+/* ---- given back ---- */
+
+/* The pinned buffer, and the parents of the sub-buffers: their release waits for all devices of their group. */
+static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    for (uint32_t g = 0; g < COX_DEVICES_MAX; g++)
+        if (mem->parents[g])
+            cox__cl_hang_release_after(backend, mem->parents[g], NULL, NULL, g, mem->pages);
+    if (mem->pinned)
+        cox__cl_hang_release_after(backend, mem->pinned, mem->pinned_map, NULL,
+                                   backend->devices[mem->pinned_device].group, NULL);
+}
+
+static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    cox__log(backend->log, COX_LOG_WARN,
+             "%zu bytes are leaked: a hung device may still write to them", mem->padded_bytes);
+    cox__leak(mem->pages);
+    cox__leak(mem->pinned);
+    cox__leak(mem->mapped);
+    mem->pages = NULL;
+}
+
+/* Unmap the pinned buffer and wait until that is done, unless a device of its group hangs. False: now its device
+ * hangs. */
+static bool unpin(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    struct cox__cl_device *device = &backend->devices[mem->pinned_device];
+    if (!mem->pinned || cox__cl_hang_in_group(backend, device->group))
+        return true;
+    clEnqueueUnmapMemObject(device->service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
+    mem->pinned_map = NULL;
+    const uint64_t timeout_ns = atomic_load(&device->lost) ? COX__CL_SHORT_TIMEOUT_NS
+                                                           : COX__CL_TIMEOUT_NS;
+    if (cox__cl_command_queue_drain(device->service, NULL, timeout_ns) != COX__CL_NOT_IN_TIME)
+        return true;
+    atomic_store(&device->lost, true);
+    return false;
+}
+
+/* The application's memory object, once no device has anything on it. Its queue tells when that is done. */
+static void unmap(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    if (!mem->mapped)
+        return;
+    cl_int code = clEnqueueUnmapMemObject(mem->mapped_queue, mem->mapped, mem->data, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        code = clFlush(mem->mapped_queue);
+    cox__cl_error_check(backend->log, code, "unmapping", "a memory object of the application's");
+    clReleaseMemObject(mem->mapped);
+    clReleaseCommandQueue(mem->mapped_queue);
+}
+
+void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    const bool unmapped = cox__cl_objects_unmap(mem), unpinned = unpin(backend, mem);
+    if (!unmapped ||
+        !unpinned) { /* no instance is abandoned, so no event would say when the device has ended */
+        leak_data(backend, mem);
+        cox__leak(mem);
+        return;
+    }
+    cox__cl_objects_release(backend, mem);
+    release_common(backend, mem);
+    unmap(backend, mem);
+    cox__cl_shared_pages_unref(mem->pages);
+    free(mem);
+}
+
+void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    leak_data(backend, mem);
+    cox__cl_objects_release(backend, mem);
+    mem->pinned = NULL; /* the pinned buffer is the leaked memory itself */
+    release_common(backend, mem);
+    free(mem);
+}

@@ -1,0 +1,29 @@
+/* Band objects: what a kernel gets as its buffer in shared and mapped mode, kept from frame to frame.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_OPENCL_BAND_OBJECT_H
+#define COX_OPENCL_BAND_OBJECT_H
+
+#include "mem.h"
+
+/* The band object for a range, from the cache or new, unmapped by a command on `queue`, the instance's own.
+ * `disjoint`: no other device's band in flight overlaps the range (ROWS). Ranges that are not (HALO, WHOLE) never
+ * become sub-buffers, because PoCL 3.1 keeps the mappings of all sub-buffers with their parent and finds them by
+ * address, so that two devices that map the same address unmap each other's. NULL on failure (logged). With the engine
+ * lock held. */
+struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
+                                          uint32_t device, enum cox_access access, bool disjoint,
+                                          size_t offset, size_t bytes, struct cox__cl_queue *queue);
+
+/* The band has ended, or was abandoned. With the engine lock held. */
+void cox__cl_object_put(struct cox__cl_object *object);
+
+/* Enqueue the mapping that gives the object's memory back to the application. */
+void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code);
+
+/* Unmap all objects of the memory and wait until that is done, so that the memory may go. False: a queue hangs. */
+bool cox__cl_objects_unmap(struct cox__mem *mem);
+
+/* Release all objects of the memory; those of an abandoned queue later (hang.h). */
+void cox__cl_objects_release(struct cox__cl_backend *backend, struct cox__mem *mem);
+
+#endif

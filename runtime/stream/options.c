@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+#include "sized.h"
+
+/* A shape on which to try what a look alone can get wrong. */
+static const struct cox_video_shape try_on = {
+    .struct_size = sizeof(struct cox_video_shape),
+    .width = 2,
+    .height = 2,
+    .in = {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+    .out = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+    .in_pitch_bytes = {4, 4, 4},
+    .out_pitch_bytes = {4, 4, 4},
+};
+
+static bool is_choice(enum cox_video_choice choice)
+{
+    return (unsigned)choice <= COX_CHOICE_YES;
+}
+
+cox_status cox__options_read(struct cox__look *to, const struct cox_video_look *from)
+{
+    static const struct cox_video_look defaults = COX_SIZED(struct cox_video_look);
+    struct cox_video_shape shape = try_on;
+    struct cox_video_params params;
+    cox_status status = COX__SIZED_READ(&to->look, from ? from : &defaults);
+    to->settings = (struct cox_video_settings)COX_SIZED(struct cox_video_settings);
+    to->steering = (struct cox_video_steer_options)COX_SIZED(struct cox_video_steer_options);
+    if (status == COX_OK && to->look.settings)
+        status = COX__SIZED_READ(&to->settings, to->look.settings);
+    if (status == COX_OK && to->look.steering)
+        status = COX__SIZED_READ(&to->steering, to->look.steering);
+    to->look.settings = NULL;
+    to->look.steering = NULL;
+    if (status != COX_OK)
+        return status;
+    if (!is_choice(to->look.dither) || !is_choice(to->look.compress) ||
+        (unsigned)to->look.peak > COX_PEAK_GIVEN)
+        return COX_E_INVALID;
+    shape.op = to->look.op;
+    return cox_video_prepare(&shape, &to->settings, &params);
+}
+
+static bool chosen(enum cox_video_choice choice, bool otherwise)
+{
+    return choice == COX_CHOICE_AUTO ? otherwise : choice == COX_CHOICE_YES;
+}
+
+void cox__options_shape(const struct cox__look *look, const struct cox_video_image *in,
+                        const struct cox_video_image *out, struct cox_video_shape *shape)
+{
+    const bool halved = in->width == 2 * (uint64_t)out->width &&
+                        in->height == 2 * (uint64_t)out->height;
+    const bool scaled = in->width != out->width || in->height != out->height;
+    memset(shape, 0, sizeof *shape);
+    shape->struct_size = sizeof *shape;
+    shape->width = in->width;
+    shape->height = in->height;
+    shape->in = in->format;
+    shape->out = out->format;
+    shape->transfer = in->transfer;
+    shape->primaries = in->primaries;
+    shape->op = look->look.op;
+    shape->fade = look->settings.desaturate >= 0;
+    shape->dither = chosen(look->look.dither, out->format.depth < in->format.depth)
+                        ? COX_DITHER_ORDERED
+                        : COX_DITHER_NONE;
+    shape->gamut = chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020)
+                       ? COX_GAMUT_COMPRESS
+                       : COX_GAMUT_CLIP;
+    if (halved && look->look.halve)
+        shape->scale = COX_SCALE_HALF;
+    else if (scaled) {
+        shape->scale = COX_SCALE_FILTER;
+        shape->out_width = out->width;
+        shape->out_height = out->height;
+    }
+}
+
+static bool formats_alike(const struct cox_video_format *a, const struct cox_video_format *b)
+{
+    return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
+           a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 &&
+           a->site == b->site && a->range == b->range &&
+           !memcmp(a->reserved, b->reserved, sizeof a->reserved);
+}
+
+bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
+{
+    return a->width == b->width && a->height == b->height && formats_alike(&a->in, &b->in) &&
+           formats_alike(&a->out, &b->out) && a->transfer == b->transfer &&
+           a->primaries == b->primaries && a->op == b->op && a->fade == b->fade &&
+           a->dither == b->dither && a->gamut == b->gamut && a->scale == b->scale &&
+           a->out_width == b->out_width && a->out_height == b->out_height;
+}
+
+bool cox__options_pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
+{
+    return !memcmp(a->in_pitch_bytes, b->in_pitch_bytes, sizeof a->in_pitch_bytes) &&
+           !memcmp(a->out_pitch_bytes, b->out_pitch_bytes, sizeof a->out_pitch_bytes);
+}
+
+static bool same(float a, float b)
+{
+    return a <= b && a >= b;
+}
+
+bool cox__options_alike(const struct cox_video_settings *a, const struct cox_video_settings *b)
+{
+    return same(a->sdr_white_nits, b->sdr_white_nits) && same(a->peak_nits, b->peak_nits) &&
+           same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) &&
+           same(a->desaturate, b->desaturate) && same(a->detail, b->detail) &&
+           same(a->gamut_knee, b->gamut_knee);
+}
+
+/* HDR is brighter than SDR white, and PQ ends at 10 000 cd/m2: all else that a stream says is nonsense. */
+static float believed_nits(const struct cox__look *look, float said_nits)
+{
+    const float white_nits = look->settings.sdr_white_nits > 0 ? look->settings.sdr_white_nits
+                                                               : 203.0f;
+    return said_nits >= white_nits && said_nits <= 10000.0f ? said_nits : 0.0f;
+}
+
+void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look *look,
+                               const struct cox_video_shape *shape, float peak_said_nits,
+                               const cox_buffer *histogram, struct cox_video_result *result)
+{
+    const uint32_t *counts = cox_buffer_data(histogram);
+    struct cox_video_steer_options options = look->steering;
+    struct cox_video_settings found = look->settings;
+    const float said_nits = believed_nits(look, peak_said_nits);
+    if (options.prior_nits <= 0)
+        options.prior_nits = said_nits;
+    if (look->look.trust_peak && said_nits > 0)
+        options.most_nits = said_nits;
+    cox_video_read_scene(shape, &look->settings, counts, &result->scene);
+    result->cut = cox_video_steer(&curve->steer, &options, shape, counts, &found);
+    curve->peak_nits = found.peak_nits;
+    curve->gain = found.gain;
+    curve->begun = true;
+}
+
+/* What cox_video_prepare takes ends here: gain times the frames' own can be beyond. */
+static float within(float value, float least, float most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+struct cox_video_settings cox__options_curve_settings(const struct cox__curve *curve,
+                                                      const struct cox__look *look)
+{
+    struct cox_video_settings settings = look->settings;
+    const float gain = settings.gain > 0 ? settings.gain : 1.0f;
+    if (look->look.peak == COX_PEAK_GIVEN || !curve->begun)
+        return settings;
+    settings.gain = within(curve->gain * gain, 0x1p-32f, 0x1p32f);
+    settings.peak_nits = within(curve->peak_nits * gain, 1.0f, 1e6f);
+    return settings;
+}

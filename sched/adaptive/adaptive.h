@@ -1,0 +1,101 @@
+/* The state of `adaptive`, which policy.c and learn.c change. policy.c's table names the functions of learn.c, and
+ * neither calls the other. Both call the parts (speed, trials, energy), which know nothing of each other.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COX_ADAPTIVE_STATE_H
+#define COX_ADAPTIVE_STATE_H
+
+#include "energy.h"
+#include "speed.h"
+#include "trials.h"
+
+#include <coxswain/sched.h>
+
+/* Frames in flight that are told apart: a power of two, at least COX_IN_FLIGHT_MAX. */
+enum { COX__ADAPTIVE_SLOTS = 16 };
+
+/* How a frame is shared out. */
+enum cox__adaptive_mode {
+    COX__MODE_BANDS,        /* a band for every device */
+    COX__MODE_WHOLE_FRAMES, /* all of it to one device; with several frames in flight */
+};
+
+/* What is known of one device. */
+struct cox__adaptive_device {
+    struct cox__speed speed;
+    struct cox__speed
+        tried;     /* in frames of the plan that is being tried; `speed` does not learn from them */
+    bool usable;   /* at the last split */
+    bool timed;    /* the speed is in nanoseconds, not a guess from hints */
+    bool measured; /* the speed has learned from a band */
+    bool asked;    /* a shadow was asked for and has not been measured yet */
+    double
+        solo_ns;  /* a whole frame on this device alone, as the view last told it; 0 = not known */
+    double alone; /* a whole frame alone over what the speed says of it; 0 = not known */
+    double lead_ns;      /* by how much it finished before the frame that was learned from last */
+    uint32_t out_frames; /* frames since the device was left out or probed */
+    uint32_t pause;      /* frames until the next probe */
+};
+
+/* What a device does for a frame. */
+struct cox__adaptive_part {
+    double expected_ns;    /* how long it should work for it */
+    struct cox__busy busy; /* what it did */
+    double end_ns;         /* when the last of it was done, from the frame's start */
+};
+
+/* A frame in flight, from its split until it is learned from. */
+struct cox__adaptive_slot {
+    uint64_t frame;
+    bool used;
+    struct cox__trial_plan plan;
+    uint32_t
+        trial; /* the serial of the trial whose other plan this is; 0 = it was the plan in use */
+    struct cox__adaptive_part parts[COX_DEVICES_MAX];
+};
+
+struct cox__adaptive {
+    uint32_t device_count;
+    uint32_t rows, in_flight; /* of the last frame */
+    bool profile_loaded;
+    uint32_t
+        loaded_devices; /* in use when the device profiles were saved, a bit each; 0 = none were loaded */
+    bool energy, latency; /* the objective; else throughput */
+    double usual_ns;      /* mean time of late of the frames, those of trials among them */
+    uint64_t over;        /* frames before this one have been learned from */
+    double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
+    uint32_t current[COX_DEVICES_MAX];   /* rows of each device's band, in the split in use */
+    uint32_t current_rows;               /* of the frame it was made for; 0 = none */
+    struct cox__adaptive_slot frame_slots[COX__ADAPTIVE_SLOTS];
+    struct cox__trials trials;
+    struct cox__energy chooser;
+    struct cox__adaptive_device devices[];
+};
+
+/* The slot of a frame in flight; NULL = the frame is not known. */
+static inline struct cox__adaptive_slot *cox__adaptive_frame_slot(struct cox__adaptive *state,
+                                                                  uint64_t frame)
+{
+    struct cox__adaptive_slot *slot = &state->frame_slots[frame % COX__ADAPTIVE_SLOTS];
+    return slot->used && slot->frame == frame ? slot : NULL;
+}
+
+/* The speed that frames of the plan in use, or of the one that is tried, go by. */
+static inline struct cox__speed *cox__adaptive_speed(struct cox__adaptive_device *device,
+                                                     bool trial)
+{
+    return trial ? &device->tried : &device->speed;
+}
+
+/* Whether a plan of the trial under way hands out whole frames, which are delivered in bunches. */
+static inline bool cox__adaptive_bunches(const struct cox__trials *trials)
+{
+    return trials->tried.mode == COX__MODE_WHOLE_FRAMES ||
+           trials->in_use.mode == COX__MODE_WHOLE_FRAMES;
+}
+
+/* --- learn.c --- */
+
+void cox__learn_band(void *memory, const struct cox_measurement *measurement);
+void cox__learn_frame(void *memory, const struct cox_frame_measurement *frame);
+
+#endif
