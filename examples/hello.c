@@ -38,9 +38,12 @@ int main(void)
                               .arg_count = 5,
                               .args = args};
     status = cox_session_create(runtime,
-                                COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2,
-                                                   .bindings = bindings, .stage_count = 1,
-                                                   .stages = &stage, .params_bytes = sizeof pitch),
+                                &(const struct cox_session_params){.rows = ROWS,
+                                                                   .binding_count = 2,
+                                                                   .bindings = bindings,
+                                                                   .stage_count = 1,
+                                                                   .stages = &stage,
+                                                                   .params_bytes = sizeof pitch},
                                 &session);
     for (int i = 0; i < 2 && !status; i++)
         status = cox_buffer_create(runtime, ROWS * pitch_bytes, &buffers[i]);
@@ -52,8 +55,9 @@ int main(void)
         in[i] = (float)i;
     for (int frame = 0; frame < FRAMES && !status;
          frame++) /* each frame is split better than the one before */
-        status = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2,
-                                                    .params = &pitch));
+        status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                    .buffer_count = 2,
+                                                                    .params = &pitch});
 
     for (int i = 0; i < ROWS * pitch && !status; i++)
         wrong += i % pitch < COLUMNS && fabsf(out[i] - sqrtf(in[i])) > 1e-6f * sqrtf(in[i]);

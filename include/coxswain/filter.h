@@ -12,7 +12,6 @@
  * kernels trust the sizes in it.
  *
  * There is no log here. Errors of every function:
- *   COX_E_UNSUPPORTED  a field of a struct that this library does not know
  *   COX_E_INVALID      an argument is NULL; a field of `shape` is not what cox_filter_shape and the function's text say
  * No pointer is NULL unless a function says so.
  * Thread-safety: every function here is pure: safe from any thread, on arguments no other thread changes.
@@ -74,7 +73,6 @@ enum cox_filter_scan {
 /* What a session filters. Pitches are multiples of 4 bytes (of 16 with channels = 4 and floats), at least a row's
  * bytes, at most 2^31 - 1. What a filter does not use is 0. */
 struct cox_filter_shape {
-    size_t struct_size;
     uint32_t width; /* 1 .. 65536 */
     uint32_t height;
     enum cox_filter_sample sample;
@@ -90,7 +88,6 @@ struct cox_filter_shape {
     enum cox_filter_scan scan;
     uint32_t
         group; /* work-items that transpose or add up together: a power of two, 32 .. 1024; 0 = 256 */
-    uint32_t reserved[3]; /* 0 */
 };
 
 /* Parameters of one frame, opaque; `cox_frame.params` points to one. */
@@ -109,13 +106,11 @@ struct cox_filter_storage {
  *   separable    2^11 / 2^14 along each axis; shift up to 28
  *   convolution  2^22 / 2^14;                 shift up to 28 */
 struct cox_filter_weights {
-    size_t struct_size;
     const float *across;       /* separable: 2 radius_x + 1; convolution: all, row by row */
     const float *down;         /* separable: 2 radius_y + 1 */
     const int32_t *across_int; /* the same for integer samples */
     const int32_t *down_int;
     uint32_t shift;
-    uint32_t reserved; /* 0 */
 };
 
 /* Separable convolution, radii up to 31: along the rows, then down the columns. Bindings: input, output.

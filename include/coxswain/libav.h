@@ -156,7 +156,6 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     memset(image, 0, sizeof *image);
-    image->struct_size = sizeof *image;
     const int code = cox_av_format(frame->format, &image->format);
     if (code < 0)
         return code;
@@ -614,7 +613,6 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
         cox_av_pool_find(map->pool, sent->in, in.memory);
         cox_av_pool_find(map->pool, sent->out, out.memory);
         memset(&sending, 0, sizeof sending);
-        sending.struct_size = sizeof sending;
         sending.in = &in;
         sending.out = &out;
         sending.user = sent;
@@ -638,8 +636,7 @@ static inline int cox_av_receive_frame(struct cox_av_map *map, AVFrame *frame)
 {
     struct cox_video_result result;
     av_frame_unref(frame);
-    const cox_status status = cox_video_stream_receive(map->stream, map->ended, &result,
-                                                       sizeof result);
+    const cox_status status = cox_video_stream_receive(map->stream, map->ended, &result);
     if (status == COX_E_NOT_FOUND)
         return map->ended ? AVERROR_EOF : AVERROR(EAGAIN);
     if (status != COX_OK)
@@ -659,7 +656,7 @@ static inline void cox_av_map_flush(struct cox_av_map *map)
 {
     struct cox_video_result result;
     cox_video_stream_cancel(map->stream);
-    while (cox_video_stream_receive(map->stream, true, &result, sizeof result) == COX_OK)
+    while (cox_video_stream_receive(map->stream, true, &result) == COX_OK)
         cox_av_sent_free_((struct cox_av_sent_ *)result.user);
     map->pending = 0;
     map->ended = false;

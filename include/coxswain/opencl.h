@@ -30,11 +30,9 @@ extern "C" {
  *   share a buffer
  * A device that is lost goes on in contexts of the library's. */
 struct cox_opencl_given {
-    size_t struct_size;
     const cl_context *contexts;
     uint32_t context_count;
 };
-#define COX_OPENCL_GIVEN(...) COX_LITERAL(struct cox_opencl_given, __VA_ARGS__)
 
 /* The context and the device of a runtime's device, to make queues, memory and kernels in. For the application's work
  * beside the library's: the library's own memory objects and queues are not to be had.

@@ -45,7 +45,6 @@ enum cox_arithmetic {
 
 /* Zero in every field means the default. Read only during cox_runtime_create. */
 struct cox_runtime_params {
-    size_t struct_size;
     const char *devices; /* device selection (see cox_runtime_create); NULL = every device once */
     enum cox_reserve reserve;
     uint32_t reserve_cpu;
@@ -63,7 +62,6 @@ struct cox_runtime_params {
     /* Contexts of the application's for the devices to use (coxswain/opencl.h); NULL = the library makes them all. */
     const struct cox_opencl_given *opencl;
 };
-#define COX_RUNTIME_PARAMS(...) COX_LITERAL(struct cox_runtime_params, __VA_ARGS__)
 
 /* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless COX_OK.
  *
@@ -85,7 +83,7 @@ struct cox_runtime_params {
  *                      more than 32 devices; `reserve` is no cox_reserve, `arithmetic` no cox_arithmetic; `reserve_cpu`
  *                      is none of this process's CPUs; a context in `opencl` is NULL or none
  *   COX_E_NOT_FOUND    an entry of `devices` selects nothing
- *   COX_E_UNSUPPORTED  a field that this library does not know; a device that cannot be cut as `devices` says; fma
+ *   COX_E_UNSUPPORTED  a device that cannot be cut as `devices` says; fma
  *                      asked for where a device has none
  *   COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOMEM, COX_E_SYSTEM (no thread can
  *   be had) */
@@ -138,10 +136,7 @@ COX_API const char *cox_host_memory_name(enum cox_host_memory memory);
 COX_API const char *cox_device_type_name(enum cox_device_type type);
 COX_API const char *cox_memory_mode_name(enum cox_memory_mode mode);
 
-/* A copy of what is known of one device. Strings are terminated.
- *
- * Functions that fill a cox_..._info take its size, `sizeof *info`, and write no more and no less: fields that the
- * library does not know become zero. */
+/* One device. Strings are terminated. */
 struct cox_device_info {
     char name[128];
     char platform[128];
@@ -173,7 +168,7 @@ COX_API enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime);
 
 /* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
 COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index,
-                                           struct cox_device_info *info, size_t info_bytes);
+                                           struct cox_device_info *info);
 
 /* The most kinds of cores that a cox_host_info holds. */
 enum { COX_CORE_KINDS_MAX = 8 };
@@ -192,8 +187,7 @@ struct cox_host_info {
 };
 
 /* Zeros if `runtime` is NULL. */
-COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info,
-                                   size_t info_bytes);
+COX_API void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info);
 
 /* Every OpenCL platform of the machine, usable or not; for diagnosis. */
 struct cox_platform_info {
@@ -208,7 +202,7 @@ COX_API uint32_t cox_runtime_platform_count(const cox_runtime *runtime);
 
 /* Errors: COX_E_NOT_FOUND (index past the end), COX_E_INVALID (`runtime` or `info` is NULL); *info is untouched. */
 COX_API cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
-                                             struct cox_platform_info *info, size_t info_bytes);
+                                             struct cox_platform_info *info);
 
 /* Host memory that every device of the runtime can work on: page-aligned, padded to pages, pinned for the first
  * context that has a staged device, zeroed.
@@ -254,8 +248,7 @@ struct cox_buffer_info {
 };
 
 /* Zeros if `buffer` is NULL. */
-COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info,
-                             size_t info_bytes);
+COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info);
 
 /* The memory. Belongs to the application except between cox_session_submit and the frame's callback. Where a device
  * hung, and was given up, a frame ends in fresh memory: ask again after each callback. Wrapped memory stays where it

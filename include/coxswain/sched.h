@@ -65,7 +65,6 @@ COX_API const char *cox_reason_text(enum cox_reason reason);
 /* One frame's bands and pool: bands in ascending row order, non-overlapping, none empty; bands and pool together cover
  * every row once. A device may have no band, or several. A policy gets it zeroed and fills in what it decides. */
 struct cox_split {
-    size_t struct_size;
     uint32_t band_count;
     enum cox_reason reason;
     uint64_t predicted_ns; /* frame time that the policy expects; 0 = it does not say */
@@ -103,7 +102,6 @@ struct cox_sched_device {
 
 /* What is to be split. Valid during the call only. */
 struct cox_sched_view {
-    size_t struct_size;
     uint64_t frame;   /* index of the frame, from 0 */
     uint32_t rows;    /* rows of the frame, >= 1 */
     uint32_t granule; /* every band boundary but the frame's end is a multiple of it, >= 1 */
@@ -131,7 +129,6 @@ struct cox_progress {
 
 /* Rows of the pool offered to a device that has nothing left to do for the frame. */
 struct cox_offer {
-    size_t struct_size;
     uint32_t device;
     uint32_t first_row;  /* the device gets rows from here on */
     uint32_t rows;       /* left in the pool, >= 1 */
@@ -146,8 +143,6 @@ struct cox_offer {
 
 /* The answer to an offer. */
 struct cox_grant {
-    size_t struct_size;
-
     /* A multiple of the granule, or all that is left. 0 = none, and the device is not asked again for this frame. A
      * frame has at most COX_BANDS_MAX bands, those of the split among them (cut and repeated ones aside): a grant too
      * small to come out with that is enlarged. */
@@ -158,7 +153,6 @@ struct cox_grant {
 /* What one band of one frame cost, or what a device took for its bands of several passes that share a split: then times
  * are sums, and rows those of one pass. Times are host wall times unless they say otherwise. */
 struct cox_measurement {
-    size_t struct_size;
     uint64_t frame;
     uint32_t device;
     uint32_t first_row;
@@ -181,7 +175,6 @@ enum {
 
 /* What one whole frame cost, told after its bands, in the order of frames. Frames that failed are not told. */
 struct cox_frame_measurement {
-    size_t struct_size;
     uint64_t frame;
     uint64_t wall_ns; /* from its start to its last band's end */
     uint64_t
@@ -213,8 +206,6 @@ enum cox_objective {
 
 /* Options that a policy may read; fields it does not use are ignored. */
 struct cox_policy_options {
-    size_t struct_size;
-
     /* `static`: share of rows per device, summing to 1 (within 0.002); NULL = equal shares. Read during init only. */
     const double *ratios;
     uint32_t ratio_count; /* devices that `ratios` covers; must equal device_count */
@@ -227,15 +218,10 @@ struct cox_policy_options {
     uint64_t deadline_ns;
     uint32_t chunk_rows; /* `chunks`: 0 = a 32nd of the frame */
 };
-#define COX_POLICY_OPTIONS(...) COX_LITERAL(struct cox_policy_options, __VA_ARGS__)
 
 /* A policy: history in, split out. All functions are called on one thread at a time, never allocate, never
- * block. The library copies the struct but not what it points to: `name` must outlive every user.
- *
- * The structs that the functions are given, `out` among them, carry the library's struct_size: a policy reads and
- * writes a field that is younger than version 0.1 only where the size reaches behind it. */
+ * block. The library copies the struct but not what it points to: `name` must outlive every user. */
 struct cox_policy {
-    size_t struct_size; /* sizeof(struct cox_policy); also in a copy of a built-in policy */
     const char *name;
 
     /* Bytes of state needed for so many devices. Aligned like malloc's memory, zeroed before init. */

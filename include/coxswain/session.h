@@ -41,10 +41,7 @@ enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
 typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
 
 /* One buffer of the frame as the pipeline sees it. A kernel should take a COX_READ one as a pointer to const, since a
- * write to it would change what other devices read; the log warns of a kernel that does not, where the driver tells.
- *
- * This struct, cox_arg, cox_variant, cox_stage, cox_use and cox_pass come in arrays: beside each count stands the size
- * of one element in the application, a `..._stride` (0 = as in version 0.1). */
+ * write to it would change what other devices read; the log warns of a kernel that does not, where the driver tells. */
 struct cox_binding {
     const char *name; /* for messages; may be NULL. Copied. */
     enum cox_contract contract;
@@ -163,9 +160,7 @@ struct cox_stage {
     const char *kernel; /* copied */
     uint32_t columns;   /* 0 = 1 */
     uint32_t variant_count;
-    uint32_t variant_stride;
     uint32_t arg_count;
-    uint32_t arg_stride;
     const struct cox_variant *variants;
     const struct cox_arg *args;
 };
@@ -183,7 +178,6 @@ struct cox_use {
 
 /* What a pass's function may look at and change. Valid during the call only. */
 struct cox_pass_end {
-    size_t struct_size; /* the library's */
     uint64_t frame;
     uint32_t pass;
     uint32_t buffer_count;
@@ -206,11 +200,9 @@ struct cox_pass {
     const char *name; /* for messages; may be NULL. Copied. */
     uint32_t rows;    /* of the pass, as of a frame; 0 = the session's */
     uint32_t use_count;
-    uint32_t use_stride;
     const struct cox_use
         *uses; /* the bindings that its stages touch; none: all, as cox_binding has them */
     uint32_t stage_count;
-    uint32_t stage_stride;
     const struct cox_stage *stages;
 
     /* Devices of the session that do it, by their index in the runtime, as long as one of them is active; then the
@@ -270,7 +262,6 @@ struct cox_pass_report {
 
 /* What one frame cost. Valid during the call only. */
 struct cox_frame_report {
-    size_t struct_size; /* the library's */
     uint64_t
         index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
     bool warmup; /* a warm-up run of one device, not a delivered frame */
@@ -337,12 +328,9 @@ typedef struct cox_session cox_session;
 
 /* Zero in every optional field means the default. Read only during cox_session_create; everything is copied. */
 struct cox_session_params {
-    size_t struct_size;
     uint32_t rows; /* frame rows, 1 .. INT32_MAX */
     uint32_t binding_count;
-    uint32_t binding_stride;
     uint32_t stage_count;
-    uint32_t stage_stride;
     const struct cox_binding *bindings;
     const struct cox_stage *stages;
 
@@ -386,7 +374,6 @@ struct cox_session_params {
 
     /* The passes of a frame. 0: one, of `stages`; else `stages` has none. */
     uint32_t pass_count;
-    uint32_t pass_stride;
     const struct cox_pass *passes;
 
     /* True: all that a pass writes is copied from staged devices to the host's memory, and what the next one reads
@@ -419,7 +406,6 @@ struct cox_session_params {
      * without this. */
     bool dispatch;
 };
-#define COX_SESSION_PARAMS(...) COX_LITERAL(struct cox_session_params, __VA_ARGS__)
 
 /* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL unless COX_OK.
  * A device on which a kernel does not build leaves the session with a log line that holds the compiler's output. The
@@ -430,7 +416,7 @@ struct cox_session_params {
  * what else a device says.
  * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
  * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which),
- * COX_E_UNSUPPORTED (a field that this library does not know, or a kernel that fits no device), COX_E_NOT_FOUND
+ * COX_E_UNSUPPORTED (a kernel that fits no device), COX_E_NOT_FOUND
  * (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM, COX_E_SYSTEM (`dispatch`, and
  * the process has no descriptor left). */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
@@ -476,7 +462,6 @@ enum cox_late {
 /* One frame: a buffer for each binding, in binding order (NULL for scratch), and the parameter block. Copied by
  * submit. */
 struct cox_frame {
-    size_t struct_size;
     cox_buffer *const *buffers;
     uint32_t buffer_count;
     const void *params; /* params_bytes; NULL = zeros */
@@ -487,7 +472,6 @@ struct cox_frame {
 
     enum cox_late late;
 };
-#define COX_FRAME(...) COX_LITERAL(struct cox_frame, __VA_ARGS__)
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined:
  * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_LATE, COX_E_DEVICE_MEMORY, COX_E_NOMEM,
@@ -519,7 +503,7 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  * where the caller may be the thread whose callbacks would make room: there it returns COX_E_BUSY.
  * Errors: COX_E_INVALID (NULL; the number of buffers; one that is shorter than the session's rows need, or of another
  * runtime, or written and given twice; `late` is none; in a child process after fork: the log says which),
- * COX_E_UNSUPPORTED (a field that this library does not know), COX_E_BUSY, COX_E_NO_DEVICE (every device is
+ * COX_E_BUSY, COX_E_NO_DEVICE (every device is
  * quarantined or absent). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
                                                      const struct cox_frame *frame,
@@ -612,8 +596,7 @@ struct cox_session_info {
 
 /* Never waits for a device. All zeros for NULL, and in a child process after fork. Thread-safety: safe from any
  * thread. */
-COX_API void cox_session_info(cox_session *session, struct cox_session_info *info,
-                              size_t info_bytes);
+COX_API void cox_session_info(cox_session *session, struct cox_session_info *info);
 
 #ifdef __cplusplus
 }

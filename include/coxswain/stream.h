@@ -25,7 +25,6 @@ extern "C" {
 
 /* A picture in the application's memory. What a field's type cannot say: */
 struct cox_video_image {
-    size_t struct_size;
     struct cox_video_format format;
     uint32_t width; /* of what is to be seen, in pixels */
     uint32_t height;
@@ -47,7 +46,6 @@ struct cox_video_image {
      * nothing, or nonsense. */
     float peak_nits;
 };
-#define COX_VIDEO_IMAGE(...) COX_LITERAL(struct cox_video_image, __VA_ARGS__)
 
 /* Fill `image` with a format and size and with memory of the runtime's for them, one buffer a plane: its data,
  * pitch_bytes and memory. The other fields are left alone.
@@ -75,7 +73,6 @@ enum cox_video_choice { COX_CHOICE_AUTO = 0, COX_CHOICE_NO = 1, COX_CHOICE_YES =
 
 /* How frames are to look. All zeros is how cox-tonemap maps a film. */
 struct cox_video_look {
-    size_t struct_size;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_video_peak peak;
     enum cox_video_choice dither; /* AUTO: where the output has fewer bits than the input */
@@ -95,7 +92,6 @@ struct cox_video_look {
      * the filter; it does not make the output half. */
     bool halve;
 };
-#define COX_VIDEO_LOOK(...) COX_LITERAL(struct cox_video_look, __VA_ARGS__)
 
 /* Thread-safety: frames are sent from one thread at a time and received from one, which may be another, both at once.
  * cox_video_stream_set, _cancel, _descriptor, _info and _session_info are safe from any thread. Nothing here may be
@@ -106,8 +102,8 @@ typedef struct cox_video_stream cox_video_stream;
  * pipeline, `predecessor`, `ready` and `dispatch` are ignored; what it points to must stay until the stream is
  * destroyed. NULL = all defaults. Reports have the numbers that cox_video_result has. `look` NULL = all defaults.
  * Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
- * Errors: COX_E_INVALID (NULL; `look` is none, see cox_video_stream_set), COX_E_UNSUPPORTED (a field that this library
- * does not know), COX_E_NOMEM, COX_E_SYSTEM (no descriptor can be had). */
+ * Errors: COX_E_INVALID (NULL; `look` is none, see cox_video_stream_set), COX_E_NOMEM,
+ * COX_E_SYSTEM (no descriptor can be had). */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,
                                                           const struct cox_video_look *look,
@@ -120,7 +116,7 @@ COX_API void cox_video_stream_destroy(cox_video_stream **stream);
 /* How frames are to look that are sent from now on. What the sent frames ask for may still be refused there: a scale or
  * format that the operator does not do.
  * Errors: COX_E_INVALID (NULL; a field out of its range, as cox_video_mapping and cox_video_prepare say),
- * COX_E_UNSUPPORTED (a field that this library does not know). Nothing changes then. */
+ * Nothing changes then. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream,
                                                        const struct cox_video_look *look);
 
@@ -133,7 +129,6 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
 
 /* A frame to be sent. */
 struct cox_video_frame {
-    size_t struct_size;
     const struct cox_video_image *in; /* its planes are read only */
     const struct cox_video_image
         *out;    /* overlaps neither `in` nor another frame's planes that are not received yet; of
@@ -150,7 +145,6 @@ struct cox_video_frame {
     enum cox_late
         late; /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
 };
-#define COX_VIDEO_FRAME(...) COX_LITERAL(struct cox_video_frame, __VA_ARGS__)
 
 /* Send one frame. The structs are copied; the planes, and the buffers of `memory`, belong to the stream until the frame
  * has been received.
@@ -160,8 +154,8 @@ struct cox_video_frame {
  * the frame; for compilation where the frame is of a new shape.
  * Errors, upon which the frame is not taken: COX_E_INVALID (NULL; an image that is none; a format, size or transfer
  * that cannot be mapped, as cox_video_mapping says; a buffer that is too short or of another runtime), COX_E_BUSY
- * (nowait), COX_E_CANCELLED (cox_video_stream_cancel, while its light was learnt), COX_E_UNSUPPORTED (a field that this
- * library does not know), and those of cox_session_create, among them what is wrong with the stream's `session`, and of
+ * (nowait), COX_E_CANCELLED (cox_video_stream_cancel, while its light was learnt), and those
+ * of cox_session_create, among them what is wrong with the stream's `session`, and of
  * cox_session_submit. The log says why. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
                                                         const struct cox_video_frame *frame);
@@ -193,8 +187,7 @@ struct cox_video_result {
  * Errors: COX_E_BUSY (frames are under way, the next one is not done), COX_E_NOT_FOUND (none is under way),
  * COX_E_INVALID (NULL). */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
-                                                           struct cox_video_result *result,
-                                                           size_t result_bytes);
+                                                           struct cox_video_result *result);
 
 /* Readable while a frame can be received: for poll, select, epoll. It stays the stream's: neither read nor close it.
  * -1 if `stream` is NULL. */
@@ -215,13 +208,12 @@ struct cox_video_stream_info {
 };
 
 /* Zeros if `stream` is NULL. */
-COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info,
-                                   size_t info_bytes);
+COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info);
 
 /* Of the session that mapped the newest frame, or with COX_PEAK_OWN of the one that looks at it first (`analysis`).
  * Zeros if `stream` is NULL, or before the first frame. */
 COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
-                                           struct cox_session_info *info, size_t info_bytes);
+                                           struct cox_session_info *info);
 
 #ifdef __cplusplus
 }

@@ -50,7 +50,6 @@ enum cox_pixel_out { COX_PIXEL_RGBA8 = 0, COX_PIXEL_RGBA16 = 1 };
 /* Shape of the pictures. Input rows are width * 8 (half) or 16 (float) bytes, output rows width * 4 or 8; a pitch is
  * at least that and a multiple of one pixel. */
 struct cox_tonemap_shape {
-    size_t struct_size;
     uint32_t width;
     uint32_t height;
     enum cox_pixel_in in;
@@ -59,12 +58,10 @@ struct cox_tonemap_shape {
     size_t out_pitch_bytes;
     uint32_t
         local; /* 1: the session is for COX_OPERATOR_LOCAL and for it alone; 0: for all other operators */
-    uint32_t reserved; /* 0 */
 };
 
 /* What to do with each picture. Zero means the default. */
 struct cox_tonemap_settings {
-    size_t struct_size;
     enum cox_operator op;
     float exposure_stops; /* the picture is multiplied by 2^stops first */
 
@@ -78,7 +75,6 @@ struct cox_tonemap_settings {
     /* COX_OPERATOR_LOCAL: factor on the contrast (the logarithm) of the detail, 0.25 .. 4; 1 = as in the light, less
      * flattens, more sharpens; 0 = 1. */
     float detail;
-    uint32_t reserved; /* 0 */
 };
 
 /* What the analysis found. */
@@ -114,11 +110,10 @@ struct cox_tonemap_storage {
  * mapping:  binding 0 = input picture (ROWS, READ), binding 1 = output picture (ROWS, WRITE)
  * analysis: binding 0 = input picture (ROWS, READ), binding 1 = histogram (REDUCE)
  * There is no log here. Errors:
- *   COX_E_UNSUPPORTED  a field of `shape` that this library does not know
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
  *     width, height                    1 .. 65536; for the analysis fewer than 2^32 pixels
  *     in, out                          an enumerator
- *     local, reserved                  0 or 1, 0
+ *     local                            0 or 1
  *     in_pitch_bytes, out_pitch_bytes  a multiple of one pixel, from a row's bytes to 2^31 - 1
  * Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape,
@@ -131,10 +126,9 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
 /* Compute the mapping pipeline's parameter block for one frame (curve constants in double precision, rounded once).
  * The analysis pipeline takes none.
  * There is no log here. Errors:
- *   COX_E_UNSUPPORTED  a field of `shape` or `settings` that this library does not know
  *   COX_E_INVALID      an argument is NULL, `shape` is none (cox_tonemap_mapping), settings->op is no operator
  *                      or not one that shape->local says, exposure_stops is not in -64 .. 64, peak is negative or NaN,
- *                      desaturate is NaN, detail is not 0 or 0.25 .. 4, reserved is not 0
+ *                      desaturate is NaN, detail is not 0 or 0.25 .. 4
  * Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,

@@ -22,31 +22,8 @@
 #define COX_MUST_CHECK
 #endif
 
-/* How structs grow (docs/guide/api.md, "Versions and growth"): a struct that begins with `struct_size` tells by it how
- * much of it is there; 0 = as much as in version 0.1. It is set where the struct is made, by these or by hand.
- *
- * COX_LITERAL: pointer to a struct of `type` with the fields named. In C it lives as long as the block around it. In
- * C++ (C++17 and later, GCC and Clang) fields are named in the order of the struct, and it lives until the expression
- * around it ends: it is made in the call that reads it, never kept in a variable.
- * COX_SIZED: initialiser of a struct of `type`, zero but for its size; C and C++. */
 #ifdef __cplusplus
-#define COX_SIZED(type)                       \
-    ([] {                                     \
-        type cox_sized = {};                  \
-        cox_sized.struct_size = sizeof(type); \
-        return cox_sized;                     \
-    }())
-template <class cox_type> inline const cox_type *cox_literal(const cox_type &literal)
-{
-    return &literal;
-}
 extern "C" {
-#else
-#define COX_LITERAL(type, ...) (&(const type){.struct_size = sizeof(type), __VA_ARGS__})
-#define COX_SIZED(type)             \
-    {                               \
-        .struct_size = sizeof(type) \
-    }
 #endif
 
 /* Version of the library that is loaded, as "major.minor.patch". Static storage.
@@ -55,10 +32,5 @@ COX_API const char *cox_version(void);
 
 #ifdef __cplusplus
 }
-/* The rest of this file counts as a system header, so that GCC does not warn of the fields that a literal leaves out:
- * they are zero. What is written between the macro's parentheses is warned of as ever. */
-#pragma GCC system_header
-#define COX_LITERAL(type, ...) \
-    (__extension__ cox_literal<type>({.struct_size = sizeof(type), __VA_ARGS__}))
 #endif
 #endif

@@ -97,7 +97,6 @@ enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER 
  * Output chroma may be subsampled further than the input's, not less; R'G'B' in may go to any, as may any to R'G'B'.
  * Alpha is not read, and 1 in what is written. A frame has fewer than 2^32 pixels. */
 struct cox_video_shape {
-    size_t struct_size;
     uint32_t width;
     uint32_t height;
     struct cox_video_format in;
@@ -118,7 +117,6 @@ struct cox_video_shape {
 
 /* How each frame is mapped. Zero means the default. */
 struct cox_video_settings {
-    size_t struct_size;
     float
         sdr_white_nits; /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
     float peak_nits;     /* the brightest light that keeps its gradation; 0 = 1000 */
@@ -155,7 +153,6 @@ struct cox_video_storage {
  * session->binding_count buffers in all. Histograms are of the input, or where it is scaled of the scaled frame.
  *
  * There is no log here. Errors:
- *   COX_E_UNSUPPORTED  a field of `shape` that this library does not know
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
  *     width, height                    1 .. 65536, and fewer than 2^32 pixels
  *     in, out                          layout, site, range: an enumerator; depth 8 .. 16; high_bits with 9 .. 15 bits
@@ -178,7 +175,6 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
 
 /* The parameter block of one frame, for either pipeline (constants in double precision, rounded once).
  * There is no log here. Errors:
- *   COX_E_UNSUPPORTED  a field of `shape` or `settings` that this library does not know
  *   COX_E_INVALID      an argument is NULL; `shape` is none (cox_video_mapping); of `settings`, sdr_white_nits is not 0
  *                      or 1 .. 10 000, peak_nits not 0 or 1 .. 10^6, hlg_peak_nits not 0 or 100 .. 10 000, gain not 0
  *                      or 2^-32 .. 2^32; desaturate is NaN; detail not 0 or 0.25 .. 4,
@@ -215,7 +211,6 @@ struct cox_video_steer {
 
 /* How steering behaves. Zero means the default. */
 struct cox_video_steer_options {
-    size_t struct_size;
     float
         frames; /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
     float cut; /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */

@@ -3,7 +3,6 @@
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
-#include "sized.h"
 #include "sources.h"
 #include <math.h>
 #include <stdio.h>
@@ -158,10 +157,14 @@ static cox_status read_both(struct cox_filter_shape *shape,
                             struct cox_filter_weights *weights,
                             const struct cox_filter_weights *given)
 {
-    cox_status status = read_shape(shape, given_shape, most_radius);
-    if (status == COX_OK)
-        status = given ? COX__SIZED_READ(weights, given) : COX_E_INVALID;
-    return status || (weights->shift <= SHIFT_MAX && !weights->reserved) ? status : COX_E_INVALID;
+    const cox_status status = read_shape(shape, given_shape, most_radius);
+    if (status)
+        return status;
+
+    if (!given || given->shift > SHIFT_MAX)
+        return COX_E_INVALID;
+    *weights = *given;
+    return COX_OK;
 }
 
 cox_status cox_filter_separable_prepare(const struct cox_filter_shape *given_shape,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
-#include "sized.h"
 #include <stdio.h>
 
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_filter_storage), "fits");
@@ -21,16 +20,14 @@ bool cox__plan_pitch_ok(size_t pitch_bytes, size_t row_bytes)
 
 cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from)
 {
-    const cox_status status = from ? COX__SIZED_READ(to, from) : COX_E_INVALID;
-    if (status)
-        return status;
+    if (!from)
+        return COX_E_INVALID;
+
+    *to = *from;
     if (!to->channels)
         to->channels = 1;
     if (!to->group)
         to->group = GROUP;
-    for (size_t i = 0; i < sizeof to->reserved / sizeof *to->reserved; i++)
-        if (to->reserved[i])
-            return COX_E_INVALID;
     if (!to->width || !to->height || to->width > SIDE_MAX || to->height > SIDE_MAX ||
         to->channels > 4 || (unsigned)to->sample > COX_FILTER_16 ||
         (unsigned)to->edge > COX_FILTER_ZERO || (unsigned)to->form > COX_FILTER_ROWS ||
@@ -78,9 +75,7 @@ void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows)
     plan->passes[plan->pass_count] = (struct cox_pass){.name = name,
                                                        .rows = rows,
                                                        .uses = plan->uses[plan->pass_count],
-                                                       .use_stride = sizeof(struct cox_use),
-                                                       .stages = &plan->stages[plan->stage_count],
-                                                       .stage_stride = sizeof(struct cox_stage)};
+                                                       .stages = &plan->stages[plan->stage_count]};
     plan->pass_count++;
 }
 
@@ -125,10 +120,8 @@ uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_
                                          .columns = columns,
                                          .variants = plan->variants[s],
                                          .variant_count = 2,
-                                         .variant_stride = sizeof(struct cox_variant),
                                          .args = plan->args[s],
-                                         .arg_count = arg_count,
-                                         .arg_stride = sizeof(struct cox_arg)};
+                                         .arg_count = arg_count};
     if (plan->pass_count)
         plan->passes[plan->pass_count - 1].stage_count++;
     return s;
@@ -210,9 +203,7 @@ void cox__plan_end(const struct cox__plan *plan, size_t params_bytes,
     session->rows = plan->rows;
     session->bindings = plan->bindings;
     session->binding_count = plan->binding_count;
-    session->binding_stride = sizeof(struct cox_binding);
     session->passes = plan->passes;
     session->pass_count = plan->pass_count;
-    session->pass_stride = sizeof(struct cox_pass);
     session->params_bytes = params_bytes;
 }

@@ -3,7 +3,6 @@
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "local.h"
-#include "sized.h"
 #include "sources.h"
 #include <coxswain/tonemap.h>
 #include <math.h>
@@ -86,7 +85,7 @@ static bool shape_ok(const struct cox_tonemap_shape *s)
         s->height > SIZE_MAX_PIXELS)
         return false;
     if ((s->in != COX_PIXEL_RGBA_HALF && s->in != COX_PIXEL_RGBA_FLOAT) ||
-        (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16) || s->local > 1 || s->reserved)
+        (s->out != COX_PIXEL_RGBA8 && s->out != COX_PIXEL_RGBA16) || s->local > 1)
         return false;
     const size_t in_pixel = s->in == COX_PIXEL_RGBA_FLOAT ? 16 : 8;
     const size_t out_pixel = s->out == COX_PIXEL_RGBA16 ? 8 : 4;
@@ -97,8 +96,11 @@ static bool shape_ok(const struct cox_tonemap_shape *s)
 
 static cox_status read_shape(struct cox_tonemap_shape *to, const struct cox_tonemap_shape *from)
 {
-    const cox_status status = from ? COX__SIZED_READ(to, from) : COX_E_INVALID;
-    return status || shape_ok(to) ? status : COX_E_INVALID;
+    if (!from)
+        return COX_E_INVALID;
+
+    *to = *from;
+    return shape_ok(to) ? COX_OK : COX_E_INVALID;
 }
 
 /* Append " -Dname=value". */
@@ -169,17 +171,13 @@ static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_
 {
     storage->stage.variants = storage->variants;
     storage->stage.variant_count = 2;
-    storage->stage.variant_stride = sizeof storage->variants[0];
     storage->stage.args = storage->args;
     storage->stage.arg_count = arg_count;
-    storage->stage.arg_stride = sizeof storage->args[0];
     session->rows = height;
     session->bindings = storage->bindings;
     session->binding_count = 2;
-    session->binding_stride = sizeof storage->bindings[0];
     session->stages = &storage->stage;
     session->stage_count = 1;
-    session->stage_stride = sizeof storage->stage;
     session->params_bytes = params_bytes;
 }
 
@@ -357,19 +355,16 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given,
 enum { PEAK_DEFAULT = 10, WHITE_NITS = 203 };
 
 cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
-                               const struct cox_tonemap_settings *given,
+                               const struct cox_tonemap_settings *settings,
                                struct cox_tonemap_params *params)
 {
     struct cox_tonemap_shape checked;
-    struct cox_tonemap_settings copy;
-    const struct cox_tonemap_settings *settings = &copy;
-    cox_status status = read_shape(&checked, shape);
-    if (status == COX_OK)
-        status = given && params ? COX__SIZED_READ(&copy, given) : COX_E_INVALID;
+    const cox_status status = read_shape(&checked, shape);
     if (status)
         return status;
-    if (!cox_operator_name(settings->op) || checked.local != (settings->op == COX_OPERATOR_LOCAL) ||
-        settings->reserved)
+    if (!settings || !params)
+        return COX_E_INVALID;
+    if (!cox_operator_name(settings->op) || checked.local != (settings->op == COX_OPERATOR_LOCAL))
         return COX_E_INVALID;
     /* Written so that a NaN fails. */
     if (!(fabsf(settings->exposure_stops) <= 64.0f) || !(settings->peak >= 0.0f) ||

@@ -2,7 +2,6 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "sized.h"
 #include "sources.h"
 #include "scale.h"
 #include "scene.h"
@@ -177,8 +176,11 @@ static bool shape_ok(const struct cox_video_shape *s)
 
 static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_shape *from)
 {
-    const cox_status status = from ? COX__SIZED_READ(to, from) : COX_E_INVALID;
-    return status || shape_ok(to) ? status : COX_E_INVALID;
+    if (!from)
+        return COX_E_INVALID;
+
+    *to = *from;
+    return shape_ok(to) ? COX_OK : COX_E_INVALID;
 }
 
 /* --- Pipelines ---------------------------------------------------------------------------------------------------- */
@@ -450,10 +452,8 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     session->rows = height;
     session->bindings = plan->bindings;
     session->binding_count = plan->binding_count;
-    session->binding_stride = sizeof plan->bindings[0];
     session->stages = plan->stages;
     session->stage_count = plan->stage_count;
-    session->stage_stride = sizeof plan->stages[0];
     session->params_bytes = sizeof(struct cox_video_params);
     return COX_OK;
 }
@@ -576,18 +576,16 @@ static bool in_bounds(float value, float least, float most)
 }
 
 cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
-                             const struct cox_video_settings *given,
+                             const struct cox_video_settings *settings,
                              struct cox_video_params *params)
 {
     struct cox_video_shape shape_copy;
-    struct cox_video_settings settings_copy;
     const struct cox_video_shape *shape = &shape_copy;
-    const struct cox_video_settings *settings = &settings_copy;
-    cox_status status = read_shape(&shape_copy, given_shape);
-    if (status == COX_OK)
-        status = given && params ? COX__SIZED_READ(&settings_copy, given) : COX_E_INVALID;
+    const cox_status status = read_shape(&shape_copy, given_shape);
     if (status)
         return status;
+    if (!settings || !params)
+        return COX_E_INVALID;
     if (!in_bounds(settings->sdr_white_nits, 1, 10000) ||
         !in_bounds(settings->peak_nits, 1, 1e6f) ||
         !in_bounds(settings->hlg_peak_nits, 100, 10000) ||

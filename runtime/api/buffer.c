@@ -1,7 +1,6 @@
 /* The memory that frames are made of.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
-#include "sized.h"
 
 #include <stdlib.h>
 
@@ -110,14 +109,14 @@ void cox_buffer_destroy(cox_buffer **out)
     atomic_fetch_sub(&runtime->buffer_count, 1); /* the runtime may go from here on */
 }
 
-void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info, size_t info_bytes)
+void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info)
 {
-    struct cox_buffer_info found = {0};
     if (!info)
         return;
+
+    *info = (struct cox_buffer_info){0};
     if (buffer)
-        buffer->runtime->backend->ops->mem_info(buffer->mem, &found);
-    cox__sized_write(info, info_bytes, &found, sizeof found);
+        buffer->runtime->backend->ops->mem_info(buffer->mem, info);
 }
 
 void *cox_buffer_data(const cox_buffer *buffer)

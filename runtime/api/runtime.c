@@ -117,17 +117,17 @@ static void choose_polling(cox_runtime *runtime)
 
 cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params)
 {
-    struct cox_runtime_params copy = COX_SIZED(struct cox_runtime_params);
-    cox_status status = params ? COX__SIZED_READ(&copy, params) : COX_OK;
-    params = &copy;
+    static const struct cox_runtime_params defaults = {0};
+    if (!params)
+        params = &defaults;
     const struct cox__log log = log_of(params);
     if (!out) {
         cox__log(&log, COX_LOG_ERROR, "cox_runtime_create: out is NULL");
         return COX_E_INVALID;
     }
     *out = NULL;
-    status = cox__params_told(status, "cox_runtime_params", &log);
-    if (status == COX_OK && (unsigned)params->arithmetic > COX_ARITHMETIC_FMA) {
+    cox_status status = COX_OK;
+    if ((unsigned)params->arithmetic > COX_ARITHMETIC_FMA) {
         cox__log(&log, COX_LOG_ERROR, "arithmetic: %d is no cox_arithmetic",
                  (int)params->arithmetic);
         status = COX_E_INVALID;
@@ -259,27 +259,25 @@ enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime)
 }
 
 cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index,
-                                   struct cox_device_info *info, size_t info_bytes)
+                                   struct cox_device_info *info)
 {
-    struct cox_device_info found;
     if (!runtime || !info)
         return COX_E_INVALID;
     if (index >= cox_runtime_device_count(runtime))
         return COX_E_NOT_FOUND;
-    runtime->backend->ops->device_info(runtime->backend, index, &found);
-    cox__sized_write(info, info_bytes, &found, sizeof found);
+
+    runtime->backend->ops->device_info(runtime->backend, index, info);
     return COX_OK;
 }
 
-void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info,
-                           size_t info_bytes)
+void cox_runtime_host_info(const cox_runtime *runtime, struct cox_host_info *info)
 {
-    struct cox_host_info found = {0};
     if (!info)
         return;
+
+    *info = (struct cox_host_info){0};
     if (runtime && runtime->topology)
-        cox__topology_host_info(runtime->topology, &found);
-    cox__sized_write(info, info_bytes, &found, sizeof found);
+        cox__topology_host_info(runtime->topology, info);
 }
 
 uint32_t cox_runtime_platform_count(const cox_runtime *runtime)
@@ -288,15 +286,14 @@ uint32_t cox_runtime_platform_count(const cox_runtime *runtime)
 }
 
 cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
-                                     struct cox_platform_info *info, size_t info_bytes)
+                                     struct cox_platform_info *info)
 {
-    struct cox_platform_info found;
     if (!runtime || !info)
         return COX_E_INVALID;
     if (index >= cox_runtime_platform_count(runtime))
         return COX_E_NOT_FOUND;
-    cox__cl_platform_info(runtime->backend, index, &found);
-    cox__sized_write(info, info_bytes, &found, sizeof found);
+
+    cox__cl_platform_info(runtime->backend, index, info);
     return COX_OK;
 }
 

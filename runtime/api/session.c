@@ -599,16 +599,14 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
         cox__misuse_null(runtime, params, "cox_session_create", "params") ||
         cox__misuse(runtime, "cox_session_create"))
         return COX_E_INVALID;
-    struct cox__session_params *copy = calloc(1, sizeof *copy);
-    if (!copy) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "no memory for a copy of a session's parameters");
-        return COX_E_NOMEM;
-    }
-    cox_status status = cox__params_read_session(copy, params, &runtime->log);
-    if (status == COX_OK)
-        status = create(runtime, &copy->params, out);
-    free(copy);
-    return status;
+
+    static const struct cox_policy_options default_options = {0};
+    struct cox_session_params with_options = *params;
+    if (!with_options.policy_options)
+        with_options.policy_options = &default_options;
+
+    const cox_status status = cox__params_check(params, &runtime->log);
+    return status ? status : create(runtime, &with_options, out);
 }
 
 /* ---- warming up ---- */
@@ -826,17 +824,17 @@ static uint64_t deadline_of(const struct cox_session *session, const struct cox_
 }
 
 /* `*wake`: the scheduler thread has to be woken for the frame. */
-static cox_status submit(cox_session *session, const struct cox_frame *from, cox_done_fn *done,
+static cox_status submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done,
                          void *user, bool *wake)
 {
-    struct cox_frame copy = {0};
-    const struct cox_frame *frame = &copy;
+    static const struct cox_frame empty = {0};
+    if (!frame)
+        frame = &empty;
     *wake = false;
     if (!session || cox__misuse_forked(session->runtime, "cox_session_submit"))
         return COX_E_INVALID;
-    cox_status status = from ? COX__SIZED_READ(&copy, from) : COX_OK;
-    status = status ? cox__params_told(status, "cox_frame", &session->runtime->log)
-                    : check_frame(session, frame);
+
+    cox_status status = check_frame(session, frame);
     if (status)
         return status;
     struct cox__backend *backend = session->runtime->backend;
@@ -944,12 +942,12 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
     return wait.status;
 }
 
-void cox_session_info(cox_session *session, struct cox_session_info *info, size_t info_bytes)
+void cox_session_info(cox_session *session, struct cox_session_info *info)
 {
     if (!info)
         return;
     if (!session || cox__misuse_forked(session->runtime, "cox_session_info")) {
-        memset(info, 0, info_bytes);
+        *info = (struct cox_session_info){0};
         return;
     }
     struct cox_session_info found = {.granule = session->pipeline.passes[0].granule,
@@ -974,5 +972,5 @@ void cox_session_info(cox_session *session, struct cox_session_info *info, size_
         found.host_memory[d] = device->info.host_memory;
     }
     pthread_mutex_unlock(&session->lock);
-    cox__sized_write(info, info_bytes, &found, sizeof found);
+    *info = found;
 }

@@ -320,8 +320,7 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
     const uint32_t first = internal ? frame->pass
                                     : 0; /* runs of the engine's own are of one pass */
     const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(session, frame);
-    const struct cox_frame_report report = {.struct_size = sizeof report,
-                                            .index = frame->index,
+    const struct cox_frame_report report = {.index = frame->index,
                                             .warmup = frame->kind == COX__FRAME_WARMUP,
                                             .shadow = frame->kind == COX__FRAME_SHADOW,
                                             .status = frame->status,

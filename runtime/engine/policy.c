@@ -39,7 +39,6 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
         devices[d].solo_ns = solo_ns(session, device, number);
     }
     *view = (struct cox_sched_view){
-        .struct_size = sizeof *view,
         .frame = frame,
         .rows = pass->rows,
         .granule = pass->granule,
@@ -163,7 +162,6 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     char why[160] = "the policy returned an error";
     view_of_frame(session, frame, report->start_ns, devices, &view);
     memset(&split, 0, sizeof split);
-    split.struct_size = sizeof split;
     if (sharing->together)
         cox__together_begin(sharing->together, frame->index);
     if (sharing->policy.split(sharing->state, &view, &split) == COX_OK &&
@@ -270,12 +268,11 @@ static struct cox_grant ask_for_grant(struct cox_session *session, const struct 
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_progress progress[COX_DEVICES_MAX];
     struct cox_sched_view view;
-    struct cox_grant grant = COX_SIZED(struct cox_grant);
+    struct cox_grant grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
     const uint64_t now = cox__engine_now(session), start_ns = frame->passes[frame->pass].start_ns;
     fill_progress(session, frame, now, progress);
-    const struct cox_offer offer = {.struct_size = sizeof offer,
-                                    .device = device,
+    const struct cox_offer offer = {.device = device,
                                     .first_row = frame->pool_first_row,
                                     .rows = frame->pool_left,
                                     .elapsed_ns = now > start_ns ? now - start_ns : 0,
@@ -364,7 +361,6 @@ void cox__policy_observe(struct cox_session *session, const struct cox__frame *f
     const uint64_t begin_ns = report->end_ns - report->wall_ns;
     const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
     const struct cox_measurement measurement = {
-        .struct_size = sizeof measurement,
         .frame = frame->index,
         .device = report->device,
         .first_row = report->first_row,
@@ -432,7 +428,6 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
         return;
     const uint64_t told_ns = last ? frame->delivered_ns : report->end_ns;
     const struct cox_frame_measurement measurement = {
-        .struct_size = sizeof measurement,
         .frame = frame->index,
         .wall_ns = report->end_ns - start_ns,
         .period_ns = report->end_ns > begin ? report->end_ns - begin : 0,

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hang.h"
 #include "host/pages.h"
-#include "sized.h"
 #include <coxswain/opencl.h>
 
 #include <stdlib.h>
@@ -251,18 +250,16 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
 }
 
 static cox_status group_all_given(struct cox__cl_backend *backend,
-                                  const struct cox_opencl_given *from, bool *done)
+                                  const struct cox_opencl_given *given, bool *done)
 {
-    struct cox_opencl_given given;
-    cox_status status = COX__SIZED_READ(&given, from);
-    if (status == COX_OK && given.context_count && !given.contexts)
-        status = COX_E_INVALID;
-    if (status)
-        cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_given: %s",
-                 status == COX_E_INVALID ? "`contexts` is NULL"
-                                         : "a field is set that this library does not know");
-    for (uint32_t i = 0; i < given.context_count && status == COX_OK; i++)
-        status = group_given(backend, given.contexts[i], done);
+    if (given->context_count && !given->contexts) {
+        cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_given: `contexts` is NULL");
+        return COX_E_INVALID;
+    }
+
+    cox_status status = COX_OK;
+    for (uint32_t i = 0; i < given->context_count && status == COX_OK; i++)
+        status = group_given(backend, given->contexts[i], done);
     return status;
 }
 

@@ -9,13 +9,13 @@
 /* So many shapes' sessions stay: a stream that goes back and forth between two, or three, makes none. */
 enum { KEPT = 3 };
 
-cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
-                             const struct cox_session_params *params)
+void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
+                       const struct cox_session_params *params)
 {
-    static const struct cox_session_params defaults = COX_SIZED(struct cox_session_params);
     memset(mappers, 0, sizeof *mappers);
     mappers->runtime = runtime;
-    const cox_status status = COX__SIZED_READ(&mappers->params, params ? params : &defaults);
+    if (params)
+        mappers->params = *params;
     if (!mappers->params.in_flight)
         mappers->params.in_flight = 2;
     mappers->params.predecessor = NULL;
@@ -23,7 +23,6 @@ cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
     mappers->params.dispatch = false;
     pthread_mutex_init(&mappers->lock, NULL);
     atomic_init(&mappers->made, 0);
-    return cox__params_told(status, "cox_session_params", &runtime->log);
 }
 
 static void destroy(struct cox__mapper *mapper)
@@ -227,6 +226,6 @@ void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
     pthread_mutex_lock(&mappers->lock);
     const struct cox__mapper *newest = mappers->newest;
     if (newest)
-        cox_session_info(analysis ? newest->analysis : newest->mapping, info, sizeof *info);
+        cox_session_info(analysis ? newest->analysis : newest->mapping, info);
     pthread_mutex_unlock(&mappers->lock);
 }

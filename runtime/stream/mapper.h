@@ -42,9 +42,9 @@ struct cox__mappers {
     atomic_ullong made;
 };
 
-/* `params`: what an application gives cox_video_stream_create. Errors: COX_E_UNSUPPORTED. */
-cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
-                             const struct cox_session_params *params);
+/* `params`: what an application gives cox_video_stream_create; may be NULL. */
+void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
+                       const struct cox_session_params *params);
 
 /* All of them; no frame is under way. */
 void cox__mappers_clear(struct cox__mappers *mappers);

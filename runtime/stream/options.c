@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
-#include "sized.h"
 
 /* A shape on which to try what a look alone can get wrong. */
 static const struct cox_video_shape try_on = {
-    .struct_size = sizeof(struct cox_video_shape),
     .width = 2,
     .height = 2,
     .in = {.depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
@@ -20,20 +18,19 @@ static bool is_choice(enum cox_video_choice choice)
 
 cox_status cox__options_read(struct cox__look *to, const struct cox_video_look *from)
 {
-    static const struct cox_video_look defaults = COX_SIZED(struct cox_video_look);
     struct cox_video_shape shape = try_on;
     struct cox_video_params params;
-    cox_status status = COX__SIZED_READ(&to->look, from ? from : &defaults);
-    to->settings = (struct cox_video_settings)COX_SIZED(struct cox_video_settings);
-    to->steering = (struct cox_video_steer_options)COX_SIZED(struct cox_video_steer_options);
-    if (status == COX_OK && to->look.settings)
-        status = COX__SIZED_READ(&to->settings, to->look.settings);
-    if (status == COX_OK && to->look.steering)
-        status = COX__SIZED_READ(&to->steering, to->look.steering);
+
+    *to = (struct cox__look){0};
+    if (from)
+        to->look = *from;
+    if (to->look.settings)
+        to->settings = *to->look.settings;
+    if (to->look.steering)
+        to->steering = *to->look.steering;
     to->look.settings = NULL;
     to->look.steering = NULL;
-    if (status != COX_OK)
-        return status;
+
     if (!is_choice(to->look.dither) || !is_choice(to->look.compress) ||
         (unsigned)to->look.peak > COX_PEAK_GIVEN)
         return COX_E_INVALID;
@@ -53,7 +50,6 @@ void cox__options_shape(const struct cox__look *look, const struct cox_video_ima
                         in->height == 2 * (uint64_t)out->height;
     const bool scaled = in->width != out->width || in->height != out->height;
     memset(shape, 0, sizeof *shape);
-    shape->struct_size = sizeof *shape;
     shape->width = in->width;
     shape->height = in->height;
     shape->in = in->format;

@@ -125,7 +125,7 @@ static void *data_of(const struct cox__side *side, uint32_t p)
 }
 
 cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
-                                    struct cox_video_result *result, size_t result_bytes)
+                                    struct cox_video_result *result)
 {
     struct sent *sent;
     if (!stream || !result || cox__misuse(stream->runtime, "cox_video_stream_receive"))
@@ -149,7 +149,7 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
     stream->totals.frames_copied_in += about->bytes_copied_in > 0;
     stream->totals.frames_copied_out += about->bytes_copied_out > 0;
     pthread_mutex_unlock(&stream->lock);
-    cox__sized_write(result, result_bytes, about, sizeof *about);
+    *result = *about;
     free_sent(sent);
     return COX_OK;
 }
@@ -241,8 +241,7 @@ static cox_status learn_light(struct sent *sent)
     const bool own = sent->look.look.peak == COX_PEAK_OWN;
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
     struct cox_video_params params;
-    const struct cox_frame frame = {.struct_size = sizeof frame,
-                                    .buffers = buffers,
+    const struct cox_frame frame = {.buffers = buffers,
                                     .buffer_count = own ? mapper->analysis_bindings
                                                         : mapper->mapping_bindings,
                                     .params = &params,
@@ -296,8 +295,7 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
     const struct cox_video_params *params;
-    struct cox_frame frame = {.struct_size = sizeof frame,
-                              .buffers = buffers,
+    struct cox_frame frame = {.buffers = buffers,
                               .buffer_count = sent->mapper->mapping_bindings,
                               .deadline_ns = from->deadline_ns,
                               .late = from->late};
@@ -400,24 +398,20 @@ static void forget(struct sent *sent, cox_status why)
     free_sent(sent);
 }
 
-cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *from)
+cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame)
 {
-    struct cox_video_frame frame;
     if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send") ||
-        cox__misuse_null(stream->runtime, from, "cox_video_stream_send", "frame"))
+        cox__misuse_null(stream->runtime, frame, "cox_video_stream_send", "frame"))
         return COX_E_INVALID;
-    cox_status status = cox__params_told(COX__SIZED_READ(&frame, from), "cox_video_frame",
-                                         &stream->runtime->log);
-    if (status != COX_OK)
-        return status;
+
     struct sent *sent = calloc(1, sizeof *sent);
     if (!sent)
         return COX_E_NOMEM;
-    status = admit(stream, &frame, sent);
+    cox_status status = admit(stream, frame, sent);
     if (status == COX_OK)
         status = make_ready(sent);
     if (status == COX_OK)
-        status = submit(sent, &frame);
+        status = submit(sent, frame);
     if (status != COX_OK)
         forget(sent, status);
     return status;
@@ -460,7 +454,7 @@ static cox_status told_of_look(const cox_video_stream *stream, cox_status status
         cox__log(
             &stream->runtime->log, COX_LOG_ERROR,
             "a stream's look: a field is out of its range (see cox_video_mapping and cox_video_prepare)");
-    return cox__params_told(status, "cox_video_look, or what it points to", &stream->runtime->log);
+    return status;
 }
 
 cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_session_params *session,
@@ -480,9 +474,8 @@ cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_sessio
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     stream->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
-    if (status == COX_OK)
-        status = told_of_look(stream, cox__options_read(&stream->look, look));
+    cox__mappers_init(&stream->mappers, runtime, session);
+    cox_status status = told_of_look(stream, cox__options_read(&stream->look, look));
     if (status == COX_OK && stream->descriptor < 0)
         status = COX_E_SYSTEM;
     if (status != COX_OK) {
@@ -540,28 +533,27 @@ void cox_video_stream_cancel(cox_video_stream *stream)
         cox__mappers_cancel(&stream->mappers);
 }
 
-void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info,
-                           size_t info_bytes)
+void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info)
 {
-    struct cox_video_stream_info found = {0};
     if (!info)
         return;
+
+    *info = (struct cox_video_stream_info){0};
     if (stream) {
         pthread_mutex_lock(&stream->lock);
-        found = stream->totals;
+        *info = stream->totals;
         pthread_mutex_unlock(&stream->lock);
-        found.sessions_made = atomic_load(&stream->mappers.made);
+        info->sessions_made = atomic_load(&stream->mappers.made);
     }
-    cox__sized_write(info, info_bytes, &found, sizeof found);
 }
 
 void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
-                                   struct cox_session_info *info, size_t info_bytes)
+                                   struct cox_session_info *info)
 {
-    struct cox_session_info found = {0};
     if (!info)
         return;
+
+    *info = (struct cox_session_info){0};
     if (stream)
-        cox__mappers_session_info(&stream->mappers, analysis, &found);
-    cox__sized_write(info, info_bytes, &found, sizeof found);
+        cox__mappers_session_info(&stream->mappers, analysis, info);
 }

@@ -14,7 +14,7 @@ void cox__video_image_devices_read(const cox_runtime *runtime, struct cox__image
     devices->count = cox_runtime_device_count(runtime);
     devices->in_place = true;
     for (uint32_t d = 0; d < devices->count; d++) {
-        const bool known = cox_runtime_device_info(runtime, d, &info, sizeof info) == COX_OK;
+        const bool known = cox_runtime_device_info(runtime, d, &info) == COX_OK;
         devices->align_bytes[d] = known && info.base_align_bytes ? info.base_align_bytes : 1;
         devices->in_place &= known && info.type == COX_DEVICE_CPU &&
                              info.host_memory == COX_HOST_MEMORY_WRAPPED;
@@ -72,10 +72,7 @@ cox_status cox__video_image_describe(struct cox__image *to, const struct cox_vid
         cox__log(log, COX_LOG_ERROR, "a stream's frame: %s is NULL", name);
         return COX_E_INVALID;
     }
-    const cox_status status = cox__params_told(COX__SIZED_READ(&to->image, from), "cox_video_image",
-                                               log);
-    if (status != COX_OK)
-        return status;
+    to->image = *from;
     const struct cox_video_image *image = &to->image;
     to->plane_count = cox_video_planes(&image->format, image->width, image->height, to->planes);
     if (!to->plane_count) {

@@ -524,8 +524,7 @@ static void adaptive_save_profile(const void *memory, const struct cox_sched_vie
     }
 }
 
-const struct cox_policy cox__policy_adaptive = {.struct_size = sizeof(struct cox_policy),
-                                                .name = "adaptive",
+const struct cox_policy cox__policy_adaptive = {.name = "adaptive",
                                                 .state_bytes = adaptive_bytes,
                                                 .init = adaptive_init,
                                                 .split = adaptive_split,

@@ -41,9 +41,5 @@ static void next(void *memory, const struct cox_sched_view *view, const struct c
     out->rows = cox__layout_chunk(view, offer, rows);
 }
 
-const struct cox_policy cox__policy_chunks = {.struct_size = sizeof(struct cox_policy),
-                                              .name = "chunks",
-                                              .state_bytes = state_bytes,
-                                              .init = init,
-                                              .split = split,
-                                              .next = next};
+const struct cox_policy cox__policy_chunks = {
+    .name = "chunks", .state_bytes = state_bytes, .init = init, .split = split, .next = next};

@@ -321,9 +321,5 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_ewma = {.struct_size = sizeof(struct cox_policy),
-                                            .name = "ewma",
-                                            .state_bytes = state_bytes,
-                                            .init = init,
-                                            .split = split,
-                                            .observe = observe};
+const struct cox_policy cox__policy_ewma = {
+    .name = "ewma", .state_bytes = state_bytes, .init = init, .split = split, .observe = observe};

@@ -57,9 +57,5 @@ static void next(void *memory, const struct cox_sched_view *view, const struct c
     out->rows = cox__layout_chunk(view, offer, (uint32_t)(offer->rows * share));
 }
 
-const struct cox_policy cox__policy_hguided = {.struct_size = sizeof(struct cox_policy),
-                                               .name = "hguided",
-                                               .state_bytes = state_bytes,
-                                               .init = init,
-                                               .split = split,
-                                               .next = next};
+const struct cox_policy cox__policy_hguided = {
+    .name = "hguided", .state_bytes = state_bytes, .init = init, .split = split, .next = next};

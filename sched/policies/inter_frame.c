@@ -95,8 +95,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_inter_frame = {.struct_size = sizeof(struct cox_policy),
-                                                   .name = "inter-frame",
+const struct cox_policy cox__policy_inter_frame = {.name = "inter-frame",
                                                    .state_bytes = state_bytes,
                                                    .init = init,
                                                    .split = split,

@@ -55,8 +55,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_last_frame = {.struct_size = sizeof(struct cox_policy),
-                                                  .name = "last-frame",
+const struct cox_policy cox__policy_last_frame = {.name = "last-frame",
                                                   .state_bytes = state_bytes,
                                                   .init = cox__history_init,
                                                   .split = split,

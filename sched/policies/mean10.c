@@ -140,8 +140,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_mean10 = {.struct_size = sizeof(struct cox_policy),
-                                              .name = "mean10",
+const struct cox_policy cox__policy_mean10 = {.name = "mean10",
                                               .state_bytes = state_bytes,
                                               .init = cox__history_init,
                                               .split = split,

@@ -50,8 +50,5 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_single = {.struct_size = sizeof(struct cox_policy),
-                                              .name = "single",
-                                              .state_bytes = state_bytes,
-                                              .init = init,
-                                              .split = split};
+const struct cox_policy cox__policy_single = {
+    .name = "single", .state_bytes = state_bytes, .init = init, .split = split};

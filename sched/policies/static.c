@@ -103,8 +103,5 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_static = {.struct_size = sizeof(struct cox_policy),
-                                              .name = "static",
-                                              .state_bytes = state_bytes,
-                                              .init = init,
-                                              .split = split};
+const struct cox_policy cox__policy_static = {
+    .name = "static", .state_bytes = state_bytes, .init = init, .split = split};

@@ -52,8 +52,7 @@ bool cox__together_sum(const struct cox__together *together, uint32_t passes, ui
     if (part->frame != frame + 1 || part->uneven || part->pass + 1 != passes ||
         part->pass_rows != part->rows)
         return false;
-    *out = (struct cox_measurement){.struct_size = sizeof *out,
-                                    .frame = frame,
+    *out = (struct cox_measurement){.frame = frame,
                                     .device = device,
                                     .first_row = part->first_row,
                                     .rows = part->rows,

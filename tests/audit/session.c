@@ -371,7 +371,7 @@ static int failed(const char *what, cox_status status)
 static void show_modes(void)
 {
     struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    cox_session_info(session, &info);
     for (uint32_t d = 0; d < info.device_count; d++)
         printf("%s%s", d ? "+" : "",
                info.devices[d].state == COX_DEVICE_ACTIVE ? cox_memory_mode_name(info.devices[d].mode) : "lost");
@@ -396,8 +396,9 @@ int main(int argc, char **argv)
     if (!audit_load(&audit, argc > 5 ? argv[5] : NULL))
         return 2;
 
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = devices, .reserve = COX_RESERVE_OFF,
-                                                                        .log = log_line));
+    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = devices,
+                                                                                        .reserve = COX_RESERVE_OFF,
+                                                                                        .log = log_line});
     if (status)
         return failed("cox_runtime_create", status);
     fixed |= strcmp(argv[2], "chunks") == 0 && cox_runtime_device_count(runtime) == 1;

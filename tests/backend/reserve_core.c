@@ -136,8 +136,12 @@ static cox_status make_session(cox_runtime *runtime, cox_session **session)
     const struct cox_stage stage = {
         .kernel = "spin", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     return cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding,
-                                                 .stage_count = 1, .stages = &stage, .params_bytes = sizeof(int)),
+                              &(const struct cox_session_params){.rows = ROWS,
+                                                                 .binding_count = 1,
+                                                                 .bindings = &binding,
+                                                                 .stage_count = 1,
+                                                                 .stages = &stage,
+                                                                 .params_bytes = sizeof(int)},
                               session);
 }
 
@@ -162,7 +166,8 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
 
     for (int frame = 0; frame < 4 && status == COX_OK; frame++) {
         _Atomic int done = 0;
-        status = cox_session_submit(session, COX_FRAME(.buffers = &buffer, .buffer_count = 1, .params = &turns),
+        status = cox_session_submit(session,
+                                    &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1, .params = &turns},
                                     frame_done, &done);
         CHECK(status == COX_OK, "%s", cox_status_text(status));
         while (status == COX_OK && atomic_load(&done) == 0) {
@@ -203,9 +208,11 @@ static char caller_before[256];
 static cox_runtime *create(enum cox_reserve reserve, uint32_t cpu)
 {
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime,
-                                           COX_RUNTIME_PARAMS(.devices = "cpu", .reserve = reserve, .reserve_cpu = cpu,
-                                                              .log = on_log, .log_level = COX_LOG_INFO));
+    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = "cpu",
+                                                                                        .reserve = reserve,
+                                                                                        .reserve_cpu = cpu,
+                                                                                        .log = on_log,
+                                                                                        .log_level = COX_LOG_INFO});
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND) {
         printf("  skipped, because there is no OpenCL CPU device\n");
         exit(SKIPPED);
@@ -219,7 +226,7 @@ static cox_runtime *create(enum cox_reserve reserve, uint32_t cpu)
 static struct cox_host_info host_of(const cox_runtime *runtime)
 {
     struct cox_host_info host;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    cox_runtime_host_info(runtime, &host);
     return host;
 }
 
@@ -286,7 +293,7 @@ static void scenario_kept(enum cox_reserve reserve, uint32_t cpu)
     if (reserve == COX_RESERVE_CORE)
         CHECK(host.reserved_cpu == cpu, "CPU %u", host.reserved_cpu);
     struct cox_device_info device;
-    CHECK(cox_runtime_device_info(runtime, 0, &device, sizeof device) == COX_OK, "no device");
+    CHECK(cox_runtime_device_info(runtime, 0, &device) == COX_OK, "no device");
     CHECK(device.compute_units < device.parent_units, "%u of %u compute units", device.compute_units,
           device.parent_units);
     check_kept_off(runtime, host.reserved_cpu, 1);

@@ -670,14 +670,22 @@ static cox_status open_session(struct run *run, cox_session **session)
         stages[p].columns = turned ? rows : columns;
     }
     return cox_session_create(run->suite->bits.runtime,
-                              COX_SESSION_PARAMS(.rows = rows, .device_timeout_ns = 60000000000 /* a busy machine */,
-                                                 .binding_count = contract->planes.count, .bindings = bindings,
-                                                 .stage_count = contract->pass_count ? 0 : stage_count,
-                                                 .stages = stages, .pass_count = contract->pass_count, .passes = passes,
-                                                 .params_bytes = sizeof(struct params), .custom_policy = &random_policy,
-                                                 .split_each_pass = run->in_flight > 1, .in_flight = run->in_flight,
-                                                 .allow_in_place = true, .no_warmup = run->in_flight == 3,
-                                                 .report = on_report, .report_user = run->suite),
+                              &(const struct cox_session_params){.rows = rows,
+                                                                 .device_timeout_ns = 60000000000 /* a busy machine */,
+                                                                 .binding_count = contract->planes.count,
+                                                                 .bindings = bindings,
+                                                                 .stage_count = contract->pass_count ? 0 : stage_count,
+                                                                 .stages = stages,
+                                                                 .pass_count = contract->pass_count,
+                                                                 .passes = passes,
+                                                                 .params_bytes = sizeof(struct params),
+                                                                 .custom_policy = &random_policy,
+                                                                 .split_each_pass = run->in_flight > 1,
+                                                                 .in_flight = run->in_flight,
+                                                                 .allow_in_place = true,
+                                                                 .no_warmup = run->in_flight == 3,
+                                                                 .report = on_report,
+                                                                 .report_user = run->suite},
                               session);
 }
 
@@ -726,7 +734,7 @@ static void check_modes(struct suite *suite)
 {
     for (uint32_t d = 0; d < suite->bits.device_count && suite->mode; d++) {
         struct cox_device_info info;
-        if (cox_runtime_device_info(suite->bits.runtime, d, &info, sizeof info) == COX_OK &&
+        if (cox_runtime_device_info(suite->bits.runtime, d, &info) == COX_OK &&
             !strcmp(suite->mode, cox_memory_mode_name(info.mode)))
             continue;
         bits_complain(&suite->bits, "device %u is not %s", d, suite->mode);

@@ -203,7 +203,7 @@ static bool right_devices(cox_runtime *runtime, enum fault_setup setup, struct o
     const uint32_t count = cox_runtime_device_count(runtime);
     for (uint32_t d = 0; d < count; d++) {
         struct cox_device_info info;
-        if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK ||
+        if (cox_runtime_device_info(runtime, d, &info) != COX_OK ||
             (info.mode != bench->mode && setup != FAULT_ON_SHARED))
             snprintf(outcome->why, sizeof outcome->why, "device %u is %s", d, cox_memory_mode_name(info.mode));
     }

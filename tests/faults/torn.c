@@ -318,11 +318,15 @@ static cox_status open_session(struct torn *torn)
     const struct cox_variant variant = {.source = source, .local_columns = 64};
     const struct cox_stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
     return cox_session_create(torn->runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BUFFERS, .bindings = bindings,
-                                                 .stage_count = 1, .stages = &stage,
-                                                 .params_bytes = sizeof torn->params,
-                                                 .in_flight = torn->options.in_flight,
-                                                 .device_timeout_ns = torn->options.timeout_ms * UINT64_C(1000000)),
+                              &(const struct cox_session_params){.rows = ROWS,
+                                                                 .binding_count = BUFFERS,
+                                                                 .bindings = bindings,
+                                                                 .stage_count = 1,
+                                                                 .stages = &stage,
+                                                                 .params_bytes = sizeof torn->params,
+                                                                 .in_flight = torn->options.in_flight,
+                                                                 .device_timeout_ns = torn->options.timeout_ms *
+                                                                                      UINT64_C(1000000)},
                               &torn->session);
 }
 
@@ -369,8 +373,9 @@ static cox_status make_set(struct torn *torn, struct set *set)
 
 static cox_status begin(struct torn *torn)
 {
-    cox_status status = cox_runtime_create(&torn->runtime, COX_RUNTIME_PARAMS(.devices = torn->options.devices,
-                                                                              .log = say, .log_user = stderr));
+    cox_status status = cox_runtime_create(&torn->runtime,
+                                           &(const struct cox_runtime_params){
+                                               .devices = torn->options.devices, .log = say, .log_user = stderr});
     if (status)
         return status;
     if (cox_runtime_device_count(torn->runtime) < torn->options.devices_at_least)

@@ -30,7 +30,7 @@ static uint32_t all_lost(void)
 static void check_info(void)
 {
     const struct cox_session_info before = w.info;
-    cox_session_info(w.session, &w.info, sizeof w.info);
+    cox_session_info(w.session, &w.info);
     CHECK(w.info.device_count == before.device_count || before.device_count == 0, "the number of devices changes");
     CHECK(w.info.frames_done >= before.frames_done && w.info.frames_done <= w.submitted - w.base,
           "frames_done is %llu of %u", (unsigned long long)w.info.frames_done, w.submitted);

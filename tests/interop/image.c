@@ -98,9 +98,13 @@ static cox_status create(cox_runtime *runtime, const struct changed *changed, co
     };
     last_lines[0] = 0;
     return cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BINDINGS, .bindings = bindings,
-                                                 .params_bytes = sizeof(cl_int), .policy = changed->policy,
-                                                 .pass_count = 2, .passes = passes),
+                              &(const struct cox_session_params){.rows = ROWS,
+                                                                 .binding_count = BINDINGS,
+                                                                 .bindings = bindings,
+                                                                 .params_bytes = sizeof(cl_int),
+                                                                 .policy = changed->policy,
+                                                                 .pass_count = 2,
+                                                                 .passes = passes},
                               out);
 }
 
@@ -151,11 +155,12 @@ static void frames_are_right(cox_runtime *runtime, const char *policy)
             memcpy(cox_buffer_data(buffers[i]), frame_bytes[i], bytes[i]);
         }
         memset(cox_buffer_data(buffers[OUT]), 0, bytes[OUT]);
-        CHECK(!cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = BINDINGS, .params = &pitch)));
+        CHECK(!cox_session_run(session, &(const struct cox_frame){
+                                            .buffers = buffers, .buffer_count = BINDINGS, .params = &pitch}));
         check_frame(cox_buffer_data(buffers[OUT]));
     }
     struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    cox_session_info(session, &info);
     CHECK(info.device_count == cox_runtime_device_count(runtime));
     cox_session_destroy(&session);
     for (int i = 0; i < BINDINGS; i++)
@@ -182,9 +187,9 @@ static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel
     const struct cox_arg args[] = {from, COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS};
     cox_buffer *buffers[2];
     double least_us = 1e12;
-    cox_session *session = words_session(runtime, copy_source, kernel, LARGE_COLUMNS, args, 2,
-                                         *COX_SESSION_PARAMS(.rows = LARGE_ROWS, .device_count = 1,
-                                                             .devices = &device));
+    cox_session *session =
+        words_session(runtime, copy_source, kernel, LARGE_COLUMNS, args, 2,
+                      (const struct cox_session_params){.rows = LARGE_ROWS, .device_count = 1, .devices = &device});
     for (int i = 0; i < 2; i++)
         CHECK(!cox_buffer_create(runtime, sizeof(uint32_t) * LARGE_COLUMNS * LARGE_ROWS, &buffers[i]));
     uint32_t *in = cox_buffer_data(buffers[0]);
@@ -192,7 +197,7 @@ static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel
         in[i] = i * 2654435761u;
     for (int frame = 0; frame < TIMES; frame++) {
         const double begin_us = now_us();
-        CHECK(!cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2)));
+        CHECK(!cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2}));
         const double us = now_us() - begin_us;
         least_us = us < least_us ? us : least_us;
     }
@@ -207,7 +212,7 @@ static void tell_cost(cox_runtime *runtime)
 {
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         struct cox_device_info info;
-        CHECK(!cox_runtime_device_info(runtime, d, &info, sizeof info));
+        CHECK(!cox_runtime_device_info(runtime, d, &info));
         const double image_us = frame_us(runtime, d, "of_image",
                                          (struct cox_arg)COX_ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, 1024));
         const double buffer_us = frame_us(runtime, d, "of_buffer", (struct cox_arg)COX_ARG_BUFFER(0));

@@ -27,7 +27,8 @@ static cox_session *new_session(cox_runtime *runtime)
     const struct cox_arg args[] = {COX_ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, COLUMNS), COX_ARG_BUFFER(1),
                                    COX_ARG_COLUMNS, COX_ARG_ROWS};
     return words_session(runtime, source, "add", COLUMNS, args, 2,
-                         *COX_SESSION_PARAMS(.rows = ROWS, .no_warmup = true, .device_timeout_ns = timeout_ns));
+                         (const struct cox_session_params){
+                             .rows = ROWS, .no_warmup = true, .device_timeout_ns = timeout_ns});
 }
 
 /* Frames until the fault has struck and the device is back: those that are delivered are right, and one of those after
@@ -39,11 +40,12 @@ static void run_until_back(const struct fault *fault, cox_session *session, cox_
         uint32_t *from = cox_buffer_data(buffers[0]);
         for (uint32_t i = 0; i < WORDS; i++)
             from[i] = i * 2654435761u + frame;
-        const bool good = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2)) == COX_OK;
+        const bool good = cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2}) ==
+                          COX_OK;
         const uint32_t *to = cox_buffer_data(buffers[1]);
         for (uint32_t i = 0; i < WORDS && good; i++)
             CHECK(to[i] == i * 2654435761u + frame + 7);
-        cox_session_info(session, &info, sizeof info);
+        cox_session_info(session, &info);
         if (good && fault->count(0, FAULT_STRUCK) && info.devices[0].lost == info.devices[0].returned)
             break;
         rest_ms();
@@ -84,9 +86,11 @@ static void device_is_lost(const struct fault *fault, cl_platform_id platform, c
     CHECK(!clFinish(queue) && !clReleaseCommandQueue(queue));
     const cl_uint before = context_references(context);
 
-    CHECK(!cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = selection, .reserve = COX_RESERVE_OFF,
-                                                           .opencl = COX_OPENCL_GIVEN(.contexts = &context,
-                                                                                      .context_count = 1))));
+    CHECK(!cox_runtime_create(&runtime,
+                              &(const struct cox_runtime_params){.devices = selection,
+                                                                 .reserve = COX_RESERVE_OFF,
+                                                                 .opencl = &(const struct cox_opencl_given){
+                                                                     .contexts = &context, .context_count = 1}}));
     CHECK(!cox_opencl_device(runtime, 0, &other, &device) && other == context);
     const cl_uint resting = context_references(context) + 2; /* the buffers */
     cox_session *session = new_session(runtime);

@@ -25,12 +25,12 @@ static cox_session *new_session(cox_runtime *runtime)
 {
     const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_COLUMNS, COX_ARG_ROWS};
     return words_session(runtime, source, "more", COLUMNS, args, 1,
-                         *COX_SESSION_PARAMS(.rows = ROWS, .allow_in_place = true));
+                         (const struct cox_session_params){.rows = ROWS, .allow_in_place = true});
 }
 
 static void run(cox_session *session, cox_buffer *buffer)
 {
-    CHECK(!cox_session_run(session, COX_FRAME(.buffers = &buffer, .buffer_count = 1)));
+    CHECK(!cox_session_run(session, &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1}));
 }
 
 static uint32_t word(uint32_t seed, uint32_t index)
@@ -98,11 +98,11 @@ static void contexts_are_taken(cox_runtime *runtime)
         struct cox_device_info info, other;
         char name[128];
         CHECK(!cox_opencl_device(runtime, d, &contexts[d], &device));
-        CHECK(!cox_runtime_device_info(runtime, d, &info, sizeof info));
+        CHECK(!cox_runtime_device_info(runtime, d, &info));
         CHECK(!clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, NULL));
         CHECK(strstr(name, info.subdevice ? "" : info.name));
         for (uint32_t e = 0; e < d; e++) {
-            CHECK(!cox_runtime_device_info(runtime, e, &other, sizeof other));
+            CHECK(!cox_runtime_device_info(runtime, e, &other));
             CHECK((contexts[d] == contexts[e]) == (info.context_group == other.context_group));
         }
         works_in(contexts[d], device);
@@ -179,7 +179,8 @@ static void contexts_are_given(void)
     cox_runtime *runtime;
     for (cl_uint c = 0; c < count; c++)
         CHECK(context_references(contexts[c]) == 1);
-    CHECK(!new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count)));
+    CHECK(!new_runtime(&runtime, selection,
+                       &(const struct cox_opencl_given){.contexts = contexts, .context_count = count}));
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         cl_context context;
         cl_device_id device;
@@ -207,7 +208,8 @@ static void the_first_context_counts(void)
     const cl_uint count = platform_contexts(contexts), again = platform_contexts(contexts + count);
     cox_runtime *runtime;
     CHECK(count == again);
-    CHECK(!new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count + again)));
+    CHECK(!new_runtime(&runtime, selection,
+                       &(const struct cox_opencl_given){.contexts = contexts, .context_count = count + again}));
     CHECK(strstr(last_lines, "a context that was given is not used"));
     for (cl_uint c = count; c < count + again; c++)
         CHECK_SOON(context_references(contexts[c]) == 1);
@@ -224,7 +226,8 @@ static void a_part_has_a_context_of_its_own(void)
     cox_runtime *runtime;
     const cl_uint count = platform_contexts(contexts);
     const cox_status status = new_runtime(&runtime, "cpu:1x1",
-                                          COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count));
+                                          &(const struct cox_opencl_given){.contexts = contexts,
+                                                                           .context_count = count});
     if (status == COX_OK) {
         CHECK(strstr(last_lines, "a context that was given is not used"));
         CHECK(!cox_opencl_device(runtime, 0, &context, &device) && !is_whole(device));
@@ -247,14 +250,15 @@ static void wrong_contexts_are_refused(void)
     } later = {{sizeof later, contexts, count}, 1};
     cox_runtime *runtime;
     contexts[count] = NULL;
-    CHECK(new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.contexts = contexts, .context_count = count + 1)) ==
+    CHECK(new_runtime(&runtime, selection,
+                      &(const struct cox_opencl_given){.contexts = contexts, .context_count = count + 1}) ==
           COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "a context that was given"));
-    CHECK(new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.context_count = 1)) == COX_E_INVALID);
+    CHECK(new_runtime(&runtime, selection, &(const struct cox_opencl_given){.context_count = 1}) == COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "cox_opencl_given: "));
     CHECK(new_runtime(&runtime, selection, &later.known) == COX_E_UNSUPPORTED);
     CHECK(!runtime && strstr(last_lines, "cox_opencl_given: "));
-    CHECK(!new_runtime(&runtime, selection, COX_OPENCL_GIVEN(.context_count = 0)));
+    CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_given){.context_count = 0}));
     cox_runtime_destroy(&runtime);
     release_contexts(contexts, count);
 }
@@ -274,7 +278,7 @@ static struct own own_queue(const cox_runtime *runtime, uint32_t index, bool tak
     struct own own;
     cl_device_id device;
     cl_int code;
-    CHECK(!cox_runtime_device_info(runtime, index, &info, sizeof info));
+    CHECK(!cox_runtime_device_info(runtime, index, &info));
     own.waits_for_user = !pocl_has_no_threads(info.name);
     CHECK(!cox_opencl_device(runtime, index, &own.context, &device));
     if (taken)
@@ -458,7 +462,7 @@ static void a_frame_works_in_what_is_mapped(cox_runtime *runtime, cox_session *s
     struct cox_buffer_info info;
     cox_buffer *buffer;
     CHECK(!cox_opencl_map(runtime, own->queue, mem, told ? on_released : NULL, &released, &buffer));
-    cox_buffer_info(buffer, &info, sizeof info);
+    cox_buffer_info(buffer, &info);
     CHECK(info.wrapped && info.bytes == BYTES && (!host || cox_buffer_data(buffer) == host));
     check_words(cox_buffer_data(buffer), seed, 0);
     for (int frame = 0; frame < 3; frame++)
@@ -551,7 +555,7 @@ static void memory_goes_in_and_out(cox_runtime *runtime)
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         struct cox_device_info info;
         struct own taken = own_queue(runtime, d, true), other = own_queue(runtime, d, false);
-        CHECK(!cox_runtime_device_info(runtime, d, &info, sizeof info));
+        CHECK(!cox_runtime_device_info(runtime, d, &info));
         wrong_copies_are_refused(runtime, &taken, &other);
         wrong_mappings_are_refused(runtime, &taken, &other);
         wrong_imports_are_refused(runtime, d);

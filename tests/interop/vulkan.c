@@ -203,8 +203,11 @@ static cox_session *new_session(cox_runtime *runtime)
         .kernel = "more", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     cox_session *session;
     CHECK(!cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                 .stage_count = 1, .stages = &stage),
+                              &(const struct cox_session_params){.rows = ROWS,
+                                                                 .binding_count = 2,
+                                                                 .bindings = bindings,
+                                                                 .stage_count = 1,
+                                                                 .stages = &stage},
                               &session));
     return session;
 }
@@ -223,7 +226,7 @@ static void run(const struct frame *frame, cl_mem in, cl_mem out)
     CHECK(!cox_opencl_read(frame->buffers[0], 0, frame->queue, in, 0, BYTES, 0, NULL, NULL));
     CHECK(!frame->release(frame->queue, 1, &in, 0, NULL, NULL));
     CHECK(!clFinish(frame->queue));
-    CHECK(!cox_session_run(frame->session, COX_FRAME(.buffers = frame->buffers, .buffer_count = 2)));
+    CHECK(!cox_session_run(frame->session, &(const struct cox_frame){.buffers = frame->buffers, .buffer_count = 2}));
     CHECK(!frame->acquire(frame->queue, 1, &out, 0, NULL, NULL));
     CHECK(!cox_opencl_write(frame->buffers[1], 0, frame->queue, out, 0, BYTES, 0, NULL, NULL));
     CHECK(!frame->release(frame->queue, 1, &out, 0, NULL, NULL));
@@ -301,7 +304,7 @@ static bool try_device(VkInstance instance, cox_runtime *runtime, uint32_t index
     cl_context context;
     cl_device_id device;
     cl_uchar uuid[CL_UUID_SIZE_KHR];
-    CHECK(!cox_runtime_device_info(runtime, index, &info, sizeof info));
+    CHECK(!cox_runtime_device_info(runtime, index, &info));
     CHECK(!cox_opencl_device(runtime, index, &context, &device));
     if (clGetDeviceInfo(device, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL))
         missing = "it tells no UUID";
@@ -325,7 +328,7 @@ int main(void)
     cox_runtime *runtime;
     VkInstance instance;
     uint32_t passed = 0;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log));
+    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log});
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || !make_instance(&instance)) {
         fprintf(stderr, "skipped, because there is no %s\n", status ? "OpenCL device" : "Vulkan driver");
         cox_runtime_destroy(&runtime);

@@ -127,7 +127,8 @@ int main(void)
     pthread_t dispatchers[DISPATCHERS];
     struct cox_session_info info;
     check_limit("threads that run a session's callbacks");
-    stream.session = race_map_session(stream.rig, ROWS, COLUMNS, COX_SESSION_PARAMS(.in_flight = 6, .dispatch = true));
+    stream.session = race_map_session(stream.rig, ROWS, COLUMNS,
+                                      &(const struct cox_session_params){.in_flight = 6, .dispatch = true});
     race_start(dispatchers, DISPATCHERS, dispatch, &stream, 0);
     for (uint32_t t = 0; t < SUBMITTERS; t++) {
         submitters[t] = (struct submitter){.stream = &stream, .number = t};
@@ -140,7 +141,7 @@ int main(void)
     race_run(SUBMITTERS, submit, submitters, sizeof *submitters);
     atomic_store(&stream.over, true);
     race_join(dispatchers, DISPATCHERS);
-    cox_session_info(stream.session, &info, sizeof info);
+    cox_session_info(stream.session, &info);
     cox_session *last = stream.session; /* what is left runs here, and submits to the stream's */
     cox_session_destroy(&last);
     CHECK(stream.done == atomic_load(&stream.accepted));

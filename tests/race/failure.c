@@ -65,8 +65,9 @@ static void play(uint64_t number)
                                                         .count = UINT32_MAX,
                                                         .status = COX_E_DEVICE_LOST});
     shared.session = race_map_session(rig, ROWS, COLUMNS,
-                                      COX_SESSION_PARAMS(.in_flight = 1 + round % IN_FLIGHT_MAX, .no_warmup = round % 2,
-                                                         .device_timeout_ns = 500000000));
+                                      &(const struct cox_session_params){.in_flight = 1 + round % IN_FLIGHT_MAX,
+                                                                         .no_warmup = round % 2,
+                                                                         .device_timeout_ns = 500000000});
     race_run(THREADS, submit_until_refused, &shared, 0);
     cox_session_destroy(&shared.session);
     CHECK(shared.next == atomic_load(&shared.accepted));

@@ -129,10 +129,11 @@ static void play(uint64_t seed)
         const enum shape shape = verify ? verified_shapes[s] : plain_shapes[s];
         streams[s] = (struct stream){.shape = shape, .spared = spared, .verify = verify};
         streams[s].session = race_shape_session(rig, shape, ROWS, COLUMNS,
-                                                COX_SESSION_PARAMS(.policy = policies[(s + seed) % 4],
-                                                                   .in_flight = 1 + (s + seed) % 4, .no_warmup = s % 2,
-                                                                   .verify = verify ? 1 : 0,
-                                                                   .device_timeout_ns = 1000000000));
+                                                &(const struct cox_session_params){.policy = policies[(s + seed) % 4],
+                                                                                   .in_flight = 1 + (s + seed) % 4,
+                                                                                   .no_warmup = s % 2,
+                                                                                   .verify = verify ? 1 : 0,
+                                                                                   .device_timeout_ns = 1000000000});
     }
     script_faults(rig_fake(rig), spared, mix, &random);
     for (uint32_t t = 0; t < THREADS; t++)

@@ -78,8 +78,9 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
     struct guest guest = {.frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, FRAMES),
                           .submits = rig_random(seed) % 3 == 0};
     CHECK(rig_map_session(guest.frames,
-                          COX_SESSION_PARAMS(.in_flight = 1 + (uint32_t)(rig_random(seed) % 3), .ready = on_ready,
-                                             .ready_user = &guest),
+                          &(const struct cox_session_params){.in_flight = 1 + (uint32_t)(rig_random(seed) % 3),
+                                                             .ready = on_ready,
+                                                             .ready_user = &guest},
                           &guest.session) == COX_OK);
     if (!guest.submits)
         submit_some(&guest, seed);

@@ -80,7 +80,8 @@ static void every_shape_at_once(struct rig *rig)
     struct submitter submitters[THREADS];
     for (uint32_t s = 0; s < SHAPES; s++)
         streams[s].session = race_shape_session(rig, (enum shape)s, rows_of((enum shape)s), COLUMNS,
-                                                COX_SESSION_PARAMS(.in_flight = 1 + s % 4, .no_warmup = s % 2));
+                                                &(const struct cox_session_params){.in_flight = 1 + s % 4,
+                                                                                   .no_warmup = s % 2});
     for (uint32_t t = 0; t < THREADS; t++)
         submitters[t] = (struct submitter){.rig = rig, .streams = streams, .number = t};
     race_run(THREADS, submit_to_all, submitters, sizeof *submitters);
@@ -133,7 +134,8 @@ static void callbacks_that_submit(struct rig *rig)
 {
     for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
         struct chain chain = {.frames = shape_frames_new(rig, SHAPE_HALO, 40, COLUMNS, in_flight + 1)};
-        CHECK(shape_session(chain.frames, COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = in_flight % 2),
+        CHECK(shape_session(chain.frames,
+                            &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = in_flight % 2},
                             &chain.session) == COX_OK);
         while (chain.done < CHAIN) {
             atomic_store(&chain.over, false);
@@ -161,7 +163,8 @@ static void *come_and_go(void *data)
         struct shape_frames *frames = shape_frames_new(rig, (enum shape)(round % SHAPES),
                                                        rows_of((enum shape)(round % SHAPES)), COLUMNS, FRAMES);
         struct stream stream = {0};
-        CHECK(shape_session(frames, COX_SESSION_PARAMS(.in_flight = 1 + round % FRAMES, .no_warmup = round % 3),
+        CHECK(shape_session(frames,
+                            &(const struct cox_session_params){.in_flight = 1 + round % FRAMES, .no_warmup = round % 3},
                             &stream.session) == COX_OK);
         for (uint32_t i = 0; i < round % (FRAMES + 1); i++) {
             const struct cox_frame frame = shape_frame(frames, i);

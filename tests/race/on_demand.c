@@ -145,10 +145,12 @@ int main(void)
                                              .skip = 20 + 7 * round,
                                              .status = COX_E_DEVICE_LOST});
         shared.session = race_map_session(rig, ROWS, COLUMNS,
-                                          COX_SESSION_PARAMS(.custom_policy = &chance_policy,
-                                                             .in_flight = 1 + round % 4, .no_warmup = round % 2,
-                                                             .report = on_report, .report_user = &shared,
-                                                             .meter = meter));
+                                          &(const struct cox_session_params){.custom_policy = &chance_policy,
+                                                                             .in_flight = 1 + round % 4,
+                                                                             .no_warmup = round % 2,
+                                                                             .report = on_report,
+                                                                             .report_user = &shared,
+                                                                             .meter = meter});
         race_start(&goes_on, 1, submit_and_go_on, &shared, 0);
         race_run(THREADS - 1, submit_frames, &shared, 0);
         race_join(&goes_on, 1);

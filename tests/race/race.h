@@ -100,10 +100,7 @@ static inline struct cox_frame race_map_frame(const struct rig_frames *frames, u
 {
     buffers[0] = frames->in[index];
     buffers[1] = frames->out[index];
-    return (struct cox_frame){.struct_size = sizeof(struct cox_frame),
-                              .buffers = buffers,
-                              .buffer_count = 2,
-                              .params = &frames->params[index]};
+    return (struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &frames->params[index]};
 }
 
 #endif

@@ -28,8 +28,9 @@ static void use_a_session(struct rig *rig, uint32_t round)
     struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, FRAMES);
     struct counter counter = {0};
     cox_session *session;
-    CHECK(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 1 + round % 5, .no_warmup = round % 3), &session) ==
-          COX_OK);
+    CHECK(rig_map_session(frames,
+                          &(const struct cox_session_params){.in_flight = 1 + round % 5, .no_warmup = round % 3},
+                          &session) == COX_OK);
     const uint32_t count = round % (FRAMES + 1);
     for (uint32_t i = 0; i < count; i++) {
         cox_buffer *buffers[2];

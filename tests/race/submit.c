@@ -86,8 +86,10 @@ int main(void)
     check_limit("threads that submit to the same sessions");
     for (uint32_t s = 0; s < SESSIONS; s++)
         streams[s].session = race_map_session(rig, ROWS, COLUMNS,
-                                              COX_SESSION_PARAMS(.in_flight = 1 + s, .no_warmup = s == 1,
-                                                                 .report = on_report, .report_user = &streams[s]));
+                                              &(const struct cox_session_params){.in_flight = 1 + s,
+                                                                                 .no_warmup = s == 1,
+                                                                                 .report = on_report,
+                                                                                 .report_user = &streams[s]});
     /* Every way a post may come. */
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = 0, .count = UINT32_MAX});
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_EARLY, .device = 1, .count = UINT32_MAX});
@@ -109,7 +111,7 @@ int main(void)
     for (uint32_t s = 0; s < SESSIONS; s++) {
         struct cox_session_info info;
         cox_session_wait(streams[s].session);
-        cox_session_info(streams[s].session, &info, sizeof info);
+        cox_session_info(streams[s].session, &info);
         CHECK(streams[s].next == accepted[s]);
         CHECK(streams[s].reports == accepted[s]);
         CHECK(info.frames_done == accepted[s]);

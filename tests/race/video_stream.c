@@ -59,9 +59,9 @@ static void *send_frames(void *user)
     struct film *film = user;
     for (uint32_t n = 0; n < FRAMES; n++) {
         const struct cox_video_image in = input_of(film, n);
-        const cox_status status = cox_video_stream_send(film->stream,
-                                                        COX_VIDEO_FRAME(.in = &in, .out = &film->out[n % SETS],
-                                                                        .restart = n % 40 == 39));
+        const cox_status status =
+            cox_video_stream_send(film->stream, &(const struct cox_video_frame){
+                                                    .in = &in, .out = &film->out[n % SETS], .restart = n % 40 == 39});
         CHECK(status == COX_OK || status == COX_E_CANCELLED);
         n -= status == COX_E_CANCELLED;
     }
@@ -76,12 +76,13 @@ static void *meddle(void *user)
         struct cox_video_stream_info info;
         struct cox_session_info session;
         struct pollfd waits = {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN};
-        const struct cox_video_settings settings = {.struct_size = sizeof settings, .peak_nits = 500 + n % 500};
-        CHECK(cox_video_stream_set(film->stream, COX_VIDEO_LOOK(.settings = &settings,
-                                                                .peak = (enum cox_video_peak)(n / 8 % 3))) == COX_OK);
-        cox_video_stream_info(film->stream, &info, sizeof info);
+        const struct cox_video_settings settings = {.peak_nits = 500 + n % 500};
+        CHECK(cox_video_stream_set(film->stream,
+                                   &(const struct cox_video_look){.settings = &settings,
+                                                                  .peak = (enum cox_video_peak)(n / 8 % 3)}) == COX_OK);
+        cox_video_stream_info(film->stream, &info);
         CHECK(info.received <= info.sent);
-        cox_video_stream_session_info(film->stream, n % 2, &session, sizeof session);
+        cox_video_stream_session_info(film->stream, n % 2, &session);
         poll(&waits, 1, 1);
         if (n % 20 == 19)
             cox_video_stream_cancel(film->stream);
@@ -99,7 +100,7 @@ static void run(struct film *film, uint32_t frames)
     race_start(&meddler, 1, meddle, film, 0);
     while (received < frames) {
         struct cox_video_result result;
-        const cox_status status = cox_video_stream_receive(film->stream, received % 2, &result, sizeof result);
+        const cox_status status = cox_video_stream_receive(film->stream, received % 2, &result);
         CHECK(status == COX_OK || status == COX_E_NOT_FOUND || status == COX_E_BUSY);
         CHECK(status != COX_OK || result.frame == received);
         CHECK(status != COX_OK || result.status == COX_OK || result.status == COX_E_CANCELLED);
@@ -120,7 +121,6 @@ int main(void)
     CHECK(cox__runtime_create_with(&film.runtime, &(const struct cox_runtime_params){0}, fake_make, fake) == COX_OK);
     for (uint32_t set = 0; set < SETS; set++) {
         const uint32_t side = LEAST << (set / 2 % SIZES);
-        film.in[set].struct_size = film.out[set].struct_size = sizeof(struct cox_video_image);
         CHECK(cox_video_image_create(film.runtime, &in_format, side, side, &film.in[set]) == COX_OK);
         CHECK(cox_video_image_create(film.runtime, &out_format, side, side, &film.out[set]) == COX_OK);
         film.other[set] = calloc(COX_VIDEO_PLANES_MAX, 65536);

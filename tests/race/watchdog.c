@@ -77,8 +77,9 @@ static void play(uint64_t seed)
     struct worker workers[THREADS];
     for (uint32_t s = 0; s < SESSIONS; s++)
         sessions[s] = race_shape_session(rig, shapes[s], ROWS, COLUMNS,
-                                         COX_SESSION_PARAMS(.policy = s ? "adaptive" : "ewma", .in_flight = 2 + s,
-                                                            .device_timeout_ns = timeout_ns));
+                                         &(const struct cox_session_params){.policy = s ? "adaptive" : "ewma",
+                                                                            .in_flight = 2 + s,
+                                                                            .device_timeout_ns = timeout_ns});
     script(rig_fake(rig), seed);
     for (uint32_t t = 0; t < THREADS; t++)
         workers[t] = (struct worker){

@@ -47,7 +47,7 @@ static bool look_at_devices(struct bits_suite *suite, bool *slow)
 {
     for (uint32_t d = 0; d < suite->device_count; d++) {
         struct cox_device_info info;
-        if (cox_runtime_device_info(suite->runtime, d, &info, sizeof info) != COX_OK)
+        if (cox_runtime_device_info(suite->runtime, d, &info) != COX_OK)
             return false;
         suite->staged |= info.mode == COX_MODE_STAGED;
         *slow |= info.fma != COX_FMA_FAST;
@@ -160,7 +160,7 @@ bool bits_session_open(struct bits_suite *suite, const char *what, const struct 
     if (status != COX_OK)
         return bits_complain(suite, "%s: no session: %s", what, cox_status_text(status));
     struct cox_session_info info;
-    cox_session_info(out->session, &info, sizeof info);
+    cox_session_info(out->session, &info);
     out->granule = info.granule;
     out->devices = info.device_count;
     if (info.device_count != (device == BITS_ALL_DEVICES ? suite->device_count : 1))
@@ -176,7 +176,7 @@ bool bits_session_close(struct bits_session *session)
         return true;
     struct cox_session_info info;
     cox_session_wait(session->session);
-    cox_session_info(session->session, &info, sizeof info);
+    cox_session_info(session->session, &info);
     for (uint32_t d = 0; d < info.device_count; d++)
         if (info.devices[d].lost)
             good = bits_complain(suite, "device %u left the session", info.devices[d].device);

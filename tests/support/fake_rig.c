@@ -418,7 +418,7 @@ const struct rig_report *rig_next_report(struct rig *rig, const struct rig_repor
 struct cox_session_info rig_info(cox_session *session)
 {
     struct cox_session_info info;
-    cox_session_info(session, &info, sizeof info);
+    cox_session_info(session, &info);
     return info;
 }
 

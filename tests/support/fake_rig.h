@@ -145,9 +145,12 @@ cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_p
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait);
 
 /* A frame that is one of the rig's. */
-#define RIG_FRAME(frames, i)                                                                          \
-    COX_FRAME(.buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2, \
-              .params = &(frames)->params[i])
+#define RIG_FRAME(frames, i)                                                                    \
+    &(const struct cox_frame)                                                                   \
+    {                                                                                           \
+        .buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2, \
+        .params = &(frames)->params[i]                                                          \
+    }
 
 /* First byte of a frame that is not what the map gives, as text; "" if all are right (static storage per thread). */
 const char *rig_check(const struct rig_frames *frames, uint32_t index);

@@ -364,7 +364,7 @@ void ref_stream_close(struct ref_stream **stream, struct ref_stream_counts *coun
     if (closing->session)
         cox_session_wait(closing->session);
     if (closing->session && info)
-        cox_session_info(closing->session, info, sizeof *info);
+        cox_session_info(closing->session, info);
     cox_session_destroy(&closing->session);
     for (uint32_t i = 0; i < closing->set_count; i++)
         if (!closing->sets[i].under_way)

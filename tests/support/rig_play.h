@@ -190,8 +190,8 @@ static inline struct play play_in_place(const struct fake_params *devices, const
     static const struct cox_binding binding = {
         .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
     return play_stage(devices, &rig_stage_inplace, &binding, 1,
-                      COX_SESSION_PARAMS(.custom_policy = policy, .allow_in_place = true, .in_flight = 2,
-                                         .no_warmup = true));
+                      &(const struct cox_session_params){
+                          .custom_policy = policy, .allow_in_place = true, .in_flight = 2, .no_warmup = true});
 }
 
 /* Run its frame, which comes to `wanted`, and if that is COX_OK comes out right. The input is as before afterwards. */
@@ -199,8 +199,9 @@ static inline void play_run_in_place(const struct play *play, cox_status wanted)
 {
     unsigned char before[90 * 16], *data = cox_buffer_data(play->frames->in[0]);
     memcpy(before, data, sizeof before);
-    cr_assert_eq(cox_session_run(play->session, COX_FRAME(.buffers = play->frames->in, .buffer_count = 1,
-                                                          .params = play->frames->params)),
+    cr_assert_eq(cox_session_run(play->session, &(const struct cox_frame){.buffers = play->frames->in,
+                                                                          .buffer_count = 1,
+                                                                          .params = play->frames->params}),
                  wanted);
     for (size_t i = 0; i < sizeof before && wanted == COX_OK; i++)
         cr_assert_eq(data[i], (unsigned char)(before[i] * 3u + 1), "byte %zu", i);
@@ -215,7 +216,8 @@ static inline struct play play_count(const struct fake_params *devices, const st
         {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
     };
     return play_stage(devices, &rig_stage_count, bindings, 2,
-                      COX_SESSION_PARAMS(.custom_policy = policy, .in_flight = 1, .no_warmup = !warmup));
+                      &(const struct cox_session_params){
+                          .custom_policy = policy, .in_flight = 1, .no_warmup = !warmup});
 }
 
 /* Run its frame: every byte is counted once. */

@@ -89,7 +89,7 @@ static bool lay_out(struct pictures *pictures, struct cox_video_image *image,
 static bool make_image(struct world *world, enum form form, struct cox_video_image *image, bool in)
 {
     const struct cox_video_format *format = in ? &in_format : &out_format;
-    *image = (struct cox_video_image)COX_SIZED(struct cox_video_image);
+    *image = (struct cox_video_image){0};
     if (form == FORM_OTHER || form == FORM_COPIED)
         return lay_out(&world->pictures[form], image, format, world, form == FORM_COPIED);
     const cox_status status = cox_video_image_create(world->runtime, format, world->width,
@@ -154,8 +154,10 @@ static bool make_streams(struct world *world)
     static const struct cox_video_settings settings = {.peak_nits = 1000};
     for (enum form form = FORM_POOL; form < FORMS; form++) {
         const cox_status status =
-            cox_video_stream_create(world->runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT),
-                                    COX_VIDEO_LOOK(.peak = COX_PEAK_GIVEN, .settings = &settings),
+            cox_video_stream_create(world->runtime,
+                                    &(const struct cox_session_params){.in_flight = IN_FLIGHT},
+                                    &(const struct cox_video_look){.peak = COX_PEAK_GIVEN,
+                                                                   .settings = &settings},
                                     &world->streams[form]);
         if (status)
             return bench_fail("%s", cox_status_text(status));
@@ -178,16 +180,18 @@ static cox_status submit(struct world *world, enum form form, uint32_t set, cox_
 {
     if (form != FORM_SESSION)
         return cox_video_stream_send(world->streams[form],
-                                     COX_VIDEO_FRAME(.in = &world->pictures[form].in[set],
-                                                     .out = &world->pictures[form].out[set]));
+                                     &(const struct cox_video_frame){
+                                         .in = &world->pictures[form].in[set],
+                                         .out = &world->pictures[form].out[set]});
     cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX];
     memcpy(buffers, world->pictures[FORM_POOL].in[set].memory, sizeof buffers / 2);
     memcpy(buffers + COX_VIDEO_PLANES_MAX, world->pictures[FORM_POOL].out[set].memory,
            sizeof buffers / 2);
     return cox_session_submit(world->session,
-                              COX_FRAME(.buffers = buffers,
-                                        .buffer_count = world->pipeline.binding_count,
-                                        .params = &world->params),
+                              &(const struct cox_frame){
+                                  .buffers = buffers,
+                                  .buffer_count = world->pipeline.binding_count,
+                                  .params = &world->params},
                               on_done, failed);
 }
 
@@ -198,8 +202,7 @@ static cox_status receive(struct world *world, enum form form, bool all, cox_sta
     cox_status status;
     if (form == FORM_SESSION)
         return all ? cox_session_wait(world->session) : COX_OK;
-    while ((status = cox_video_stream_receive(world->streams[form], all, &result, sizeof result)) ==
-           COX_OK) {
+    while ((status = cox_video_stream_receive(world->streams[form], all, &result)) == COX_OK) {
         world->copied_bytes[form] = result.bytes_copied_in + result.bytes_copied_out;
         *failed = *failed ? *failed : result.status;
     }
@@ -318,9 +321,9 @@ bool bench_frames(const struct bench_options *options, bool *met)
     static struct world world; /* too large for a stack */
     world.width = options->width ? options->width : WIDTH;
     world.height = options->height ? options->height : HEIGHT;
-    const cox_status status = cox_runtime_create(&world.runtime,
-                                                 COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                    .log = bench_log));
+    const cox_status status = cox_runtime_create(&world.runtime, &(const struct cox_runtime_params){
+                                                                     .devices = options->devices,
+                                                                     .log = bench_log});
     if (status)
         return bench_fail("%s", cox_status_text(status));
     const bool good = make_pictures(&world) && make_session(&world) && make_streams(&world) &&

@@ -332,8 +332,7 @@ static bool add_filter(struct bench *bench, uint32_t device, const struct kernel
     enum { RADIUS = 15 };
     const struct frames *frames = &bench->frames;
     const bool blurs = kernel->kind == BLUR;
-    const struct cox_filter_shape shape = {.struct_size = sizeof shape,
-                                           .width = frames->width,
+    const struct cox_filter_shape shape = {.width = frames->width,
                                            .height = frames->height,
                                            .sample = COX_FILTER_FLOAT,
                                            .in_pitch_bytes = frames->plane_pitch,
@@ -682,7 +681,7 @@ static void json_tail(struct json *json, const struct bench *bench)
 static bool measure_device(struct bench *bench, uint32_t device)
 {
     bool good = true;
-    cox_runtime_device_info(bench->runtime, device, &bench->device, sizeof bench->device);
+    cox_runtime_device_info(bench->runtime, device, &bench->device);
     memset(bench->entrants, 0, sizeof bench->entrants);
     for (uint32_t e = 0; good && e < ENTRANTS; e++)
         good = add_entrant(bench, device, e);
@@ -734,10 +733,11 @@ bool bench_kernels(const struct bench_options *options, bool *met)
     bench->memory = calloc((size_t)bench->rounds * ENTRANTS, sizeof *bench->memory);
     bool good = bench->memory || bench_fail("out of memory");
     if (good) {
-        cox_status status = cox_runtime_create(&bench->runtime,
-                                               COX_RUNTIME_PARAMS(.devices = options->devices,
+        cox_status status =
+            cox_runtime_create(&bench->runtime,
+                               &(const struct cox_runtime_params){.devices = options->devices,
                                                                   .arithmetic = options->arithmetic,
-                                                                  .log = bench_log));
+                                                                  .log = bench_log});
         good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     }
     *met = true;

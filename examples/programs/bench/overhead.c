@@ -527,14 +527,15 @@ bool bench_overhead(const struct bench_options *options, bool *met)
     struct machine machine;
     machine_read(&machine);
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                        .log = bench_log));
+    cox_status status = cox_runtime_create(&runtime,
+                                           &(const struct cox_runtime_params){
+                                               .devices = options->devices, .log = bench_log});
     if (status)
         return bench_fail("%s", cox_status_text(status));
     uint32_t devices = cox_runtime_device_count(runtime), count = 0;
     struct cox_host_info host;
     struct quiet quiet;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    cox_runtime_host_info(runtime, &host);
     quiet_start(&quiet, options->quiet_s);
     struct result *results = calloc(devices * (size_t)SIZES, sizeof *results);
     if (!results) {
@@ -546,7 +547,7 @@ bool bench_overhead(const struct bench_options *options, bool *met)
     for (uint32_t d = 0; good && d < devices; d++) {
         for (uint32_t s = 0; good && s < SIZES; s++) {
             struct result *result = &results[count++];
-            cox_runtime_device_info(runtime, d, &result->device, sizeof result->device);
+            cox_runtime_device_info(runtime, d, &result->device);
             result->shape = (struct work_shape){
                 .columns = sizes[s].columns,
                 .rows = sizes[s].rows,

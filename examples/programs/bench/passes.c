@@ -258,8 +258,7 @@ static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_
 {
     const size_t bytes = sample == COX_FILTER_FLOAT ? 4 : 1;
     const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * bytes);
-    return (struct cox_filter_shape){.struct_size = sizeof(struct cox_filter_shape),
-                                     .width = bench->width,
+    return (struct cox_filter_shape){.width = bench->width,
                                      .height = bench->height,
                                      .sample = sample,
                                      .in_pitch_bytes = pitch_bytes,
@@ -590,14 +589,14 @@ static bool run(struct bench *bench, struct parts *parts, const struct bench_opt
 {
     struct machine machine;
     machine_read(&machine);
-    const cox_status status = cox_runtime_create(&bench->runtime,
-                                                 COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                    .log = bench_log));
+    const cox_status status =
+        cox_runtime_create(&bench->runtime, &(const struct cox_runtime_params){
+                                                .devices = options->devices, .log = bench_log});
     if (status)
         return bench_fail("%s", cox_status_text(status));
     bench->device_count = cox_runtime_device_count(bench->runtime);
     for (uint32_t d = 0; d < bench->device_count; d++)
-        cox_runtime_device_info(bench->runtime, d, &bench->devices[d], sizeof bench->devices[d]);
+        cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
     bench->width = options->width ? options->width : 1920;
     bench->height = options->height ? options->height : 1080;
     bench->frames = options->frames ? options->frames : FRAMES_DEFAULT;

@@ -62,9 +62,10 @@ static cox_status submit_frames(cox_session *session, struct stream_frames *size
     cox_status status = COX_OK;
     for (uint32_t i = 0; i < frames && status == COX_OK; i++)
         status = cox_session_submit(session,
-                                    COX_FRAME(.buffers = size->buffers[i % SETS],
-                                              .buffer_count = size->pipeline.binding_count,
-                                              .params = &size->params),
+                                    &(const struct cox_frame){
+                                        .buffers = size->buffers[i % SETS],
+                                        .buffer_count = size->pipeline.binding_count,
+                                        .params = &size->params},
                                     on_done, deliveries);
     return status;
 }
@@ -120,7 +121,6 @@ static void describe_images(const struct stream_frames *size, uint32_t set,
     for (uint32_t side = 0; side < 2; side++) {
         struct cox_video_image *image = &images[side];
         *image = (struct cox_video_image){
-            .struct_size = sizeof *image,
             .format = {.depth = side ? 8 : 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
             .width = size->width,
             .height = size->height};
@@ -149,8 +149,8 @@ static void *send_frames(void *user)
         const uint64_t began = now_ns();
         describe_images(&sending->sizes[n / sending->frames % SIZES], n % SETS, images);
         sending->status = cox_video_stream_send(sending->stream,
-                                                COX_VIDEO_FRAME(.in = &images[0],
-                                                                .out = &images[1]));
+                                                &(const struct cox_video_frame){.in = &images[0],
+                                                                                .out = &images[1]});
         if (n >= sending->frames && n % sending->frames == 0)
             sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
     }
@@ -166,11 +166,12 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
     struct cox_video_result result;
     pthread_t thread;
     *deliveries = (struct deliveries){0};
-    cox_status status = cox_video_stream_create(runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT),
-                                                COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390,
+    cox_status status =
+        cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
+                                &(const struct cox_video_look){.op = COX_OPERATOR_BT2390,
                                                                .peak = COX_PEAK_GIVEN,
-                                                               .settings = &settings),
-                                                &sending.stream);
+                                                               .settings = &settings},
+                                &sending.stream);
     if (status)
         return status;
     const int descriptor = cox_video_stream_descriptor(sending.stream);
@@ -180,7 +181,7 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
         struct pollfd waits = {.fd = descriptor, .events = POLLIN};
         if (poll(&waits, 1, 10000) != 1)
             status = COX_E_TIMEOUT;
-        else if (cox_video_stream_receive(sending.stream, false, &result, sizeof result) == COX_OK)
+        else if (cox_video_stream_receive(sending.stream, false, &result) == COX_OK)
             on_done(deliveries, 0, result.status);
     }
     if (status != COX_E_SYSTEM)
@@ -264,8 +265,9 @@ bool bench_resize(const struct bench_options *options, bool *met)
     double create_ms;
     if (frames > FRAMES_MAX)
         return bench_fail("--frames: at most %d here", FRAMES_MAX);
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                        .log = bench_log));
+    cox_status status = cox_runtime_create(&runtime,
+                                           &(const struct cox_runtime_params){
+                                               .devices = options->devices, .log = bench_log});
     if (status)
         return bench_fail("%s", cox_status_text(status));
     bool good = true;

@@ -475,7 +475,7 @@ static void print_text(const struct bench_options *options, const struct machine
                        const struct bench *bench, const struct result *r)
 {
     struct cox_session_info info;
-    cox_session_info(bench->policy.session, &info, sizeof info);
+    cox_session_info(bench->policy.session, &info);
     printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
            machine->system, machine->load);
     for (int d = 0; d < 2; d++)
@@ -548,7 +548,7 @@ static void print_json(const struct bench_options *options, const struct machine
                        const struct bench *bench, const struct result *r)
 {
     struct cox_session_info info;
-    cox_session_info(bench->policy.session, &info, sizeof info);
+    cox_session_info(bench->policy.session, &info);
     struct json json;
     json_begin(&json, stdout);
     json_open_object(&json, false);
@@ -610,14 +610,15 @@ static void print_json(const struct bench_options *options, const struct machine
 static bool prepare(struct bench *bench, const struct bench_options *options)
 {
     const char *devices = options->devices ? options->devices : "cpu:2x1";
-    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices,
-                                                                               .log = bench_log));
+    cox_status status = cox_runtime_create(&bench->runtime,
+                                           &(const struct cox_runtime_params){.devices = devices,
+                                                                              .log = bench_log});
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)
         return bench_fail("devices '%s': two are needed", devices);
     for (uint32_t d = 0; d < 2; d++)
-        cox_runtime_device_info(bench->runtime, d, &bench->devices[d], sizeof bench->devices[d]);
+        cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
     bench->shape = (struct work_shape){
         .columns = COLUMNS,
         .rows = ROWS,

@@ -66,9 +66,10 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
     cox_status status = cox_session_create(runtime, &fresh.params, &session);
     form->create_ms[turn] = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
-        status = cox_session_run(session, COX_FRAME(.buffers = frames.buffers[0],
-                                                    .buffer_count = fresh.params.binding_count,
-                                                    .params = &frames.params));
+        status = cox_session_run(session, &(const struct cox_frame){
+                                              .buffers = frames.buffers[0],
+                                              .buffer_count = fresh.params.binding_count,
+                                              .params = &frames.params});
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
     cox_session_destroy(&session);
     stream_frames_free(&frames);
@@ -114,8 +115,8 @@ bool bench_start(const struct bench_options *options, bool *met)
         const int f = (int)(n % FORMS);
         cox_runtime *runtime = NULL;
         cox_status status = cox_runtime_create(&runtime,
-                                               COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                                  .log = bench_log));
+                                               &(const struct cox_runtime_params){
+                                                   .devices = options->devices, .log = bench_log});
         if (status == COX_OK)
             status = start(runtime, options, &forms[f], n / FORMS, f == FORM_READY);
         cox_runtime_destroy(&runtime);

@@ -70,7 +70,7 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
     cox_status status = cox_session_create(stream->runtime, &params, &entrant->session);
     if (status)
         return bench_fail("session: %s", cox_status_text(status));
-    cox_session_info(entrant->session, &info, sizeof info);
+    cox_session_info(entrant->session, &info);
     if (kind == STREAM_SINGLE || kind == STREAM_PROFILED)
         snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u%s", info.policy,
                  devices[0], kind == STREAM_PROFILED ? ", timed" : "");
@@ -263,7 +263,7 @@ static bool make_devices(struct stream *stream, uint32_t sets)
     const size_t bytes = (size_t)(stream_frames_row_bytes(&stream->frames, true) *
                                   stream->frames.height);
     for (uint32_t d = 0; d < stream->device_count; d++) {
-        cox_runtime_device_info(stream->runtime, d, &stream->devices[d], sizeof stream->devices[d]);
+        cox_runtime_device_info(stream->runtime, d, &stream->devices[d]);
         if (!is_staged(stream, d))
             continue;
         struct stream_hand *hand = stream_hand_create(&stream->devices[d], &stream->frames, most);
@@ -299,10 +299,10 @@ bool bench_stream(const struct bench_options *options, bool *met)
     stream->options = options;
     stream->frame_count = options->frames ? options->frames : FRAMES_DEFAULT;
     stream->same_output = true;
-    cox_status status = cox_runtime_create(&stream->runtime,
-                                           COX_RUNTIME_PARAMS(.devices = options->devices,
-                                                              .arithmetic = options->arithmetic,
-                                                              .log = bench_log));
+    cox_status status = cox_runtime_create(&stream->runtime, &(const struct cox_runtime_params){
+                                                                 .devices = options->devices,
+                                                                 .arithmetic = options->arithmetic,
+                                                                 .log = bench_log});
     bool good = status == COX_OK || bench_fail("%s", cox_status_text(status));
     if (good) {
         stream->device_count = cox_runtime_device_count(stream->runtime);

@@ -60,7 +60,7 @@ static cox_status open_session(cox_runtime *runtime, uint32_t device,
                                cox_session **session)
 {
     struct cox_tonemap_storage storage;
-    struct cox_session_params params = COX_SIZED(struct cox_session_params);
+    struct cox_session_params params = {0};
     cox_status status = cox_tonemap_mapping(shape, &storage, &params);
     if (status)
         return status;
@@ -125,8 +125,9 @@ static cox_status run_round(struct contest *contest, bool counts)
     for (uint32_t v = 0; v < VARIANTS && status == COX_OK; v++) {
         const uint64_t began = now_ns();
         status = cox_session_run(contest->sessions[v],
-                                 COX_FRAME(.buffers = contest->buffers, .buffer_count = 2,
-                                           .params = &contest->params));
+                                 &(const struct cox_frame){.buffers = contest->buffers,
+                                                           .buffer_count = 2,
+                                                           .params = &contest->params});
         if (counts)
             contest->best_ns[v] = fmin(contest->best_ns[v], (double)(now_ns() - began));
     }

@@ -21,7 +21,6 @@ static struct cox_video_shape shape_of(const cox_runtime *runtime, enum cox_tran
                                        bool halved)
 {
     struct cox_video_shape shape = {
-        .struct_size = sizeof shape,
         .width = WIDTH,
         .height = HEIGHT,
         .in = {.depth = DEPTH, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
@@ -49,8 +48,8 @@ static cox_status compile_one(cox_runtime *runtime, const struct cox_video_shape
                               bool analyse)
 {
     struct cox_video_storage storage;
-    struct cox_session_params params = {.struct_size = sizeof params, .no_profile = true};
-    const struct cox_video_settings settings = {.struct_size = sizeof settings};
+    struct cox_session_params params = {.no_profile = true};
+    const struct cox_video_settings settings = {0};
     struct cox_video_params block;
     cox_session *session = NULL;
     cox_status status = cox_video_prepare(shape, &settings, &block);

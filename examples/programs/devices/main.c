@@ -509,7 +509,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 static bool collect(const cox_runtime *runtime, struct found *found)
 {
-    cox_runtime_host_info(runtime, &found->host, sizeof found->host);
+    cox_runtime_host_info(runtime, &found->host);
     found->platform_count = cox_runtime_platform_count(runtime);
     found->device_count = cox_runtime_device_count(runtime);
     found->arithmetic = cox_runtime_arithmetic(runtime);
@@ -518,9 +518,9 @@ static bool collect(const cox_runtime *runtime, struct found *found)
     if (!found->platforms || !found->devices)
         return false;
     for (uint32_t i = 0; i < found->platform_count; i++)
-        cox_runtime_platform_info(runtime, i, &found->platforms[i], sizeof found->platforms[i]);
+        cox_runtime_platform_info(runtime, i, &found->platforms[i]);
     for (uint32_t i = 0; i < found->device_count; i++)
-        cox_runtime_device_info(runtime, i, &found->devices[i], sizeof found->devices[i]);
+        cox_runtime_device_info(runtime, i, &found->devices[i]);
     return true;
 }
 
@@ -583,11 +583,12 @@ int main(int argc, char **argv)
     look_at_system();
     cox_runtime *runtime = NULL;
     struct found found = {0};
-    cox_status status = cox_runtime_create(&runtime,
-                                           COX_RUNTIME_PARAMS(.devices = options.devices,
-                                                              .reserve = options.reserve,
-                                                              .reserve_cpu = options.reserve_cpu,
-                                                              .cache_dir = cache, .log = on_log));
+    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){
+                                                         .devices = options.devices,
+                                                         .reserve = options.reserve,
+                                                         .reserve_cpu = options.reserve_cpu,
+                                                         .cache_dir = cache,
+                                                         .log = on_log});
     result = 0;
     if (status != COX_OK) {
         result = complain(said.error[0] ? said.error : cox_status_text(status));

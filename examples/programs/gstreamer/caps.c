@@ -540,8 +540,7 @@ bool caps_image(const struct caps_rules *rules, const GstCaps *caps, const GstVi
             format = &formats[i];
     if (!format)
         return false;
-    *image = (struct cox_video_image){.struct_size = sizeof *image,
-                                      .format = cox_format(format),
+    *image = (struct cox_video_image){.format = cox_format(format),
                                       .width = (uint32_t)GST_VIDEO_INFO_WIDTH(info),
                                       .height = (uint32_t)GST_VIDEO_INFO_HEIGHT(info),
                                       .peak_nits = said_peak(caps)};

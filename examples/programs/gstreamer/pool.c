@@ -40,7 +40,7 @@ static cox_buffer *take_of_size(GstCoxAllocator *self, gsize bytes)
     cox_buffer *buffer = NULL;
     g_mutex_lock(&self->lock);
     for (guint i = self->kept_count; i > 0 && !buffer; i--) {
-        cox_buffer_info(self->kept[i - 1], &info, sizeof info);
+        cox_buffer_info(self->kept[i - 1], &info);
         if (info.bytes == bytes)
             buffer = take(self, i - 1);
     }

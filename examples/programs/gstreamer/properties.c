@@ -268,8 +268,7 @@ void properties_look(const struct properties *properties, struct look *out)
     const float peak_nits = properties->peak_nits > 0 ? (float)MAX(properties->peak_nits, 1)
                                                       : 0; /* what counts */
     *out = (struct look){
-        .settings = {.struct_size = sizeof out->settings,
-                     .sdr_white_nits = (float)properties->sdr_white_nits,
+        .settings = {.sdr_white_nits = (float)properties->sdr_white_nits,
                      .peak_nits = peak_nits,
                      .gain = (float)exp2(properties->exposure_stops),
                      /* The library's 0 means its default. */
@@ -279,8 +278,7 @@ void properties_look(const struct properties *properties, struct look *out)
                      /* 0 is exactly 0.9, which no float is. */
                      .gamut_knee = properties->gamut_knee == 0.9 ? 0
                                                                  : (float)properties->gamut_knee},
-        .look = {.struct_size = sizeof out->look,
-                 .op = properties->op,
+        .look = {.op = properties->op,
                  .dither = properties->dither,
                  .compress = properties->compress,
                  .settings = &out->settings,

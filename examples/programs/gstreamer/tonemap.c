@@ -93,16 +93,16 @@ static void note_devices(GstCoxTonemap *self)
     struct cox_video_stream_info info;
     struct cox_session_info session;
     struct cox_device_info device;
-    cox_video_stream_info(self->stream, &info, sizeof info);
-    cox_video_stream_session_info(self->stream, false, &session, sizeof session);
+    cox_video_stream_info(self->stream, &info);
+    cox_video_stream_session_info(self->stream, false, &session);
     if (info.sessions_made != self->sessions_seen)
         memset(self->lost_seen, 0, sizeof self->lost_seen);
     self->sessions_seen = info.sessions_made;
     for (uint32_t i = 0; i < session.device_count; i++) {
         const struct cox_session_device *now = &session.devices[i];
         if (now->lost > self->lost_seen[i] &&
-            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device,
-                                    sizeof device) == COX_OK)
+            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device) ==
+                COX_OK)
             GST_ELEMENT_WARNING_WITH_DETAILS(
                 self, RESOURCE, FAILED,
                 ("%s failed; its part of the frames is done by other devices", device.name),
@@ -179,8 +179,7 @@ static void discard_items(GstCoxTonemap *self)
     struct item *item;
     if (self->stream)
         cox_video_stream_cancel(self->stream);
-    while (self->stream &&
-           cox_video_stream_receive(self->stream, true, &result, sizeof result) == COX_OK)
+    while (self->stream && cox_video_stream_receive(self->stream, true, &result) == COX_OK)
         continue;
     while ((item = g_queue_pop_head(&self->items))) {
         if (item->event && GST_EVENT_IS_STICKY(item->event) &&
@@ -254,7 +253,7 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
 {
     struct cox_video_result result;
     GstBuffer *out = item->out.buffer;
-    cox_status status = cox_video_stream_receive(self->stream, true, &result, sizeof result);
+    cox_status status = cox_video_stream_receive(self->stream, true, &result);
     if (status == COX_OK)
         status = result.status;
     if (is_flushing(self))
@@ -613,10 +612,8 @@ static bool open_stream(GstCoxTonemap *self)
                                       : g_build_filename(g_get_user_cache_dir(), "coxswain", NULL);
     self->policy = g_strdup(from->policy);
     self->in_flight = from->in_flight;
-    const struct cox_session_params session = {.struct_size = sizeof session,
-                                               .policy = self->policy,
-                                               .in_flight = from->in_flight,
-                                               .verify = from->verify};
+    const struct cox_session_params session = {
+        .policy = self->policy, .in_flight = from->in_flight, .verify = from->verify};
     GST_OBJECT_UNLOCK(self);
     if (*cache_dir)
         g_mkdir_with_parents(cache_dir, 0700);
@@ -791,7 +788,7 @@ static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *fra
     const GstMapInfo *map = frame->map[plane].memory ? &frame->map[plane] : &frame->map[0];
     cox_buffer *buffer = map->memory ? gst_cox_memory_buffer(map->memory, self->allocator) : NULL;
     const guint8 *first = buffer ? cox_buffer_data(buffer) : NULL, *data = frame->data[plane];
-    cox_buffer_info(buffer, &info, sizeof info);
+    cox_buffer_info(buffer, &info);
     return buffer && data >= first && data + bytes <= first + info.bytes ? buffer : NULL;
 }
 
@@ -849,10 +846,7 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
                    out.memory[0] ? "the library's" : "other");
     const cox_status status =
         cox_video_stream_send(self->stream, &(struct cox_video_frame){
-                                                .struct_size = sizeof(struct cox_video_frame),
-                                                .in = &in,
-                                                .out = &out,
-                                                .restart = self->restart});
+                                                .in = &in, .out = &out, .restart = self->restart});
     if (status == COX_OK) {
         self->restart = false;
         append(self, item);
@@ -913,8 +907,8 @@ static GstStructure *make_stats(GstCoxTonemap *self)
     struct cox_video_stream_info info;
     struct cox_session_info session;
     g_mutex_lock(&self->lock);
-    cox_video_stream_info(self->stream, &info, sizeof info);
-    cox_video_stream_session_info(self->stream, false, &session, sizeof session);
+    cox_video_stream_info(self->stream, &info);
+    cox_video_stream_session_info(self->stream, false, &session);
     GstStructure *stats =
         gst_structure_new("coxtonemap-stats", "frames", G_TYPE_UINT64, self->frames_done,
                           "frames-dropped", G_TYPE_UINT64, self->frames_dropped, "bytes-copied-in",

@@ -27,7 +27,7 @@ bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *pl
             return false;
     for (uint32_t d = 0; count > 1 && d < count; d++)
         for (uint32_t p = 0; p < planes->count; p++) {
-            if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK)
+            if (cox_runtime_device_info(runtime, d, &info) != COX_OK)
                 return false;
             const size_t align = info.base_align_bytes ? info.base_align_bytes : 1;
             if (planes->plane[p].rows / (align / gcd(pitch_bytes[p], align)) < PLACES_LEAST)
@@ -42,8 +42,8 @@ static bool are_processors(const cox_runtime *runtime)
 {
     struct cox_device_info info;
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++)
-        if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK ||
-            info.type != COX_DEVICE_CPU || info.host_memory != COX_HOST_MEMORY_WRAPPED)
+        if (cox_runtime_device_info(runtime, d, &info) != COX_OK || info.type != COX_DEVICE_CPU ||
+            info.host_memory != COX_HOST_MEMORY_WRAPPED)
             return false;
     return true;
 }

@@ -73,7 +73,7 @@ static bool make_session(struct analysis *analysis)
     struct cox_video_shape shape = plan->shape;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     struct cox_video_storage storage;
-    struct cox_session_params params = COX_SIZED(struct cox_session_params);
+    struct cox_session_params params = {0};
     const uint32_t count = cox_video_planes(&shape.out, plan->out_width, plan->out_height, planes);
     memcpy(shape.in_pitch_bytes, analysis->in.pitch_bytes, sizeof shape.in_pitch_bytes);
     for (uint32_t p = 0; p < count; p++)
@@ -119,11 +119,12 @@ static bool submit(struct analysis *analysis, uint64_t n)
     memcpy(buffers, film_side_planes(&analysis->in, n), analysis->in.plane_count * sizeof *buffers);
     buffers[analysis->in.plane_count] = slot->histogram;
     slot->done = false;
-    const cox_status status = cox_session_submit(analysis->session,
-                                                 COX_FRAME(.buffers = buffers,
-                                                           .buffer_count = analysis->bindings,
-                                                           .params = &analysis->params),
-                                                 on_done, slot);
+    const cox_status status =
+        cox_session_submit(analysis->session,
+                           &(const struct cox_frame){.buffers = buffers,
+                                                     .buffer_count = analysis->bindings,
+                                                     .params = &analysis->params},
+                           on_done, slot);
     slot->busy = status == COX_OK;
     return slot->busy || complain_status("a frame was refused", status);
 }

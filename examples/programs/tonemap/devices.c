@@ -54,8 +54,7 @@ bool devices_start(struct devices *devices, const struct options *options)
     if (devices->count > COX_DEVICES_MAX)
         devices->count = COX_DEVICES_MAX;
     for (uint32_t d = 0; d < devices->count; d++)
-        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d],
-                                    sizeof devices->info[d]) != COX_OK)
+        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d]) != COX_OK)
             return complain("a device went away");
     if (options->policy_options.ratio_count &&
         options->policy_options.ratio_count != devices->count)
@@ -115,7 +114,7 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
     if (verbose)
         say("  arithmetic %s\n", devices_arithmetic(devices));
     struct cox_host_info host;
-    cox_runtime_host_info(devices->runtime, &host, sizeof host);
+    cox_runtime_host_info(devices->runtime, &host);
     if (host.reserved)
         say("  CPU %u is kept for the scheduler: %s\n", host.reserved_cpu, host.reserve_reason);
     else if (verbose)

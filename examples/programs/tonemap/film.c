@@ -207,7 +207,7 @@ static void on_mapped(struct film *film, const struct cox_video_result *result)
 static void receive(struct film *film, bool all)
 {
     struct cox_video_result result;
-    while (cox_video_stream_receive(film->stream, all, &result, sizeof result) == COX_OK)
+    while (cox_video_stream_receive(film->stream, all, &result) == COX_OK)
         on_mapped(film, &result);
 }
 
@@ -226,8 +226,7 @@ static struct cox_video_image image_of(const struct film *film, bool in, cox_buf
 {
     const struct film_plan *plan = &film->plan;
     const struct film_side *side = in ? &film->in : &film->out;
-    struct cox_video_image image = {.struct_size = sizeof image,
-                                    .format = in ? plan->shape.in : plan->shape.out,
+    struct cox_video_image image = {.format = in ? plan->shape.in : plan->shape.out,
                                     .width = in ? plan->shape.width : plan->out_width,
                                     .height = in ? plan->shape.height : plan->out_height,
                                     .transfer = plan->shape.transfer,
@@ -259,8 +258,7 @@ static struct cox_video_look look_of(const struct film *film, uint64_t n,
         settings->peak_nits = light->peak_nits;
         settings->gain = light->gain;
     }
-    return (struct cox_video_look){.struct_size = sizeof(struct cox_video_look),
-                                   .op = plan->shape.op,
+    return (struct cox_video_look){.op = plan->shape.op,
                                    .peak = plan->scenes || !steering->on ? COX_PEAK_GIVEN
                                            : steering->lookahead         ? COX_PEAK_OWN
                                                                          : COX_PEAK_BEFORE,
@@ -296,7 +294,8 @@ static bool map_one(struct film *film)
     pthread_mutex_lock(&film->lock);
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
-    status = cox_video_stream_send(film->stream, COX_VIDEO_FRAME(.in = &in, .out = &out));
+    status = cox_video_stream_send(film->stream,
+                                   &(const struct cox_video_frame){.in = &in, .out = &out});
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     return status == COX_OK || fail(film, "a frame was refused", status, n);
 }

@@ -199,7 +199,7 @@ static bool start_session(struct job *job)
     const cox_status status = create_session(job, -1, &job->session);
     if (status != COX_OK)
         return complain_status("cannot build the pipeline", status);
-    cox_session_info(job->session, &job->info, sizeof job->info);
+    cox_session_info(job->session, &job->info);
     return true;
 }
 
@@ -209,7 +209,7 @@ static bool warm_session(struct job *job)
     const cox_status status = cox_session_warm(job->session, &job->params, NULL, NULL);
     if (status != COX_OK)
         return complain_status("cannot build the pipeline", status);
-    cox_session_info(job->session, &job->info, sizeof job->info);
+    cox_session_info(job->session, &job->info);
     return true;
 }
 
@@ -316,7 +316,7 @@ static bool run_frames(struct job *job)
     if (interrupted())
         return complain("interrupted");
     words_warn();
-    cox_session_info(job->session, &job->info, sizeof job->info);
+    cox_session_info(job->session, &job->info);
     return true;
 }
 

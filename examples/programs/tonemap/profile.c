@@ -283,7 +283,6 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
             return misfit("%s, line %u: is not '%s' and what it can be", text->path, text->line,
                           fields[i].name);
     }
-    profile->shape.struct_size = 0;
     return is_sound(profile) || misfit("%s: describes no film that can be mapped", text->path);
 }
 

@@ -437,7 +437,7 @@ static bool start_film(struct job *job)
     cox_status status = film_start(&job->film);
     if (status != COX_OK)
         return complain_status("cannot build the pipeline", status);
-    cox_video_stream_session_info(job->film.stream, false, &job->info, sizeof job->info);
+    cox_video_stream_session_info(job->film.stream, false, &job->info);
     return true;
 }
 
@@ -573,8 +573,8 @@ static bool deliver(struct job *job)
     good = close_output(job, good) && good;
     progress_end(&job->progress, job->film.written, now_ns());
     struct cox_session_info analysis;
-    cox_video_stream_session_info(job->film.stream, false, &job->info, sizeof job->info);
-    cox_video_stream_session_info(job->film.stream, true, &analysis, sizeof analysis);
+    cox_video_stream_session_info(job->film.stream, false, &job->info);
+    cox_video_stream_session_info(job->film.stream, true, &analysis);
     devices_add_trouble(&job->info, &analysis);
     describe_film(job, &film);
     if (job->film.submitted) {

@@ -45,12 +45,18 @@ cox_status open_session(cox_runtime *runtime, const char *policy, std::uint32_t 
     stage.variants = &variant;
     stage.arg_count = 6;
     stage.args = args;
-    return cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = rows, .binding_count = 2, .stage_count = 1,
-                                                 .bindings = bindings, .stages = &stage,
-                                                 .params_bytes = sizeof(scale_params), .policy = policy,
-                                                 .policy_options = COX_POLICY_OPTIONS(.device = device)),
-                              session);
+    cox_policy_options options = {};
+    options.device = device;
+    cox_session_params params = {};
+    params.rows = rows;
+    params.binding_count = 2;
+    params.bindings = bindings;
+    params.stage_count = 1;
+    params.stages = &stage;
+    params.params_bytes = sizeof(scale_params);
+    params.policy = policy;
+    params.policy_options = &options;
+    return cox_session_create(runtime, &params, session);
 }
 
 int fail(const char *what, cox_status status)
@@ -64,7 +70,10 @@ int run()
     cox_runtime *runtime = nullptr;
     cox_session *session = nullptr;
     cox_buffer *buffers[2] = {nullptr, nullptr};
-    cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = say, .log_user = stderr));
+    cox_runtime_params runtime_params = {};
+    runtime_params.log = say;
+    runtime_params.log_user = stderr;
+    cox_status status = cox_runtime_create(&runtime, &runtime_params);
     if (status != COX_OK)
         return fail("runtime", status);
     for (cox_buffer *&buffer : buffers)
@@ -82,14 +91,18 @@ int run()
         for (std::uint32_t i = 0; i < columns * rows; i++)
             in[i] = i;
         // A frame without buffers is refused, one with them is done.
-        if (cox_session_run(session, COX_FRAME()) != COX_E_INVALID)
+        cox_frame frame = {};
+        if (cox_session_run(session, &frame) != COX_E_INVALID)
             wrong++;
         const scale_params params = {0, 3};
         // One nanosecond after its submission no frame is done.
-        status = cox_session_run(
-            session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &params, .deadline_ns = 1));
+        frame.buffers = buffers;
+        frame.buffer_count = 2;
+        frame.params = &params;
+        frame.deadline_ns = 1;
+        status = cox_session_run(session, &frame);
         struct cox_session_info info;
-        cox_session_info(session, &info, sizeof info);
+        cox_session_info(session, &info);
         wrong += info.frames_late != 1 || info.worst_late_ns == 0;
         for (std::uint32_t i = 0; i < columns * rows; i++)
             wrong += out[i] != 3 * i + i / columns;

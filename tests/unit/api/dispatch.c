@@ -15,7 +15,7 @@ static struct scene *open_dispatched(uint32_t which)
     thread = pthread_self();
     if (!runtime)
         open_runtime(NULL);
-    return open_scene(which, runtime, COX_SESSION_PARAMS(.in_flight = IN_FLIGHT, .dispatch = true));
+    return open_scene(which, runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT, .dispatch = true});
 }
 
 static void on_done(void *user, uint64_t frame, cox_status status)
@@ -107,7 +107,8 @@ Test(api_dispatch, cox_session_wait_and_run_go_on_without_callbacks)
     feed(scene, 2);
     const struct stir_params params = {.pitch = (int32_t)(scene->pitch / 4), .add = 2000};
     cox_buffer *const buffers[] = {scene->in[2], scene->out[2]};
-    cr_assert_eq(cox_session_run(scene->session, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &params)),
+    cr_assert_eq(cox_session_run(scene->session,
+                                 &(const struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &params}),
                  COX_OK);
     check_frame(scene, 2);
     cr_assert_eq(cox_session_wait(scene->session), COX_OK);

@@ -65,9 +65,13 @@ static cox_status create(const char *source, unsigned turn, struct told *told, c
         .kernel = "blend", .columns = WIDTH, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     snprintf(options, sizeof options, "-DCOLUMNS=%d -DTURN=%u", WIDTH, turn);
     return cox_session_create(runtime,
-                              COX_SESSION_PARAMS(.rows = HEIGHT, .binding_count = 2, .bindings = bindings,
-                                                 .stage_count = 1, .stages = &stage, .ready = told ? on_ready : NULL,
-                                                 .ready_user = told),
+                              &(const struct cox_session_params){.rows = HEIGHT,
+                                                                 .binding_count = 2,
+                                                                 .bindings = bindings,
+                                                                 .stage_count = 1,
+                                                                 .stages = &stage,
+                                                                 .ready = told ? on_ready : NULL,
+                                                                 .ready_user = told},
                               session);
 }
 
@@ -75,7 +79,7 @@ static bool all_are(cox_session *session, enum cox_device_state state)
 {
     struct cox_session_info info;
     bool all = true;
-    cox_session_info(session, &info, sizeof info);
+    cox_session_info(session, &info);
     for (uint32_t d = 0; d < info.device_count; d++)
         all &= info.devices[d].state == state;
     return all && info.device_count > 0;
@@ -89,7 +93,8 @@ static bool play(unsigned turn, cox_buffer *const buffers[3])
     cox_session *session, *blocking;
     cr_assert_eq(create(good, turn, &told, &session), COX_OK, "%s", logged);
     const bool early = all_are(session, COX_DEVICE_JOINING);
-    cr_assert_eq(cox_session_submit(session, COX_FRAME(.buffers = buffers, .buffer_count = 2), on_done, &result),
+    cr_assert_eq(cox_session_submit(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2}, on_done,
+                                    &result),
                  COX_OK);
     cr_assert_eq(cox_session_wait(session), COX_OK);
     check_told(&result, COX_OK);
@@ -97,10 +102,11 @@ static bool play(unsigned turn, cox_buffer *const buffers[3])
     cr_assert_eq(cox_session_warm(session, NULL, NULL, NULL), COX_OK);
     cr_assert_eq(create(good, turn, NULL, &blocking), COX_OK, "%s", logged);
     cox_buffer *const others[] = {buffers[0], buffers[2]};
-    cr_assert_eq(cox_session_run(blocking, COX_FRAME(.buffers = others, .buffer_count = 2)), COX_OK);
+    cr_assert_eq(cox_session_run(blocking, &(const struct cox_frame){.buffers = others, .buffer_count = 2}), COX_OK);
     cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), HEIGHT * WIDTH);
     for (uint32_t i = 0; i < 6000 && !all_are(session, COX_DEVICE_ACTIVE); i++) {
-        cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2)), COX_OK);
+        cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2}),
+                     COX_OK);
         cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), HEIGHT * WIDTH);
         usleep(10000);
     }
@@ -160,7 +166,9 @@ Test(joining, what_is_wrong_with_the_parameters_is_said_at_once)
     open_runtime("cpu");
     struct told told = {0};
     cox_session *session;
-    cr_assert_eq(cox_session_create(runtime, COX_SESSION_PARAMS(.rows = 4, .ready = on_ready, .ready_user = &told),
+    cr_assert_eq(cox_session_create(runtime,
+                                    &(const struct cox_session_params){
+                                        .rows = 4, .ready = on_ready, .ready_user = &told},
                                     &session),
                  COX_E_INVALID);
     cr_assert_null(session);

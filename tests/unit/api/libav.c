@@ -108,7 +108,7 @@ static void free_frames(AVFrame **frames)
 static struct cox_video_stream_info info_of(const struct cox_av_map *of)
 {
     struct cox_video_stream_info info;
-    cox_video_stream_info(of->stream, &info, sizeof info);
+    cox_video_stream_info(of->stream, &info);
     return info;
 }
 
@@ -277,7 +277,7 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
 Test(libav, views_of_frames_in_the_pool_are_mapped_alike)
 {
     enum { VIEWS = 4 };
-    struct cox_video_look look = {.struct_size = sizeof look, .peak = COX_PEAK_GIVEN};
+    struct cox_video_look look = {.peak = COX_PEAK_GIVEN};
     AVFrame *pooled = av_frame_alloc();
     open_map(&look);
     av_frame_copy_props(pooled, frame);

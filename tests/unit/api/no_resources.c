@@ -102,14 +102,17 @@ static void session_without(size_t count, size_t bytes, const char *text, const 
     failing.bytes = bytes;
     failing.text = text;
     failing.happened = false;
-    const cox_status status = rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true), &session);
+    const cox_status status =
+        rig_map_session(frames, &(const struct cox_session_params){.in_flight = 3, .no_warmup = true}, &session);
     failing.bytes = 0;
     failing.text = NULL;
     cr_assert(failing.happened, "nothing failed: %s", logged);
     cr_assert_eq(status, COX_E_NOMEM, "%s", logged);
     cr_assert_null(session);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.in_flight = 3, .no_warmup = true), &session), COX_OK);
+    cr_assert_eq(rig_map_session(frames, &(const struct cox_session_params){.in_flight = 3, .no_warmup = true},
+                                 &session),
+                 COX_OK);
     rig_play(rig, frames, session, 0, 6);
     close_rig();
 }
@@ -133,7 +136,7 @@ Test(no_resources, sessions)
 Test(no_resources, sessions_without_a_descriptor)
 {
     open_rig(&pair, ROWS, COLUMNS, 6);
-    const struct cox_session_params *params = COX_SESSION_PARAMS(.no_warmup = true, .dispatch = true);
+    const struct cox_session_params *params = &(const struct cox_session_params){.no_warmup = true, .dispatch = true};
     session = (cox_session *)&session;
     failing.descriptors = true;
     const cox_status status = rig_map_session(frames, params, &session);
@@ -152,7 +155,7 @@ Test(no_resources, sessions_without_a_descriptor)
 static void skip_without_devices(void)
 {
     cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log));
+    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log});
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
     cr_assert_eq(status, COX_OK, "%s", logged);
@@ -169,7 +172,7 @@ Test(no_resources, runtimes_without_memory)
         logged[0] = 0;
         failing.nth = nth;
         failing.happened = false;
-        const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log));
+        const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log});
         failing.nth = 0;
         if (status == COX_OK) { /* it does without, or none failed */
             cox_runtime_destroy(&runtime);
@@ -184,8 +187,8 @@ Test(no_resources, runtimes_without_memory)
     cox_runtime *runtime = (cox_runtime *)&runtime;
     logged[0] = 0;
     failing.text = "/nonexistent/cache";
-    const cox_status status = cox_runtime_create(&runtime,
-                                                 COX_RUNTIME_PARAMS(.cache_dir = "/nonexistent/cache", .log = on_log));
+    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){
+                                                               .cache_dir = "/nonexistent/cache", .log = on_log});
     failing.text = NULL;
     cr_assert_eq(status, COX_E_NOMEM);
     cr_assert_null(runtime);
@@ -198,13 +201,13 @@ Test(no_resources, runtimes_without_threads)
     cox_runtime *runtime = (cox_runtime *)&runtime;
     logged[0] = 0;
     failing.threads = true;
-    const cox_status status = cox_runtime_create(&runtime,
-                                                 COX_RUNTIME_PARAMS(.log = on_log, .log_level = COX_LOG_ERROR));
+    const cox_status status =
+        cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log, .log_level = COX_LOG_ERROR});
     failing.threads = false;
     cr_assert(failing.happened);
     cr_assert_eq(status, COX_E_SYSTEM, "%s", logged);
     cr_assert_null(runtime);
     cr_assert_str_eq(logged, "cox_runtime_create: the operating system refused a resource\n");
-    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.log = on_log)), COX_OK);
+    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log}), COX_OK);
     cox_runtime_destroy(&runtime);
 }

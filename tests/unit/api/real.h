@@ -15,9 +15,10 @@ static cox_runtime *runtime;
 static inline void open_runtime_at(const char *devices, const char *cache_dir, enum cox_log_level level)
 {
     cox_runtime_destroy(&runtime);
-    const cox_status status = cox_runtime_create(&runtime,
-                                                 COX_RUNTIME_PARAMS(.devices = devices, .cache_dir = cache_dir,
-                                                                    .log = on_log, .log_level = level));
+    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = devices,
+                                                                                              .cache_dir = cache_dir,
+                                                                                              .log = on_log,
+                                                                                              .log_level = level});
     const bool divided = devices && strchr(devices, ':');
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || (devices && status == COX_E_NOT_FOUND) ||
         (divided && status == COX_E_INVALID))
@@ -147,10 +148,11 @@ static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done
     cox_buffer *const buffers[] = {scene->in[i], scene->out[i]};
     const struct stir_params params = {(int32_t)(scene->pitch / 4), 1000 * scene->submitted};
     scene->submitted++; /* before: its callback may be quicker than this returns */
-    const cox_status status = cox_session_submit(scene->session,
-                                                 COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &params,
-                                                           .nowait = nowait),
-                                                 done, scene);
+    const cox_status status =
+        cox_session_submit(scene->session,
+                           &(const struct cox_frame){
+                               .buffers = buffers, .buffer_count = 2, .params = &params, .nowait = nowait},
+                           done, scene);
     if (status)
         scene->submitted--;
     scene->busy += status == COX_E_BUSY;

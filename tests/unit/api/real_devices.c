@@ -39,8 +39,12 @@ static bool kernels_use_fma(void)
     cox_session *session = NULL;
     cox_buffer *buffers[2] = {NULL, NULL};
     cr_assert_eq(cox_session_create(runtime,
-                                    COX_SESSION_PARAMS(.rows = 1, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &stage, .no_warmup = true),
+                                    &(const struct cox_session_params){.rows = 1,
+                                                                       .binding_count = 2,
+                                                                       .bindings = bindings,
+                                                                       .stage_count = 1,
+                                                                       .stages = &stage,
+                                                                       .no_warmup = true},
                                     &session),
                  COX_OK, "%s", logged);
     for (int b = 0; b < 2; b++)
@@ -65,7 +69,7 @@ Test(api, one_arithmetic_serves_all_devices)
     bool all_fast = true, any_fast = false, all_have = true;
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         struct cox_device_info info;
-        cr_assert_eq(cox_runtime_device_info(runtime, d, &info, sizeof info), COX_OK);
+        cr_assert_eq(cox_runtime_device_info(runtime, d, &info), COX_OK);
         all_fast &= info.fma == COX_FMA_FAST;
         any_fast |= info.fma == COX_FMA_FAST;
         all_have &= info.fma != COX_FMA_NONE;
@@ -74,15 +78,17 @@ Test(api, one_arithmetic_serves_all_devices)
     cr_assert_eq(strstr(logged, "all kernels go without fma") != NULL, any_fast && !all_fast, "%s", logged);
     cr_assert_eq(kernels_use_fma(), all_fast);
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = COX_ARITHMETIC_MULADD)), COX_OK);
+    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_MULADD}),
+                 COX_OK);
     cr_assert_eq(cox_runtime_arithmetic(runtime), COX_ARITHMETIC_MULADD);
     cr_assert_not(kernels_use_fma());
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = COX_ARITHMETIC_FMA)),
+    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_FMA}),
                  all_have ? COX_OK : COX_E_UNSUPPORTED);
     cr_assert_eq(cox_runtime_arithmetic(runtime), all_have ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_AUTO);
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.arithmetic = (enum cox_arithmetic)3)), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.arithmetic = (enum cox_arithmetic)3}),
+                 COX_E_INVALID);
 }
 
 /* ---- the runtime ---- */
@@ -95,7 +101,7 @@ Test(api, a_runtime_describes_its_devices_platforms_and_processor)
     char ids[COX_DEVICES_MAX][192];
     for (uint32_t d = 0; d < count; d++) {
         struct cox_device_info info;
-        cr_assert_eq(cox_runtime_device_info(runtime, d, &info, sizeof info), COX_OK);
+        cr_assert_eq(cox_runtime_device_info(runtime, d, &info), COX_OK);
         cr_assert_neq(info.name[0], 0);
         cr_assert_neq(info.platform[0], 0);
         cr_assert_str_neq(cox_device_type_name(info.type), "unknown");
@@ -115,12 +121,12 @@ Test(api, a_runtime_describes_its_devices_platforms_and_processor)
     cr_assert_geq(cox_runtime_platform_count(runtime), 1);
     struct cox_platform_info platform;
     for (uint32_t p = 0; p < cox_runtime_platform_count(runtime); p++) {
-        cr_assert_eq(cox_runtime_platform_info(runtime, p, &platform, sizeof platform), COX_OK);
+        cr_assert_eq(cox_runtime_platform_info(runtime, p, &platform), COX_OK);
         cr_assert_neq(platform.name[0], 0);
     }
-    cr_assert_eq(cox_runtime_platform_info(runtime, 1000, &platform, sizeof platform), COX_E_NOT_FOUND);
+    cr_assert_eq(cox_runtime_platform_info(runtime, 1000, &platform), COX_E_NOT_FOUND);
     struct cox_host_info host;
-    cox_runtime_host_info(runtime, &host, sizeof host);
+    cox_runtime_host_info(runtime, &host);
     cr_assert_geq(host.cores, 1);
     cr_assert_geq(host.cpus, host.cores);
     cr_assert_neq(host.reserve_reason[0], 0);
@@ -130,7 +136,7 @@ Test(api, a_staged_device_works_on_copies)
 {
     struct cox_device_info info;
     open_runtime("cpu=staged");
-    cr_assert_eq(cox_runtime_device_info(runtime, 0, &info, sizeof info), COX_OK);
+    cr_assert_eq(cox_runtime_device_info(runtime, 0, &info), COX_OK);
     cr_expect_eq(info.host_memory, COX_HOST_MEMORY_COPIED);
 }
 
@@ -160,7 +166,7 @@ Test(api, buffers_are_page_aligned_zeroed_and_described)
     for (size_t i = 0; i < 12345; i++)
         cr_assert_eq(data[i], 0);
     struct cox_buffer_info info;
-    cox_buffer_info(buffer, &info, sizeof info);
+    cox_buffer_info(buffer, &info);
     cr_assert_eq(info.bytes, 12345);
     cr_assert_not(info.wrapped);
     cr_assert(info.zero_copy);
@@ -184,11 +190,11 @@ Test(api, frames_come_back_in_order_complete_and_right)
 {
     open_runtime(NULL);
     for (uint32_t in_flight = 1; in_flight < POOL; in_flight++) {
-        struct scene *scene = open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = in_flight));
+        struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = in_flight});
         for (uint32_t i = 0; i < 40; i += POOL)
             run_frames(scene, POOL);
         struct cox_session_info info;
-        cox_session_info(scene->session, &info, sizeof info);
+        cox_session_info(scene->session, &info);
         cr_assert_eq(info.in_flight, in_flight);
         cr_assert_eq(info.frames_done, 40);
         cr_assert_str_eq(info.policy, cox_policy_at(0)->name);
@@ -203,7 +209,8 @@ static void refused(const struct stir_kernel *kernel, cox_status status, const c
 {
     cox_session *session = (cox_session *)&session;
     logged[0] = 0;
-    cr_assert_eq(create_stir(runtime, kernel, COX_SESSION_PARAMS(), &session), status, "%s", kernel->source);
+    cr_assert_eq(create_stir(runtime, kernel, &(const struct cox_session_params){0}, &session), status, "%s",
+                 kernel->source);
     cr_assert_null(session);
     cr_assert_not_null(strstr(logged, says), "%s is not in the log: %s", says, logged);
 }
@@ -246,15 +253,16 @@ Test(api, a_halo_may_be_larger_than_the_frame)
     const struct stir_kernel kernel = {stir_source, "stir", 7, 64, INT32_MAX, 65536};
     struct cox_session_info info;
     open_runtime("cpu");
-    cr_assert_eq(create_stir(runtime, &kernel, COX_SESSION_PARAMS(), &scenes[0].session), COX_OK, "%s", logged);
-    cox_session_info(scenes[0].session, &info, sizeof info);
+    cr_assert_eq(create_stir(runtime, &kernel, &(const struct cox_session_params){0}, &scenes[0].session), COX_OK, "%s",
+                 logged);
+    cox_session_info(scenes[0].session, &info);
     cr_assert_eq(info.devices[0].max_rows, 64);
 }
 
 Test(api, the_callback_may_submit_the_next_frame)
 {
     open_runtime(NULL);
-    struct scene *scene = open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 2));
+    struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2});
     scene->target = 100;
     cr_assert_eq(submit_frame(scene, false, on_frame), COX_OK);
     cox_session_wait(scene->session);
@@ -276,7 +284,7 @@ static void on_frame_when_refused(void *user, uint64_t frame, cox_status status)
 Test(api, nowait_never_blocks_and_loses_nothing)
 {
     open_runtime(NULL);
-    struct scene *scene = open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 1));
+    struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 1});
     while (scene->submitted < 20) {
         const cox_status status = submit_frame(scene, true, on_frame_when_refused);
         cr_assert(status == COX_OK || status == COX_E_BUSY);
@@ -292,7 +300,8 @@ Test(api, destroy_waits_for_frames_in_flight)
 {
     open_runtime(NULL);
     for (int round = 0; round < 5; round++) {
-        struct scene *scene = open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 4, .no_warmup = round % 2));
+        struct scene *scene = open_scene(0, runtime,
+                                         &(const struct cox_session_params){.in_flight = 4, .no_warmup = round % 2});
         for (uint32_t i = 0; i < 4; i++)
             cr_assert_eq(submit_frame(scene, false, on_frame), COX_OK);
         cox_session_destroy(&scene->session);
@@ -307,9 +316,9 @@ Test(api, two_runtimes_work_side_by_side)
 {
     open_runtime(NULL);
     cox_runtime *second = NULL;
-    cr_assert_eq(cox_runtime_create(&second, COX_RUNTIME_PARAMS(.log = on_log)), COX_OK);
-    open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 2));
-    open_scene(1, second, COX_SESSION_PARAMS(.in_flight = 2));
+    cr_assert_eq(cox_runtime_create(&second, &(const struct cox_runtime_params){.log = on_log}), COX_OK);
+    open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2});
+    open_scene(1, second, &(const struct cox_session_params){.in_flight = 2});
     for (uint32_t i = 0; i < 15; i++)
         for (int s = 0; s < 2; s++)
             cr_assert_eq(submit_frame(&scenes[s], false, on_frame), COX_OK);
@@ -338,7 +347,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
 Test(api, reports_hold_plausible_times)
 {
     open_runtime(NULL);
-    run_frames(open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 2, .report = on_report)), 20);
+    run_frames(open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2, .report = on_report}), 20);
     const uint32_t devices = cox_runtime_device_count(runtime);
     cr_assert_geq(report_count, 20 + (devices > 1 ? 2 * devices : 0));
     uint64_t index = 0;
@@ -410,9 +419,13 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
     open_runtime("cpu:1x1");
     cox_session **session = &scenes[0].session;
     cr_assert_eq(cox_session_create(runtime,
-                                    COX_SESSION_PARAMS(.rows = 1, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = stages, .no_profile = true,
-                                                       .device_timeout_ns = 1000000000),
+                                    &(const struct cox_session_params){.rows = 1,
+                                                                       .binding_count = 2,
+                                                                       .bindings = bindings,
+                                                                       .stage_count = 1,
+                                                                       .stages = stages,
+                                                                       .no_profile = true,
+                                                                       .device_timeout_ns = 1000000000},
                                     session),
                  COX_OK, "%s", logged);
     for (int b = 0; b < 2; b++)
@@ -435,7 +448,7 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
     cr_assert(in_time, "the kernel did not begin within a minute, or works on a copy: %s", logged);
     cr_assert_eq(result, COX_OK, "%s", logged);
     struct cox_session_info info;
-    cox_session_info(*session, &info, sizeof info);
+    cox_session_info(*session, &info);
     cr_assert_eq(info.devices[0].lost, 0, "%s", logged);
     cr_assert_eq(info.frames_done, 21);
     cox_session_destroy(session);
@@ -482,7 +495,7 @@ Test(api, compiled_kernels_are_kept_and_damaged_ones_are_built_again)
         if (round == 2)
             cr_assert_geq(visit(inside, true), 1);
         open_runtime_at(NULL, inside, COX_LOG_DEBUG);
-        struct scene *scene = open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 1));
+        struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 1});
         run_frames(scene, POOL);
         close_scene(scene);
         cox_runtime_destroy(&runtime);
@@ -494,7 +507,7 @@ Test(api, compiled_kernels_are_kept_and_damaged_ones_are_built_again)
 Test(api, a_cache_that_cannot_be_written_stops_nothing)
 {
     open_runtime_at(NULL, "/proc/no/such/place", COX_LOG_DEBUG);
-    run_frames(open_scene(0, runtime, COX_SESSION_PARAMS(.in_flight = 1)), 1);
+    run_frames(open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 1}), 1);
 }
 
 /* ---- texts ---- */

@@ -19,25 +19,19 @@ static void refused(const struct cox_runtime_params *params, cox_status status, 
 Test(runtime_errors, invalid_arguments_are_named_with_their_value)
 {
     logged[0] = 0;
-    cr_assert_eq(cox_runtime_create(NULL, COX_RUNTIME_PARAMS(.log = on_log)), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_create(NULL, &(const struct cox_runtime_params){.log = on_log}), COX_E_INVALID);
     cr_assert_str_eq(logged, "cox_runtime_create: out is NULL\n");
     cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = (enum cox_reserve)7), COX_E_INVALID, "reserve: 7 is none");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = (enum cox_reserve) - 1), COX_E_INVALID, "reserve: -1 is none");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = COX_RESERVE_CORE, .reserve_cpu = 1000000), COX_E_INVALID,
-            "reserve: CPU 1000000 does not exist or is not among those of this process");
+    refused(&(const struct cox_runtime_params){.log = on_log, .reserve = (enum cox_reserve)7}, COX_E_INVALID,
+            "reserve: 7 is none");
+    refused(&(const struct cox_runtime_params){.log = on_log, .reserve = (enum cox_reserve) - 1}, COX_E_INVALID,
+            "reserve: -1 is none");
+    refused(&(const struct cox_runtime_params){.log = on_log, .reserve = COX_RESERVE_CORE, .reserve_cpu = 1000000},
+            COX_E_INVALID, "reserve: CPU 1000000 does not exist or is not among those of this process");
     static const char *const selections[] = {"all:2y2", "all=elsewhere", "all:0x1", "all:2x"};
     for (size_t i = 0; i < sizeof selections / sizeof *selections; i++)
-        refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = selections[i]), COX_E_INVALID, "device selection: ");
-}
-
-Test(runtime_errors, fields_of_a_later_version_are_unsupported)
-{
-    struct {
-        struct cox_runtime_params known;
-        uint64_t more;
-    } later = {.known = {.struct_size = sizeof later, .log = on_log}, .more = 1};
-    refused(&later.known, COX_E_UNSUPPORTED, "cox_runtime_params: a field is set that this library (");
+        refused(&(const struct cox_runtime_params){.log = on_log, .devices = selections[i]}, COX_E_INVALID,
+                "device selection: ");
 }
 
 Test(runtime_errors, devices_that_are_not_there_are_named)
@@ -45,16 +39,18 @@ Test(runtime_errors, devices_that_are_not_there_are_named)
     static const char *const selections[] = {"no-such-device", "0.999", "999.0", "all,no-such-device"};
     open_runtime(NULL);
     for (size_t i = 0; i < sizeof selections / sizeof *selections; i++)
-        refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = selections[i]), COX_E_NOT_FOUND, "no device matches '");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "no-such-device"), COX_E_NOT_FOUND,
+        refused(&(const struct cox_runtime_params){.log = on_log, .devices = selections[i]}, COX_E_NOT_FOUND,
+                "no device matches '");
+    refused(&(const struct cox_runtime_params){.log = on_log, .devices = "no-such-device"}, COX_E_NOT_FOUND,
             "no device matches 'no-such-device'");
 }
 
 Test(runtime_errors, sub_devices_that_a_device_does_not_have_are_named)
 {
     open_runtime("cpu");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "cpu:2x60000"), COX_E_INVALID, "'cpu:2x60000': ");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .devices = "cpu:33x1"), COX_E_INVALID, "'cpu:33x1': ");
+    refused(&(const struct cox_runtime_params){.log = on_log, .devices = "cpu:2x60000"}, COX_E_INVALID,
+            "'cpu:2x60000': ");
+    refused(&(const struct cox_runtime_params){.log = on_log, .devices = "cpu:33x1"}, COX_E_INVALID, "'cpu:33x1': ");
 }
 
 /* The OpenCL loader reads it at its first call, which each test makes in a process of its own. */
@@ -63,7 +59,7 @@ Test(runtime_errors, a_machine_without_a_platform)
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
     unsetenv("OCL_ICD_FILENAMES");
     unsetenv("OPENCL_LAYERS");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = COX_RESERVE_OFF), COX_E_NO_PLATFORM,
+    refused(&(const struct cox_runtime_params){.log = on_log, .reserve = COX_RESERVE_OFF}, COX_E_NO_PLATFORM,
             "no OpenCL platform is installed");
 }
 
@@ -77,6 +73,6 @@ Test(runtime_errors, a_machine_with_a_platform_without_devices)
     unsetenv("OCL_ICD_FILENAMES");
     unsetenv("OPENCL_LAYERS");
     unsetenv("RUSTICL_ENABLE");
-    refused(COX_RUNTIME_PARAMS(.log = on_log, .reserve = COX_RESERVE_OFF), COX_E_NO_DEVICE,
+    refused(&(const struct cox_runtime_params){.log = on_log, .reserve = COX_RESERVE_OFF}, COX_E_NO_DEVICE,
             "1 OpenCL platform is installed, but no device");
 }

@@ -37,8 +37,8 @@ static cox_runtime *open_runtime(void)
     cox_runtime *opened = NULL;
     cox_status status = COX_E_NO_DEVICE;
     for (int i = 0; i < 2 && status; i++)
-        status = cox_runtime_create(&opened, COX_RUNTIME_PARAMS(.devices = devices[i], .log = on_log,
-                                                                .log_level = COX_LOG_DEBUG));
+        status = cox_runtime_create(&opened, &(const struct cox_runtime_params){
+                                                 .devices = devices[i], .log = on_log, .log_level = COX_LOG_DEBUG});
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
     cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
@@ -79,8 +79,7 @@ static struct picture *new_picture(const struct cox_video_format *format, uint32
 {
     cr_assert_lt(picture_count, PICTURES_MAX);
     struct picture *picture = &pictures[picture_count++];
-    picture->image = (struct cox_video_image){
-        .struct_size = sizeof picture->image, .format = *format, .width = width, .height = height};
+    picture->image = (struct cox_video_image){.format = *format, .width = width, .height = height};
     picture->plane_count = cox_video_planes(format, width, height, picture->planes);
     return picture;
 }
@@ -169,8 +168,7 @@ static bool untouched_between(const struct picture *picture)
 static void map_plainly(unsigned first, unsigned count, bool follow, struct picture *const *out)
 {
     const struct picture *in = in_buffers(&p10);
-    struct cox_video_shape shape = {.struct_size = sizeof shape,
-                                    .width = WIDTH,
+    struct cox_video_shape shape = {.width = WIDTH,
                                     .height = HEIGHT,
                                     .in = p10,
                                     .out = p8,
@@ -179,9 +177,9 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
                                     .gamut = COX_GAMUT_COMPRESS};
     struct cox_video_storage storage;
     struct cox_video_params params;
-    struct cox_video_settings settings = {.struct_size = sizeof settings};
+    struct cox_video_settings settings = {0};
     struct cox_video_steer steer = {0};
-    struct cox_session_params about = {.struct_size = sizeof about};
+    struct cox_session_params about = {0};
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
     for (uint32_t p = 0; p < in->plane_count; p++) {
@@ -200,8 +198,7 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
                                  out[n]->image.memory[1],
                                  out[n]->image.memory[2],
                                  histogram};
-        const struct cox_frame frame = {
-            .struct_size = sizeof frame, .buffers = buffers, .buffer_count = 7, .params = &params};
+        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 7, .params = &params};
         for (int time = n == 0 && follow ? 0 : 1; time < 2; time++) {
             cr_assert_eq(cox_video_prepare(&shape, &settings, &params), COX_OK);
             cr_assert_eq(cox_session_run(session, &frame), COX_OK);
@@ -223,15 +220,16 @@ static void open_stream(const struct cox_video_look *look)
 
 static void send(const struct picture *in, const struct picture *out)
 {
-    const cox_status status = cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in->image, .out = &out->image,
-                                                                            .user = (void *)out));
+    const cox_status status = cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &in->image,
+                                                                                            .out = &out->image,
+                                                                                            .user = (void *)out});
     cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
 }
 
 static struct cox_video_result receive(void)
 {
     struct cox_video_result result;
-    cr_assert_eq(cox_video_stream_receive(stream, true, &result, sizeof result), COX_OK);
+    cr_assert_eq(cox_video_stream_receive(stream, true, &result), COX_OK);
     cr_assert_eq(result.status, COX_OK, "%s\n%s", cox_status_name(result.status), logged);
     return result;
 }
@@ -245,18 +243,18 @@ static struct cox_video_result map(const struct picture *in, const struct pictur
 static struct cox_video_stream_info info_now(void)
 {
     struct cox_video_stream_info info;
-    cox_video_stream_info(stream, &info, sizeof info);
+    cox_video_stream_info(stream, &info);
     return info;
 }
 
 static struct cox_session_info session_now(bool analysis)
 {
     struct cox_session_info info;
-    cox_video_stream_session_info(stream, analysis, &info, sizeof info);
+    cox_video_stream_session_info(stream, analysis, &info);
     return info;
 }
 
-static const struct cox_video_look given = {.struct_size = sizeof given, .peak = COX_PEAK_GIVEN};
+static const struct cox_video_look given = {.peak = COX_PEAK_GIVEN};
 
 /* ---- Tests ---- */
 
@@ -284,7 +282,7 @@ Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
             cr_expect_eq(result.scene.blocks > 0, follow);
         }
         struct cox_video_result none;
-        cr_expect_eq(cox_video_stream_receive(stream, true, &none, sizeof none), COX_E_NOT_FOUND);
+        cr_expect_eq(cox_video_stream_receive(stream, true, &none), COX_E_NOT_FOUND);
         const struct cox_video_stream_info info = info_now();
         cr_expect_eq(info.sent, FRAMES);
         cr_expect_eq(info.received, FRAMES);
@@ -308,7 +306,9 @@ static void count_report(void *user, const struct cox_frame_report *report)
 Test(video_stream, each_frame_is_reported_once_by_its_number)
 {
     enum { FRAMES = 5 };
-    cr_assert_eq(cox_video_stream_create(runtime, COX_SESSION_PARAMS(.report = count_report), NULL, &stream), COX_OK);
+    cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox_session_params){.report = count_report}, NULL,
+                                         &stream),
+                 COX_OK);
     for (int n = 0; n < FRAMES; n++) {
         struct picture *in = in_buffers(&p10);
         paint(in, (unsigned)n);
@@ -398,7 +398,8 @@ Test(video_stream, size_format_and_look_change_in_mid_stream)
     const struct cox_video_stream_info info = info_now();
     cr_expect_eq(info.sessions_made, 3);
     cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
-    cr_assert_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.op = COX_OPERATOR_BT2390, .peak = COX_PEAK_GIVEN)),
+    cr_assert_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.op = COX_OPERATOR_BT2390,
+                                                                             .peak = COX_PEAK_GIVEN}),
                  COX_OK);
     map(in[0], out[1]);
     cr_expect_not(same_samples(out[0], out[1]));
@@ -457,8 +458,9 @@ Test(video_stream, a_restart_forgets_the_light_of_before)
     }
     for (unsigned n = 0; n < FRAMES; n++) {
         paint(in, 7 + n);
-        cr_assert_eq(cox_video_stream_send(stream,
-                                           COX_VIDEO_FRAME(.in = &in->image, .out = &out->image, .restart = n == 0)),
+        cr_assert_eq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &in->image,
+                                                                                   .out = &out->image,
+                                                                                   .restart = n == 0}),
                      COX_OK);
         receive();
         cr_expect(same_samples(plain[n], out), "frame %u", n);
@@ -481,10 +483,13 @@ Test(video_stream, a_restart_that_is_refused_leaves_the_curve)
         wrong.format.high_bits = true;
         wrong.format.layout = COX_VIDEO_V210;
         if (refused) { /* the second time, where the output is the input, by the session */
-            cr_assert_neq(cox_video_stream_send(stream,
-                                                COX_VIDEO_FRAME(.in = &in->image, .out = &wrong, .restart = true)),
+            cr_assert_neq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &in->image,
+                                                                                        .out = &wrong,
+                                                                                        .restart = true}),
                           COX_OK);
-            cr_assert_neq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &same, .out = &same, .restart = true)),
+            cr_assert_neq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &same,
+                                                                                        .out = &same,
+                                                                                        .restart = true}),
                           COX_OK);
         }
         paint(in, 3);
@@ -513,7 +518,8 @@ Test(video_stream, a_window_to_the_end_of_its_buffer_is_mapped)
     }
     cr_expect(same_samples(outs[0], outs[1]));
     window.image.pitch_bytes[0] += 4; /* its last row is outside */
-    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &window.image, .out = &outs[0]->image)),
+    cr_expect_eq(cox_video_stream_send(stream,
+                                       &(const struct cox_video_frame){.in = &window.image, .out = &outs[0]->image}),
                  COX_E_INVALID);
 }
 
@@ -524,8 +530,8 @@ Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
     struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
     open_stream(NULL);
     for (unsigned n = 0; n < 4; n++) {
-        const struct cox_video_settings settings = {.struct_size = sizeof settings, .gain = gains[n]};
-        cr_assert_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.settings = &settings)), COX_OK);
+        const struct cox_video_settings settings = {.gain = gains[n]};
+        cr_assert_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.settings = &settings}), COX_OK);
         paint(in, n);
         const struct cox_video_result result = map(in, out);
         cr_expect(result.gain >= 0x1p-32f && result.gain <= 0x1p32f, "%g", (double)result.gain);
@@ -539,7 +545,7 @@ Test(video_stream, it_can_be_prepared_for_frames_to_come)
     const struct layout layout = {0, 64, false};
     struct picture *in = lay_out(&p10, &layout), *out = lay_out(&p8, &layout);
     struct cox_video_image in_to_come = in->image, out_to_come = out->image;
-    open_stream(COX_VIDEO_LOOK(.peak = COX_PEAK_OWN));
+    open_stream(&(const struct cox_video_look){.peak = COX_PEAK_OWN});
     for (int p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         in_to_come.data[p] = out_to_come.data[p] = NULL;
     cr_assert_eq(cox_video_stream_prepare(stream, &in_to_come, &out_to_come), COX_OK, "%s", logged);
@@ -565,12 +571,12 @@ Test(video_stream, the_descriptor_is_readable_while_a_frame_can_be_received)
     struct pollfd waits = {.fd = cox_video_stream_descriptor(stream), .events = POLLIN};
     paint(in, 0);
     cr_expect_eq(poll(&waits, 1, 0), 0);
-    cr_expect_eq(cox_video_stream_receive(stream, false, &result, sizeof result), COX_E_NOT_FOUND);
+    cr_expect_eq(cox_video_stream_receive(stream, false, &result), COX_E_NOT_FOUND);
     send(in, out[0]);
     send(in, out[1]);
     for (int n = 0; n < 2; n++) {
         cr_assert_eq(poll(&waits, 1, 60000), 1, "frame %d did not come", n);
-        cr_assert_eq(cox_video_stream_receive(stream, false, &result, sizeof result), COX_OK);
+        cr_assert_eq(cox_video_stream_receive(stream, false, &result), COX_OK);
         cr_expect_eq(result.user, out[n]);
     }
     cr_expect_eq(poll(&waits, 1, 0), 0);
@@ -600,7 +606,7 @@ Test(video_stream, one_thread_sends_while_another_receives)
     cr_assert_eq(pthread_create(&thread, NULL, send_all, &sender), 0);
     for (uint64_t n = 0; n < (uint64_t)sender.frames;) {
         struct cox_video_result result;
-        const cox_status status = cox_video_stream_receive(stream, true, &result, sizeof result);
+        const cox_status status = cox_video_stream_receive(stream, true, &result);
         if (status == COX_E_NOT_FOUND) /* the sender is not so far */
             continue;
         cr_assert_eq(status, COX_OK);
@@ -630,12 +636,12 @@ Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
     const struct picture *strange = in_buffers_of(other_runtime, &p10, WIDTH, HEIGHT);
     struct cox_video_image bad;
     open_stream(&given);
-#define REFUSED(status, ...)                                                                                       \
-    do {                                                                                                           \
-        bad = in->image;                                                                                           \
-        __VA_ARGS__;                                                                                               \
-        cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &bad, .out = &out->image)), status, "%s", \
-                     #__VA_ARGS__);                                                                                \
+#define REFUSED(status, ...)                                                                                         \
+    do {                                                                                                             \
+        bad = in->image;                                                                                             \
+        __VA_ARGS__;                                                                                                 \
+        cr_expect_eq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &bad, .out = &out->image}), \
+                     status, "%s", #__VA_ARGS__);                                                                    \
     } while (0)
     REFUSED(COX_E_INVALID, bad.width = 0);
     REFUSED(COX_E_INVALID, bad.format.depth = 7);
@@ -649,15 +655,17 @@ Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
     REFUSED(COX_E_INVALID, bad.memory[0] = strange->image.memory[0], bad.data[0] = strange->image.data[0]);
     REFUSED(COX_E_INVALID, bad.transfer = (enum cox_transfer)9);
     REFUSED(COX_E_INVALID, bad.transfer = COX_TRANSFER_LINEAR);
-    REFUSED(COX_E_UNSUPPORTED, bad.struct_size = 1 << 20);
-    cr_expect_eq(cox_video_stream_send(stream, COX_VIDEO_FRAME(.in = &in->image)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &in->image}), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_send(stream, NULL), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_send(NULL, COX_VIDEO_FRAME(.in = &in->image)), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.op = COX_OPERATOR_EXPOSURE)), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.dither = (enum cox_video_choice)3)), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.peak = (enum cox_video_peak)3)), COX_E_INVALID);
-    const struct cox_video_settings dark = {.struct_size = sizeof dark, .sdr_white_nits = 0.5f};
-    cr_expect_eq(cox_video_stream_set(stream, COX_VIDEO_LOOK(.settings = &dark)), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_send(NULL, &(const struct cox_video_frame){.in = &in->image}), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.op = COX_OPERATOR_EXPOSURE}),
+                 COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.dither = (enum cox_video_choice)3}),
+                 COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.peak = (enum cox_video_peak)3}),
+                 COX_E_INVALID);
+    const struct cox_video_settings dark = {.sdr_white_nits = 0.5f};
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.settings = &dark}), COX_E_INVALID);
     cr_expect_eq(map(in, out).frame, 0);
 }
 
@@ -669,15 +677,18 @@ Test(video_stream, a_frame_that_comes_too_late_is_received_as_such_and_the_strea
         struct cox_video_result result;
         /* The stream's sessions call back where the stream wants it. */
         cox_video_stream_destroy(&stream);
-        cr_assert_eq(cox_video_stream_create(runtime, COX_SESSION_PARAMS(.dispatch = true), follow ? NULL : &given,
-                                             &stream),
+        cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox_session_params){.dispatch = true},
+                                             follow ? NULL : &given, &stream),
                      COX_OK, "%s", logged);
         for (int late = 0; late < 2; late++) {
             cr_assert_eq(cox_video_stream_send(stream,
-                                               COX_VIDEO_FRAME(.in = &in->image, .out = &out->image, .deadline_ns = 1,
-                                                               .late = late ? COX_LATE_DROP : COX_LATE_DELIVER)),
+                                               &(const struct cox_video_frame){.in = &in->image,
+                                                                               .out = &out->image,
+                                                                               .deadline_ns = 1,
+                                                                               .late = late ? COX_LATE_DROP
+                                                                                            : COX_LATE_DELIVER}),
                          COX_OK, "%s", logged);
-            cr_assert_eq(cox_video_stream_receive(stream, true, &result, sizeof result), COX_OK);
+            cr_assert_eq(cox_video_stream_receive(stream, true, &result), COX_OK);
             cr_expect_eq(result.status, late ? COX_E_LATE : COX_OK, "%s", cox_status_name(result.status));
         }
         map(in, out);

@@ -57,8 +57,11 @@ static void create_session(const char *source)
     cox_session *session;
     logged[0] = '\0';
     cr_assert_eq(cox_session_create(runtime,
-                                    COX_SESSION_PARAMS(.rows = 64, .binding_count = 4, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &stage),
+                                    &(const struct cox_session_params){.rows = 64,
+                                                                       .binding_count = 4,
+                                                                       .bindings = bindings,
+                                                                       .stage_count = 1,
+                                                                       .stages = &stage},
                                     &session),
                  COX_OK, "%s", logged);
     cox_session_destroy(&session);

@@ -56,7 +56,8 @@ static uint32_t count_of(uint32_t first, cox_status status)
 /* Cancels 16 frames and destroys the session: how many frames that takes. */
 static double frames_after_cancel(const struct fake_params *devices)
 {
-    begin_listed(devices, COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 16, .no_warmup = true));
+    begin_listed(devices,
+                 &(const struct cox_session_params){.custom_policy = &rig_policy, .in_flight = 16, .no_warmup = true});
     submit_and_wait(3);
     const uint64_t one_began = fake_now(scene.fake);
     submit_and_wait(1);
@@ -71,7 +72,8 @@ static double frames_after_cancel(const struct fake_params *devices)
     const double frames = (double)(fake_now(scene.fake) - began) / (double)one;
     cr_assert_eq(list.count, 20);
     cr_assert_eq(count_of(4, COX_E_CANCELLED), 16);
-    cr_assert_eq(shape_session(scene.frames, COX_SESSION_PARAMS(.policy = "static"), &scene.session), COX_OK);
+    cr_assert_eq(shape_session(scene.frames, &(const struct cox_session_params){.policy = "static"}, &scene.session),
+                 COX_OK);
     end();
     return frames;
 }
@@ -87,7 +89,7 @@ Test(engine_cancel, what_has_not_begun_is_not_done_any_more)
 
 Test(engine_cancel, the_session_goes_on)
 {
-    begin_listed(&trio, COX_SESSION_PARAMS(.policy = "adaptive", .in_flight = 4));
+    begin_listed(&trio, &(const struct cox_session_params){.policy = "adaptive", .in_flight = 4});
     for (uint32_t round = 0; round < 10; round++) {
         const uint32_t before = list.count;
         submit(1 + round % 4);
@@ -106,7 +108,8 @@ Test(engine_cancel, the_session_goes_on)
 
 Test(engine_cancel, from_a_callback)
 {
-    begin_listed(&trio, COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 8, .no_warmup = true));
+    begin_listed(&trio,
+                 &(const struct cox_session_params){.custom_policy = &rig_policy, .in_flight = 8, .no_warmup = true});
     list.cancels = true;
     fake_hold(scene.fake);
     submit(8);
@@ -120,8 +123,9 @@ Test(engine_cancel, from_a_callback)
 
 Test(engine_cancel, a_device_that_hangs_is_waited_for_no_longer_than_its_timeout)
 {
-    begin_listed(&trio, COX_SESSION_PARAMS(.custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true,
-                                           .device_timeout_ns = 200 * ms));
+    begin_listed(&trio,
+                 &(const struct cox_session_params){
+                     .custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true, .device_timeout_ns = 200 * ms});
     submit_and_wait(2);
     FAULT(.kind = FAKE_HANGS, .device = 1, .delay_ns = UINT64_MAX);
     fake_hold(scene.fake);
@@ -175,10 +179,11 @@ Test(engine_cancel, a_callback_always_finds_a_place_for_the_next_frame)
                                             .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
         pthread_t threads[3];
-        begin_listed(&real, COX_SESSION_PARAMS(.policy = "static", .no_warmup = true));
+        begin_listed(&real, &(const struct cox_session_params){.policy = "static", .no_warmup = true});
         cox_session_destroy(&scene.session); /* that has two in flight at least */
         cr_assert_eq(shape_session(scene.frames,
-                                   COX_SESSION_PARAMS(.policy = "static", .in_flight = in_flight, .no_warmup = true),
+                                   &(const struct cox_session_params){
+                                       .policy = "static", .in_flight = in_flight, .no_warmup = true},
                                    &scene.session),
                      COX_OK);
         atomic_uint over = 0;

@@ -61,10 +61,13 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
     }
     /* The granule is not known before the session, the splits are not needed before its first frame. */
     rig_set_split(1, (const uint32_t[][2]){{0, rows}});
-    scene.session = session_of(scene.rig,
-                               COX_SESSION_PARAMS(.rows = rows, .binding_count = binding_count, .bindings = bindings,
-                                                  .stage_count = stage_count, .stages = stages,
-                                                  .custom_policy = &rig_policy, .allow_in_place = true));
+    scene.session = session_of(scene.rig, &(const struct cox_session_params){.rows = rows,
+                                                                             .binding_count = binding_count,
+                                                                             .bindings = bindings,
+                                                                             .stage_count = stage_count,
+                                                                             .stages = stages,
+                                                                             .custom_policy = &rig_policy,
+                                                                             .allow_in_place = true});
     scene.info = rig_info(scene.session);
     rig_split_count = 0;
     for (uint32_t i = 0; i < SPLITS; i++)
@@ -75,8 +78,9 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
 static void run(struct scene *scene)
 {
     cr_assert_eq(cox_session_run(scene->session,
-                                 COX_FRAME(.buffers = scene->buffers, .buffer_count = scene->buffer_count,
-                                           .params = &(const struct rig_params){.columns = COLUMNS})),
+                                 &(const struct cox_frame){.buffers = scene->buffers,
+                                                           .buffer_count = scene->buffer_count,
+                                                           .params = &(const struct rig_params){.columns = COLUMNS}}),
                  COX_OK);
 }
 
@@ -378,8 +382,9 @@ Test(engine_contracts, a_device_without_a_variant_does_not_take_part)
     const struct cox_stage stage = {.kernel = "rig_table", .variant_count = 1, .variants = variants};
     const struct cox_binding bindings[] = {in, out, table};
     struct rig *rig = rig_new(&trio);
-    cox_session *session = session_of(rig, COX_SESSION_PARAMS(.rows = 64, .binding_count = 3, .bindings = bindings,
-                                                              .stage_count = 1, .stages = &stage));
+    cox_session *session =
+        session_of(rig, &(const struct cox_session_params){
+                            .rows = 64, .binding_count = 3, .bindings = bindings, .stage_count = 1, .stages = &stage});
     const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.device_count, 2);
     cr_assert_eq(info.devices[0].device, 1);
@@ -400,16 +405,21 @@ Test(engine_contracts, memory_of_the_application_is_used_where_it_is)
     cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), to, 4000, NULL, NULL, &buffers[1]), COX_OK);
     cr_assert_eq(cox_buffer_data(buffers[0]), (void *)from);
     cr_assert_eq(cox_buffer_data(buffers[1]), (void *)to);
-    cox_buffer_info(buffers[0], &info, sizeof info);
+    cox_buffer_info(buffers[0], &info);
     cr_assert(info.wrapped && info.zero_copy && info.bytes == 4096);
-    cox_buffer_info(buffers[1], &info, sizeof info);
+    cox_buffer_info(buffers[1], &info);
     cr_assert(info.wrapped && !info.zero_copy && info.bytes == 4000);
     for (int i = 0; i < 4096; i++)
         from[i] = (unsigned char)(i * 7);
-    cox_session *session = session_of(rig, COX_SESSION_PARAMS(.rows = 125, .binding_count = 2, .bindings = bindings,
-                                                              .stage_count = 1, .stages = &rig_stage_map));
-    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2,
-                                                    .params = &(const struct rig_params){.columns = 32})),
+    cox_session *session = session_of(rig, &(const struct cox_session_params){.rows = 125,
+                                                                              .binding_count = 2,
+                                                                              .bindings = bindings,
+                                                                              .stage_count = 1,
+                                                                              .stages = &rig_stage_map});
+    cr_assert_eq(cox_session_run(session,
+                                 &(const struct cox_frame){.buffers = buffers,
+                                                           .buffer_count = 2,
+                                                           .params = &(const struct rig_params){.columns = 32}}),
                  COX_OK);
     for (uint32_t i = 0; i < 4000; i++)
         cr_assert_eq(to[i], (unsigned char)(from[i] * 3u + i / 32 * 7u));

@@ -24,8 +24,9 @@ static struct scene {
 static void begin(void)
 {
     scene = (struct scene){.thread = pthread_self()};
-    scene.play = play_begin(&pair, ROWS, COLUMNS, COLUMNS, FRAMES,
-                            COX_SESSION_PARAMS(.no_warmup = true, .in_flight = IN_FLIGHT, .dispatch = true));
+    scene.play =
+        play_begin(&pair, ROWS, COLUMNS, COLUMNS, FRAMES,
+                   &(const struct cox_session_params){.no_warmup = true, .in_flight = IN_FLIGHT, .dispatch = true});
 }
 
 TestSuite(engine_dispatch, .timeout = 300, .init = begin);
@@ -47,8 +48,9 @@ static cox_status submit_to(uint32_t in, cox_buffer *out)
     const struct rig_frames *frames = scene.play.frames;
     cox_buffer *const buffers[] = {frames->in[in], out};
     const cox_status status = cox_session_submit(scene.play.session,
-                                                 COX_FRAME(.buffers = buffers, .buffer_count = 2,
-                                                           .params = &frames->params[in]),
+                                                 &(const struct cox_frame){.buffers = buffers,
+                                                                           .buffer_count = 2,
+                                                                           .params = &frames->params[in]},
                                                  on_done, NULL);
     scene.submitted += status == COX_OK;
     return status;
@@ -288,10 +290,12 @@ Test(engine_dispatch, a_callback_may_wait)
 Test(engine_dispatch, frames_that_share_a_buffer_do_not_wait_for_callbacks)
 {
     const struct rig_frames *frames = scene.play.frames;
-    cox_session *other = play_session(&scene.play, COX_SESSION_PARAMS(.no_warmup = true));
+    cox_session *other = play_session(&scene.play, &(const struct cox_session_params){.no_warmup = true});
     cox_buffer *const buffers[] = {frames->in[1], frames->out[0]};
     cr_assert_eq(submit_to(0, frames->out[0]), COX_OK);
-    cr_assert_eq(cox_session_run(other, COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &frames->params[1])),
+    cr_assert_eq(cox_session_run(other, &(const struct cox_frame){.buffers = buffers,
+                                                                  .buffer_count = 2,
+                                                                  .params = &frames->params[1]}),
                  COX_OK);
     cr_assert_eq(submit_to(0, frames->out[0]), COX_OK);
     cr_assert_eq(cox_session_wait(scene.play.session), COX_OK);
@@ -412,7 +416,7 @@ static void on_scheduler(void *user, uint64_t frame, cox_status status)
 
 Test(engine_dispatch, not_of_a_session_without_it_nor_on_the_scheduler_thread)
 {
-    cox_session *other = play_session(&scene.play, COX_SESSION_PARAMS(.no_warmup = true));
+    cox_session *other = play_session(&scene.play, &(const struct cox_session_params){.no_warmup = true});
     cr_assert_eq(cox_session_dispatch(NULL, 0), COX_E_INVALID);
     cr_assert_eq(cox_session_descriptor(NULL), COX_E_INVALID);
     cr_assert_eq(cox_session_dispatch(other, 0), COX_E_INVALID);

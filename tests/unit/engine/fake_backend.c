@@ -61,7 +61,8 @@ static void begin(void)
                                                       .kernels = {{"add_one", add_one}}});
     cr_assert_eq(fake_make(bench.fake, (struct cox__post){.post = count_post}, &bench.log, &bench.backend), COX_OK);
     bench.ops = bench.backend->ops;
-    make_pipeline(COX_SESSION_PARAMS(.binding_count = 2, .bindings = bindings, .stage_count = 1, .stages = &stage));
+    make_pipeline(&(const struct cox_session_params){
+        .binding_count = 2, .bindings = bindings, .stage_count = 1, .stages = &stage});
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < 2; i++) {
             cr_assert_eq(bench.ops->mem_create(bench.backend, NULL, ROWS * PITCH, &bench.mems[s][i]), COX_OK);
@@ -339,7 +340,8 @@ static void make_two_passes(void)
     static const struct cox_pass passes[] = {{.use_count = 2, .uses = first, .stage_count = 1, .stages = &stage},
                                              {.use_count = 2, .uses = second, .stage_count = 1, .stages = &stage}};
     cox__pipeline_clear(&bench.pipeline);
-    make_pipeline(COX_SESSION_PARAMS(.binding_count = 2, .bindings = bindings, .pass_count = 2, .passes = passes));
+    make_pipeline(&(const struct cox_session_params){
+        .binding_count = 2, .bindings = bindings, .pass_count = 2, .passes = passes});
 }
 
 /* The rows of the first pass that are there when the second one's first half begins, which needs one more. */

@@ -79,8 +79,8 @@ static void play(uint64_t blocked_ns)
     policy.observe = on_observe;
     in_thirds();
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = 3, .no_warmup = true,
-                                   .device_timeout_ns = TIMEOUT_MS * ms));
+                &(const struct cox_session_params){
+                    .custom_policy = &policy, .in_flight = 3, .no_warmup = true, .device_timeout_ns = TIMEOUT_MS * ms});
     scene_play(&scene, LEARN);
     FAULT(.kind = FAKE_HANGS, .device = 2, .skip = 1, .delay_ns = UINT64_MAX);
     for (uint32_t device = 0; device < 2 && blocked_ns; device++)

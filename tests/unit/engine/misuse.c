@@ -144,8 +144,7 @@ static void policy_observe_frame(void *state, const struct cox_frame_measurement
     visit(OBSERVE_FRAME);
 }
 
-static const struct cox_policy policy = {.struct_size = sizeof policy,
-                                         .name = "misuse",
+static const struct cox_policy policy = {.name = "misuse",
                                          .state_bytes = rig_policy_bytes,
                                          .init = rig_policy_init,
                                          .split = policy_split,
@@ -163,8 +162,11 @@ static void world_begin(struct world *w, const struct fake_params *params, enum 
     if (shape == SHAPE_COUNT)
         w->frames->bindings[1].merge = on_merge;
     cr_assert_eq(shape_session(w->frames,
-                               COX_SESSION_PARAMS(.custom_policy = &policy, .in_flight = in_flight, .no_warmup = true,
-                                                  .report = on_report, .meter = on_meter),
+                               &(const struct cox_session_params){.custom_policy = &policy,
+                                                                  .in_flight = in_flight,
+                                                                  .no_warmup = true,
+                                                                  .report = on_report,
+                                                                  .meter = on_meter},
                                &w->session),
                  COX_OK, "%s", rig_log(w->rig));
 }
@@ -273,7 +275,9 @@ static bool is_refused(struct world *w, enum call call)
     case WARM:
         return cox_session_warm(session, NULL, NULL, NULL) == COX_E_INVALID;
     case CREATE_SESSION:
-        return shape_session(w->frames, COX_SESSION_PARAMS(.no_warmup = true), &session) == COX_E_INVALID && !session;
+        return shape_session(w->frames, &(const struct cox_session_params){.no_warmup = true}, &session) ==
+                   COX_E_INVALID &&
+               !session;
     case DESTROY_RUNTIME:
         cox_runtime_destroy(&runtime);
         return runtime == rig_runtime(w->rig);
@@ -283,7 +287,7 @@ static bool is_refused(struct world *w, enum call call)
         return cox_session_cancel(session) == COX_E_INVALID;
     case INFO:
         memset(&info, 0x5a, sizeof info);
-        cox_session_info(session, &info, sizeof info);
+        cox_session_info(session, &info);
         return is_zero(&info, sizeof info);
     case CREATE_BUFFER:
         return cox_buffer_create(runtime, 64, &buffer) == COX_E_INVALID && !buffer;
@@ -541,9 +545,9 @@ static int read_objects(struct world *w)
     struct cox_device_info info;
     struct cox_buffer_info buffer;
     CHILD(cox_runtime_device_count(rig_runtime(w->rig)) == 2);
-    CHILD(cox_runtime_device_info(rig_runtime(w->rig), 1, &info, sizeof info) == COX_OK);
+    CHILD(cox_runtime_device_info(rig_runtime(w->rig), 1, &info) == COX_OK);
     CHILD(cox_runtime_pitch_bytes(rig_runtime(w->rig), 10) == 64);
-    cox_buffer_info(w->frames->buffers[1][0], &buffer, sizeof buffer);
+    cox_buffer_info(w->frames->buffers[1][0], &buffer);
     CHILD(buffer.bytes == (size_t)ROWS * COLUMNS);
     CHILD(cox_buffer_data(w->frames->buffers[1][0]) != NULL);
     return 0;
@@ -556,7 +560,7 @@ static int work_on_its_own(struct world *w)
     struct rig *rig = rig_new(&params);
     struct shape_frames *frames = shape_frames_new(rig, SHAPE_HALO, ROWS, COLUMNS, 1);
     cox_session *session;
-    CHILD(shape_session(frames, COX_SESSION_PARAMS(.in_flight = 1), &session) == COX_OK);
+    CHILD(shape_session(frames, &(const struct cox_session_params){.in_flight = 1}, &session) == COX_OK);
     const struct cox_frame frame = shape_frame(frames, 0);
     shape_prepare(frames, 0);
     CHILD(cox_session_run(session, &frame) == COX_OK);
@@ -638,17 +642,17 @@ Test(engine_misuse, functions_of_sessions_and_infos_refuse_null)
     cr_assert_eq(cox_session_warm(NULL, NULL, NULL, NULL), COX_E_INVALID);
     cr_assert_eq(cox_session_cancel(NULL), COX_E_INVALID);
     memset(&info, 0x5a, sizeof info);
-    cox_session_info(NULL, &info, sizeof info);
+    cox_session_info(NULL, &info);
     cr_assert(is_zero(&info, sizeof info));
-    cr_assert_eq(cox_session_create(NULL, COX_SESSION_PARAMS(.rows = 1), &session), COX_E_INVALID);
+    cr_assert_eq(cox_session_create(NULL, &(const struct cox_session_params){.rows = 1}, &session), COX_E_INVALID);
     cr_assert_null(session);
     cox_session_destroy(NULL);
     cox_session_destroy(&session);
-    cr_assert_eq(cox_runtime_device_info(rig_runtime(w.rig), 0, NULL, 8), COX_E_INVALID);
-    cr_assert_eq(cox_runtime_platform_info(rig_runtime(w.rig), 0, NULL, 8), COX_E_INVALID);
-    cox_runtime_host_info(rig_runtime(w.rig), NULL, 8);
-    cox_buffer_info(w.frames->buffers[0][0], NULL, 8);
-    cox_session_info(w.session, NULL, 8);
+    cr_assert_eq(cox_runtime_device_info(rig_runtime(w.rig), 0, NULL), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_platform_info(rig_runtime(w.rig), 0, NULL), COX_E_INVALID);
+    cox_runtime_host_info(rig_runtime(w.rig), NULL);
+    cox_buffer_info(w.frames->buffers[0][0], NULL);
+    cox_session_info(w.session, NULL);
     world_works_and_ends(&w);
 }
 
@@ -700,7 +704,7 @@ Test(engine_misuse, a_runtime_in_use_is_not_destroyed)
     cox_runtime_destroy(&runtime);
     cr_assert_eq(runtime, rig_runtime(w.rig));
     cr_assert(rig_logged(w.rig, "0 sessions and 8 buffers"));
-    cr_assert_eq(shape_session(w.frames, COX_SESSION_PARAMS(.no_warmup = true), &w.session), COX_OK);
+    cr_assert_eq(shape_session(w.frames, &(const struct cox_session_params){.no_warmup = true}, &w.session), COX_OK);
     shape_frames_free(&w.frames);
     cox_runtime_destroy(&runtime);
     cr_assert_eq(runtime, rig_runtime(w.rig));
@@ -750,7 +754,8 @@ Test(engine_misuse, buffers_destroyed_under_way_go_after_their_last_frame)
     cox_buffer *second[2] = {w.frames->buffers[0][0], w.frames->buffers[1][1]};
     cr_assert_eq(world_submit(&w, 0), COX_OK);
     cr_assert_eq(cox_session_submit(w.session,
-                                    COX_FRAME(.buffers = second, .buffer_count = 2, .params = &w.frames->params[0]),
+                                    &(const struct cox_frame){
+                                        .buffers = second, .buffer_count = 2, .params = &w.frames->params[0]},
                                     rig_done, w.rig),
                  COX_OK);
     cr_assert(fake_await_running(rig_fake(w.rig), 2));

@@ -66,9 +66,12 @@ static const struct cox_pass near_exchange[] = {RIG_PASS(uses_first, near_first,
                                                 RIG_PASS(uses_last, near_last, .name = "last")};
 static const struct cox_pass near_overlap[] = {RIG_PASS(uses_both, near_both, .name = "both")};
 
-#define NEAR_SESSION(the_passes, count, ...)                                                                \
-    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = near_bindings, .passes = (the_passes), \
-                       .pass_count = (count), __VA_ARGS__)
+#define NEAR_SESSION(the_passes, count, ...)                                                                        \
+    &(const struct cox_session_params)                                                                              \
+    {                                                                                                               \
+        .rows = ROWS, .binding_count = 3, .bindings = near_bindings, .passes = (the_passes), .pass_count = (count), \
+        __VA_ARGS__                                                                                                 \
+    }
 
 static void expect_near(void)
 {
@@ -128,8 +131,14 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
         BY_ROWS(.name = "summed", .scratch = true),
         BY_ROWS(.name = "out", .access = COX_WRITE)};
     static unsigned char one[BYTES], two[BYTES];
-    begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 4, .bindings = bindings, .passes = passes, .pass_count = 3,
-                             .in_flight = 3, .split_each_pass = true, .custom_policy = &random_policy));
+    begin(&(const struct cox_session_params){.rows = ROWS,
+                                             .binding_count = 4,
+                                             .bindings = bindings,
+                                             .passes = passes,
+                                             .pass_count = 3,
+                                             .in_flight = 3,
+                                             .split_each_pass = true,
+                                             .custom_policy = &random_policy});
     for (uint32_t f = 0; f < FRAMES; f++) {
         turn_rows(cox_buffer_data(in[f]), one);
         near_rows(one, two);
@@ -154,8 +163,13 @@ Test(passes, may_have_own_rows_for_several_of_the_frame)
                                             .scratch = true},
                                            BY_ROWS(.access = COX_WRITE)};
     static unsigned char own[BYTES];
-    begin(COX_SESSION_PARAMS(.rows = ODD_ROWS, .binding_count = 3, .bindings = bindings, .stage_count = 2,
-                             .stages = pair_stages, .in_flight = 3, .custom_policy = &random_policy));
+    begin(&(const struct cox_session_params){.rows = ODD_ROWS,
+                                             .binding_count = 3,
+                                             .bindings = bindings,
+                                             .stage_count = 2,
+                                             .stages = pair_stages,
+                                             .in_flight = 3,
+                                             .custom_policy = &random_policy});
     for (uint32_t f = 0; f < FRAMES; f++) {
         const unsigned char *data = cox_buffer_data(in[f]);
         for (uint32_t r = 0; r < ODD_ROWS; r += 2)
@@ -186,8 +200,13 @@ Test(passes, may_do_all_rows_beyond_their_bands)
     const struct cox_binding bindings[] = {
         {.contract = COX_HALO, .pitch_bytes = PITCH, .halo_rows = 1}, own, own, own, own, BY_ROWS(.access = COX_WRITE)};
     static unsigned char one[BYTES], two[BYTES];
-    begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 6, .bindings = bindings, .stage_count = 5,
-                             .stages = five_stages, .split_each_pass = true, .custom_policy = &random_policy));
+    begin(&(const struct cox_session_params){.rows = ROWS,
+                                             .binding_count = 6,
+                                             .bindings = bindings,
+                                             .stage_count = 5,
+                                             .stages = five_stages,
+                                             .split_each_pass = true,
+                                             .custom_policy = &random_policy});
     for (uint32_t f = 0; f < FRAMES; f++) {
         near_rows(cox_buffer_data(in[f]), one);
         near_rows(one, two);
@@ -233,8 +252,14 @@ static const struct cox_pass counted_passes[] = {RIG_PASS(uses_count, count_stag
 /* Begin a session of these. */
 static void begin_counted(double verify, bool warmup)
 {
-    begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = counted_bindings, .passes = counted_passes,
-                             .pass_count = 2, .in_flight = 3, .verify = verify, .no_warmup = !warmup));
+    begin(&(const struct cox_session_params){.rows = ROWS,
+                                             .binding_count = 3,
+                                             .bindings = counted_bindings,
+                                             .passes = counted_passes,
+                                             .pass_count = 2,
+                                             .in_flight = 3,
+                                             .verify = verify,
+                                             .no_warmup = !warmup});
     for (uint32_t f = 0; f < FRAMES; f++) {
         const unsigned char *data = cox_buffer_data(in[f]);
         uint32_t bins[256] = {0};
@@ -586,12 +611,20 @@ Test(passes, that_use_the_whole_of_rows_need_a_pitch)
     const struct cox_pass passes[] = {RIG_PASS(whole, near_first, .name = "first"), near_exchange[1]};
     struct cox_binding bindings[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
     bindings[0].pitch_bytes = 0;
-    expect_refused(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = bindings, .passes = passes,
-                                      .pass_count = 2, .in_flight = 1),
+    expect_refused(&(const struct cox_session_params){.rows = ROWS,
+                                                      .binding_count = 3,
+                                                      .bindings = bindings,
+                                                      .passes = passes,
+                                                      .pass_count = 2,
+                                                      .in_flight = 1},
                    "binding 0 (in): a pitch of 0 bytes");
     bindings[0].pitch_bytes = SIZE_MAX / 4;
-    expect_refused(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = bindings, .passes = passes,
-                                      .pass_count = 2, .in_flight = 1),
+    expect_refused(&(const struct cox_session_params){.rows = ROWS,
+                                                      .binding_count = 3,
+                                                      .bindings = bindings,
+                                                      .passes = passes,
+                                                      .pass_count = 2,
+                                                      .in_flight = 1},
                    "binding 0 (in): a pitch of");
 }
 
@@ -599,10 +632,12 @@ Test(passes, take_null_for_scratch_and_nothing_else)
 {
     begin(NEAR_SESSION(near_exchange, 2, .in_flight = 1));
     cox_buffer *buffers[] = {in[0], in[1], out[0]};
-    cr_expect_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 3)), COX_E_INVALID);
+    cr_expect_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 3}),
+                 COX_E_INVALID);
     cr_expect(rig_logged(rig, "buffer 1 (middle): NULL is given for scratch"));
     buffers[1] = NULL;
     buffers[0] = NULL;
-    cr_expect_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 3)), COX_E_INVALID);
+    cr_expect_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 3}),
+                 COX_E_INVALID);
     close_bench();
 }

@@ -110,8 +110,9 @@ static inline void submit_some(uint32_t count)
         buffers[binding_count - 1] = out[f];
         memset(cox_buffer_data(out[f]), 0, BYTES);
         cr_assert_eq(cox_session_submit(session,
-                                        COX_FRAME(.buffers = buffers, .buffer_count = binding_count,
-                                                  .params = &kernel_params),
+                                        &(const struct cox_frame){.buffers = buffers,
+                                                                  .buffer_count = binding_count,
+                                                                  .params = &kernel_params},
                                         rig_done, rig),
                      COX_OK);
     }

@@ -127,12 +127,12 @@ Test(engine_refuse, null_for_the_runtime_or_a_buffer)
     cox_runtime *runtime = NULL;
     _Alignas(64) unsigned char memory[64];
     cr_assert_eq(cox_runtime_device_count(NULL), 0);
-    cr_assert_eq(cox_runtime_device_info(NULL, 0, &device, sizeof device), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_device_info(NULL, 0, &device), COX_E_INVALID);
     cr_assert_eq(cox_runtime_platform_count(NULL), 0);
-    cr_assert_eq(cox_runtime_platform_info(NULL, 0, &platform, sizeof platform), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_platform_info(NULL, 0, &platform), COX_E_INVALID);
     cr_assert_eq(cox_runtime_pitch_bytes(NULL, 64), 0);
     memset(&host, 0x5a, sizeof host);
-    cox_runtime_host_info(NULL, &host, sizeof host);
+    cox_runtime_host_info(NULL, &host);
     cr_assert_arr_eq(&host, &no_host, sizeof host);
     cr_assert_eq(cox_buffer_create(NULL, 64, &buffer), COX_E_INVALID);
     cr_assert_null(buffer);
@@ -141,7 +141,7 @@ Test(engine_refuse, null_for_the_runtime_or_a_buffer)
     cr_assert_null(buffer);
     cr_assert_null(cox_buffer_data(NULL));
     memset(&info, 0x5a, sizeof info);
-    cox_buffer_info(NULL, &info, sizeof info);
+    cox_buffer_info(NULL, &info);
     cr_assert_arr_eq(&info, &no_info, sizeof info);
     cox_buffer_destroy(NULL);
     cox_buffer_destroy(&buffer);
@@ -288,9 +288,9 @@ Test(engine_refuse, policies_that_are_not_there)
     REFUSES("lacks a name", recipe.params.custom_policy = &policy);
     static const double ratios[] = {0.5, 0.6};
     REFUSES("policy static refuses its options for 2 devices", recipe.params.policy = "static",
-            recipe.params.policy_options = COX_POLICY_OPTIONS(.ratios = ratios, .ratio_count = 2));
+            recipe.params.policy_options = &(const struct cox_policy_options){.ratios = ratios, .ratio_count = 2});
     REFUSES("policy single refuses its options for 2 devices", recipe.params.policy = "single",
-            recipe.params.policy_options = COX_POLICY_OPTIONS(.device = 3));
+            recipe.params.policy_options = &(const struct cox_policy_options){.device = 3});
 }
 
 Test(engine_refuse, a_share_to_verify_that_is_none)
@@ -324,8 +324,9 @@ Test(engine_refuse, a_kernel_that_does_not_build_anywhere)
 static cox_status submit(cox_session *session, cox_buffer *const *buffers, uint32_t count)
 {
     return cox_session_submit(session,
-                              COX_FRAME(.buffers = buffers, .buffer_count = count,
-                                        .params = &(const struct rig_params){.columns = 16}),
+                              &(const struct cox_frame){.buffers = buffers,
+                                                        .buffer_count = count,
+                                                        .params = &(const struct rig_params){.columns = 16}},
                               rig_done, rig);
 }
 
@@ -362,12 +363,14 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     mixed[1] = buffers[1];
     mixed[2] = mixed[0]; /* both read: allowed */
     cr_assert_eq(submit(session, mixed, 5), COX_OK);
-    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 5,
-                                                    .params = &(const struct rig_params){.columns = 16})),
+    cr_assert_eq(cox_session_run(session,
+                                 &(const struct cox_frame){.buffers = buffers,
+                                                           .buffer_count = 5,
+                                                           .params = &(const struct rig_params){.columns = 16}}),
                  COX_OK);
     /* No parameters means zeros: no column is touched. */
     unsigned char *out = memset(cox_buffer_data(buffers[1]), 0x42, exact[1]);
-    cr_assert_eq(cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 5)), COX_OK);
+    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 5}), COX_OK);
     for (size_t i = 0; i < exact[1]; i++)
         cr_assert_eq(out[i], 0x42);
     cr_assert_eq(rig_done_count(rig), 1);
@@ -429,7 +432,7 @@ Test(engine_refuse, buffers_that_are_none)
 
 Test(engine_refuse, a_warm_up_without_memory)
 {
-    struct play play = play_begin(&pair, 100, 10, 64, 3, COX_SESSION_PARAMS(.in_flight = 3));
+    struct play play = play_begin(&pair, 100, 10, 64, 3, &(const struct cox_session_params){.in_flight = 3});
     FAKE_FAULT(play.fake, .kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
     cr_assert_eq(cox_session_warm(play.session, NULL, NULL, NULL), COX_E_NOMEM);
     cr_assert_str_eq(rig_log(play.rig), "cox_session_warm: 6400 bytes for binding 0 (in): out of host memory\n");
@@ -444,9 +447,9 @@ Test(engine_refuse, a_device_index_past_the_end)
     struct cox_device_info info;
     memset(&info, 0x5a, sizeof info);
     cr_assert_eq(cox_runtime_device_count(rig_runtime(rig)), 2);
-    cr_assert_eq(cox_runtime_device_info(rig_runtime(rig), 2, &info, sizeof info), COX_E_NOT_FOUND);
+    cr_assert_eq(cox_runtime_device_info(rig_runtime(rig), 2, &info), COX_E_NOT_FOUND);
     cr_assert_eq(info.name[0], 0x5a);
-    cr_assert_eq(cox_runtime_device_info(rig_runtime(rig), 1, &info, sizeof info), COX_OK);
+    cr_assert_eq(cox_runtime_device_info(rig_runtime(rig), 1, &info), COX_OK);
     cr_assert_str_eq(info.name, "fake 1");
     END(rig);
 }
@@ -468,7 +471,8 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
 {
     struct fake_params devices = pair;
     devices.devices[0].align_bytes = 4096;
-    struct play play = play_begin(&devices, 100, 10, 13, 2, COX_SESSION_PARAMS(.in_flight = 1)); /* 4096 > 100 */
+    struct play play = play_begin(&devices, 100, 10, 13, 2,
+                                  &(const struct cox_session_params){.in_flight = 1}); /* 4096 > 100 */
     cr_assert_eq(rig_info(play.session).granule, 100);
     cr_assert(rig_logged(play.rig, "rows cannot be split: the granule is 100 of 100 rows\n"));
     cr_assert(rig_logged(play.rig, "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));

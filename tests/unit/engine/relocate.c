@@ -10,7 +10,7 @@ enum { TIMEOUT_MS = 300 };
 static void begin_few(enum shape shape, uint32_t in_flight)
 {
     begin_on(&trio, shape, in_flight + 2,
-             COX_SESSION_PARAMS(.in_flight = in_flight, .device_timeout_ns = TIMEOUT_MS * ms));
+             &(const struct cox_session_params){.in_flight = in_flight, .device_timeout_ns = TIMEOUT_MS * ms});
 }
 
 static void hang(uint32_t device, uint64_t ns)
@@ -91,7 +91,7 @@ Test(engine_relocate, the_output_has_other_memory_and_the_input_its_own)
     cr_assert_eq(cox_buffer_data(buffers[0]), in);
     cr_assert_neq(cox_buffer_data(buffers[1]), out);
     struct cox_buffer_info info;
-    cox_buffer_info(buffers[1], &info, sizeof info);
+    cox_buffer_info(buffers[1], &info);
     cr_assert(info.bytes == SCENE_ROWS * SCENE_COLUMNS && !info.wrapped);
     end();
 }
@@ -214,8 +214,11 @@ Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
     cr_assert_eq(fake_now(scene.fake), began);
     cr_assert(!rig_logged(scene.rig, "memory is leaked"));
     cr_assert_eq(shape_session(scene.frames,
-                               COX_SESSION_PARAMS(.policy = "static", .in_flight = 2, .no_warmup = true,
-                                                  .report = rig_report, .report_user = scene.rig),
+                               &(const struct cox_session_params){.policy = "static",
+                                                                  .in_flight = 2,
+                                                                  .no_warmup = true,
+                                                                  .report = rig_report,
+                                                                  .report_user = scene.rig},
                                &scene.session),
                  COX_OK);
     for (uint32_t f = 0; f < scene.frames->count; f++) {

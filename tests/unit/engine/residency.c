@@ -37,9 +37,12 @@ static const struct cox_use use_b[] = {{.binding = A, .contract = COX_HALO, .hal
 static const struct cox_use use_out[] = {{.binding = B, .contract = COX_WHOLE}, {.binding = OUT, .access = COX_WRITE}};
 static const struct cox_pass passes[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b), RIG_PASS(use_out, to_out)};
 
-#define SESSION(...)                                                                                   \
-    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, \
-                       .passes = passes, .in_flight = 2, __VA_ARGS__)
+#define SESSION(...)                                                                                      \
+    &(const struct cox_session_params)                                                                    \
+    {                                                                                                     \
+        .rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, .passes = passes, \
+        .in_flight = 2, __VA_ARGS__                                                                       \
+    }
 
 static void open_bench(const struct fake_params *devices, const struct cox_session_params *params)
 {
@@ -127,7 +130,11 @@ Test(residency, a_kernel_that_does_not_ask_where_its_rows_begin_gets_copies)
 }
 
 static const double halves[] = {0.5, 0.5};
-#define HALVES .policy = "static", .policy_options = COX_POLICY_OPTIONS(.ratios = halves, .ratio_count = 2)
+#define HALVES                                                               \
+    .policy = "static", .policy_options = &(const struct cox_policy_options) \
+    {                                                                        \
+        .ratios = halves, .ratio_count = 2                                   \
+    }
 
 Test(residency, two_devices_are_given_the_rows_that_they_have_not)
 {
@@ -310,12 +317,18 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
         turns[r][1] = 1;
     }
     rig_add_split(ROWS, turns);
-    open_bench(&two_staged, COX_SESSION_PARAMS(.rows = ROWS, .binding_count = SCRATCH + 2, .bindings = all,
-                                               .pass_count = SCRATCH + 1, .passes = steps, NO_WARMUP,
-                                               .split_each_pass = true, .custom_policy = &rig_policy));
+    open_bench(&two_staged, &(const struct cox_session_params){.rows = ROWS,
+                                                               .binding_count = SCRATCH + 2,
+                                                               .bindings = all,
+                                                               .pass_count = SCRATCH + 1,
+                                                               .passes = steps,
+                                                               NO_WARMUP,
+                                                               .split_each_pass = true,
+                                                               .custom_policy = &rig_policy});
     cox_buffer *buffers[SCRATCH + 2] = {[IN] = in[0], [SCRATCH + 1] = out[0]};
-    cr_assert_eq(cox_session_run(session,
-                                 COX_FRAME(.buffers = buffers, .buffer_count = SCRATCH + 2, .params = &kernel_params)),
+    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                    .buffer_count = SCRATCH + 2,
+                                                                    .params = &kernel_params}),
                  COX_OK, "%s", rig_log(rig));
     static unsigned char one[BYTES], two[BYTES];
     near_rows(cox_buffer_data(in[0]), one);

@@ -98,7 +98,7 @@ static void begin(const struct fake_params *devices, struct cox_band shadow, con
 static void begin_slow_third(uint32_t first_row, uint32_t rows, uint32_t in_flight)
 {
     begin(&slow_third, (struct cox_band){2, first_row, rows},
-          COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+          &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = true});
 }
 
 static void play(uint32_t to)
@@ -133,8 +133,9 @@ static void submit_own(cox_done_fn *done)
     static const struct rig_params params = {.add = 1, .columns = 16};
     for (int b = 0; b < 2; b++)
         own[b] = new_buffer(ROWS * 16);
-    cr_assert_eq(cox_session_submit(session, COX_FRAME(.buffers = own, .buffer_count = 2, .params = &params), done,
-                                    rig),
+    cr_assert_eq(cox_session_submit(session,
+                                    &(const struct cox_frame){.buffers = own, .buffer_count = 2, .params = &params},
+                                    done, rig),
                  COX_OK);
 }
 
@@ -149,7 +150,8 @@ static void destroy_own(void)
 Test(engine_shadow, is_measured_told_as_one_and_reported_apart)
 {
     for (uint32_t warm = 0; warm < 2; warm++) {
-        begin(&slow_third, (struct cox_band){2, 40, 8}, COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = !warm));
+        begin(&slow_third, (struct cox_band){2, 40, 8},
+              &(const struct cox_session_params){.in_flight = 2, .no_warmup = !warm});
         play(12);
         uint32_t reports = 0;
         for (uint32_t i = 0; i < rig_report_count(rig); i++) {
@@ -187,7 +189,7 @@ Test(engine_shadow, never_delays_a_frame)
     for (uint32_t with = 0; with < 2; with++)
         for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {
             begin(&slow_third, (struct cox_band){2, 0, with ? ROWS : 0},
-                  COX_SESSION_PARAMS(.in_flight = in_flight, .no_warmup = true));
+                  &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = true});
             fake_hold(fake);
             for (uint32_t i = 0; i < 3; i++)
                 cr_assert_eq(rig_submit(frames, session, i, i >= in_flight), i < in_flight ? COX_OK : COX_E_BUSY);
@@ -342,7 +344,7 @@ Test(engine_shadow, a_device_that_computes_inside_the_enqueue_call_does_none)
 {
     struct fake_params params = slow_third;
     params.devices[2] = (struct fake_device){.ns_per_row = 200e3, .inside_submit = true};
-    begin(&params, (struct cox_band){2, 0, 8}, COX_SESSION_PARAMS(.in_flight = 1));
+    begin(&params, (struct cox_band){2, 0, 8}, &(const struct cox_session_params){.in_flight = 1});
     play(6);
     cr_assert_eq(measured_shadows(0), 0);
     cr_assert_eq(cue.views_without, 0);
@@ -355,11 +357,18 @@ Test(engine_shadow, there_is_none_where_rows_are_written_in_place)
         .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
     wish((struct cox_band){2, 0, 8});
     open_rig(&slow_third, ROWS, 16, 1);
-    create_session(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding, .stage_count = 1,
-                                      .stages = &rig_stage_inplace, .params_bytes = sizeof(struct rig_params),
-                                      .custom_policy = &cue_policy, .allow_in_place = true, .in_flight = 1));
-    cr_assert_eq(cox_session_run(session,
-                                 COX_FRAME(.buffers = frames->in, .buffer_count = 1, .params = frames->params)),
+    create_session(&(const struct cox_session_params){.rows = ROWS,
+                                                      .binding_count = 1,
+                                                      .bindings = &binding,
+                                                      .stage_count = 1,
+                                                      .stages = &rig_stage_inplace,
+                                                      .params_bytes = sizeof(struct rig_params),
+                                                      .custom_policy = &cue_policy,
+                                                      .allow_in_place = true,
+                                                      .in_flight = 1});
+    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = frames->in,
+                                                                    .buffer_count = 1,
+                                                                    .params = frames->params}),
                  COX_OK);
     cr_assert_eq(cue.views_without, 1);
     close_rig();
@@ -383,7 +392,7 @@ Test(engine_shadow, is_cut_to_what_the_device_can_hold)
 {
     struct fake_params params = slow_third;
     params.devices[2].max_rows = 20;
-    begin(&params, (struct cox_band){2, 40, 60}, COX_SESSION_PARAMS(.in_flight = 1, .no_warmup = true));
+    begin(&params, (struct cox_band){2, 40, 60}, &(const struct cox_session_params){.in_flight = 1, .no_warmup = true});
     play(3);
     cr_assert_geq(measured_shadows(0), 1);
     for (uint32_t i = 0; i < cue.measured_count; i++)
@@ -435,11 +444,18 @@ static void run_spied(const struct cox_stage *stage, uint32_t binding_count, con
         for (size_t b = 0; b < bytes; b++)
             ((unsigned char *)cox_buffer_data(buffers[i]))[b] = (unsigned char)rig_random(&seed);
     }
-    create_session(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = binding_count, .bindings = bindings,
-                                      .stage_count = 1, .stages = stage, .params_bytes = sizeof block,
-                                      .custom_policy = &cue_policy, .in_flight = 1, .no_warmup = true));
-    cr_assert_eq(cox_session_run(session,
-                                 COX_FRAME(.buffers = buffers, .buffer_count = binding_count, .params = &block)),
+    create_session(&(const struct cox_session_params){.rows = ROWS,
+                                                      .binding_count = binding_count,
+                                                      .bindings = bindings,
+                                                      .stage_count = 1,
+                                                      .stages = stage,
+                                                      .params_bytes = sizeof block,
+                                                      .custom_policy = &cue_policy,
+                                                      .in_flight = 1,
+                                                      .no_warmup = true});
+    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                    .buffer_count = binding_count,
+                                                                    .params = &block}),
                  COX_OK);
     cox_session_wait(session);
     cr_assert_eq(spied.calls, 1);
@@ -479,16 +495,22 @@ Test(engine_shadow, its_partial_results_are_not_counted)
     wish((struct cox_band){2, 0, ROWS});
     open_rig(&params, ROWS, 16, 1);
     cox_buffer *histogram = new_buffer(1024);
-    create_session(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings, .stage_count = 1,
-                                      .stages = &rig_stage_count, .params_bytes = sizeof(struct rig_params),
-                                      .custom_policy = &cue_policy, .in_flight = 2));
+    create_session(&(const struct cox_session_params){.rows = ROWS,
+                                                      .binding_count = 2,
+                                                      .bindings = bindings,
+                                                      .stage_count = 1,
+                                                      .stages = &rig_stage_count,
+                                                      .params_bytes = sizeof(struct rig_params),
+                                                      .custom_policy = &cue_policy,
+                                                      .in_flight = 2});
     uint32_t want[256] = {0};
     for (uint32_t b = 0; b < ROWS * 16; b++)
         want[((unsigned char *)cox_buffer_data(frames->in[0]))[b]]++;
     for (uint32_t i = 0; i < 10; i++) {
         cox_buffer *const buffers[] = {frames->in[0], histogram};
-        cr_assert_eq(cox_session_run(session,
-                                     COX_FRAME(.buffers = buffers, .buffer_count = 2, .params = &frames->params[0])),
+        cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                        .buffer_count = 2,
+                                                                        .params = &frames->params[0]}),
                      COX_OK);
         cr_assert_arr_eq(cox_buffer_data(histogram), want, sizeof want, "run %u", i);
     }

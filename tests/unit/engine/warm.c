@@ -29,7 +29,8 @@ static uint32_t runs_of(uint32_t device)
 static void begin_new(const struct fake_params *devices, bool no_warmup, uint64_t timeout_ns)
 {
     scene_begin(&scene, devices, SHAPE_CHROMA, 8,
-                COX_SESSION_PARAMS(.in_flight = 2, .no_warmup = no_warmup, .device_timeout_ns = timeout_ns));
+                &(const struct cox_session_params){
+                    .in_flight = 2, .no_warmup = no_warmup, .device_timeout_ns = timeout_ns});
 }
 
 static cox_status warm_up(void)

@@ -20,7 +20,8 @@ Test(engine_watchdog, a_call_that_never_returns_costs_a_device_and_no_frame_and_
     static const enum shape shapes[] = {SHAPE_CHROMA, SHAPE_MAP, SHAPE_HALO};
     for (uint32_t k = 0; k < KINDS; k++)
         for (uint32_t device = 0; device < 3; device++) {
-            begin(shapes[(device + k) % 3], COX_SESSION_PARAMS(.in_flight = 1 + device, .device_timeout_ns = 100 * ms));
+            begin(shapes[(device + k) % 3],
+                  &(const struct cox_session_params){.in_flight = 1 + device, .device_timeout_ns = 100 * ms});
             stuck(kinds[k], device, k);
             play_good(40);
             cr_assert_eq(fake_blocked(scene.fake), 1, "nothing was stuck");
@@ -42,7 +43,7 @@ Test(engine_watchdog, a_call_that_never_returns_costs_a_device_and_no_frame_and_
 Test(engine_watchdog, one_that_is_merely_slow_is_waited_for)
 {
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin(SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 5000 * ms));
+        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 5000 * ms});
         fault(kinds[k], 1, 500 * ms);
         scene_play(&scene, 20);
         cr_assert_eq(fake_struck(scene.fake), 1);
@@ -57,7 +58,7 @@ Test(engine_watchdog, one_that_is_merely_slow_is_waited_for)
 Test(engine_watchdog, all_but_one_device_may_do_so)
 {
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin(SHAPE_MAP, COX_SESSION_PARAMS(.in_flight = 3, .device_timeout_ns = 100 * ms));
+        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 3, .device_timeout_ns = 100 * ms});
         stuck(kinds[k], 0, 2);
         stuck(kinds[(k + 1) % KINDS], 2, 4);
         play_good(40);
@@ -73,7 +74,8 @@ Test(engine_watchdog, a_call_about_a_check_may_do_so_too)
 {
     for (uint32_t k = 0; k < KINDS; k++)
         for (uint32_t skip = 0; skip < 4; skip++) {
-            begin(SHAPE_COUNT, COX_SESSION_PARAMS(.in_flight = 2, .verify = 1, .device_timeout_ns = 100 * ms));
+            begin(SHAPE_COUNT,
+                  &(const struct cox_session_params){.in_flight = 2, .verify = 1, .device_timeout_ns = 100 * ms});
             fault(FAKE_HANGS, 0, 400 * ms);
             stuck(kinds[k], 1, skip);
             play_good(20);
@@ -86,7 +88,8 @@ Test(engine_watchdog, the_warm_up_goes_on_with_the_next_device)
 {
     in_thirds();
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                COX_SESSION_PARAMS(.in_flight = 2, .custom_policy = &rig_policy, .device_timeout_ns = 100 * ms));
+                &(const struct cox_session_params){
+                    .in_flight = 2, .custom_policy = &rig_policy, .device_timeout_ns = 100 * ms});
     stuck(FAKE_SUBMIT_STUCK, 1, 3); /* the first run has told how long it takes */
     play_good(20);
     cr_assert_eq(device_now(1).lost, 1);
@@ -99,7 +102,7 @@ Test(engine_watchdog, the_only_device_may_do_so)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin_on(&one, SHAPE_MAP, 0, COX_SESSION_PARAMS(.in_flight = 2, .device_timeout_ns = 100 * ms));
+        begin_on(&one, SHAPE_MAP, 0, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 100 * ms});
         FAULT(.kind = FAKE_INSTANCE_FAILS, .status = COX_E_DEVICE_LOST, .count = UINT32_MAX); /* nor made anew */
         stuck(kinds[k], 0, 0);
         scene_play(&scene, 5);
@@ -138,7 +141,8 @@ Test(engine_watchdog, a_thread_in_run_is_kept_alone)
         .real_time = true,
         .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 1e4}, {.ns_per_row = 1e4}}};
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin_on(&real_trio, SHAPE_MAP, 0, COX_SESSION_PARAMS(.in_flight = 3, .device_timeout_ns = 1000 * ms));
+        begin_on(&real_trio, SHAPE_MAP, 0,
+                 &(const struct cox_session_params){.in_flight = 3, .device_timeout_ns = 1000 * ms});
         shape_prepare(scene.frames, 60);
         shape_prepare(scene.frames, 61);
         struct runner kept = {.frame = shape_frame(scene.frames, 60), .count = 1};

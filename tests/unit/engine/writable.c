@@ -21,9 +21,13 @@ static void create_and_destroy(struct rig *rig, uint32_t stage_count)
                                  RIG_STAGE_OF("rig_halo", 0, &rig_any_device, args)};
     cox_session *session;
     cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    COX_SESSION_PARAMS(.rows = 60, .binding_count = 4, .bindings = bindings,
-                                                       .stage_count = stage_count, .stages = stages,
-                                                       .params_bytes = sizeof(struct rig_params), .verify = 1),
+                                    &(const struct cox_session_params){.rows = 60,
+                                                                       .binding_count = 4,
+                                                                       .bindings = bindings,
+                                                                       .stage_count = stage_count,
+                                                                       .stages = stages,
+                                                                       .params_bytes = sizeof(struct rig_params),
+                                                                       .verify = 1},
                                     &session),
                  COX_OK, "%s", rig_log(rig));
     cox_session_destroy(&session);

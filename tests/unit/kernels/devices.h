@@ -52,7 +52,7 @@ static inline void close_devices(void)
 static inline const char *device_name(uint32_t device)
 {
     static struct cox_device_info info;
-    cr_assert_eq(cox_runtime_device_info(runtime, device, &info, sizeof info), COX_OK);
+    cr_assert_eq(cox_runtime_device_info(runtime, device, &info), COX_OK);
     return info.name;
 }
 
@@ -123,8 +123,9 @@ static inline cox_session *session_open(const struct cox_session_params *pipelin
 static inline void session_run(cox_session *session, cox_buffer *const *buffers, uint32_t count, const void *params,
                                const char *what)
 {
-    const cox_status status = cox_session_run(session,
-                                              COX_FRAME(.buffers = buffers, .buffer_count = count, .params = params));
+    const cox_status status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                                 .buffer_count = count,
+                                                                                 .params = params});
     cr_assert_eq(status, COX_OK, "%s: %s: %s", what, cox_status_name(status), last_log);
 }
 

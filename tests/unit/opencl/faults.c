@@ -60,17 +60,23 @@ static void session_new(cox_session **out, enum cox_access access, const char *f
                                        .args = args};
     const struct cox_policy_options options = {.ratios = ratios, .ratio_count = 2};
     cr_assert_eq(cox_session_create(runtime,
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 1, .bindings = &binding,
-                                                       .stage_count = 2, .stages = stages, .policy = "static",
-                                                       .policy_options = &options, .allow_in_place = true,
-                                                       .in_flight = 1, .no_warmup = true),
+                                    &(const struct cox_session_params){.rows = ROWS,
+                                                                       .binding_count = 1,
+                                                                       .bindings = &binding,
+                                                                       .stage_count = 2,
+                                                                       .stages = stages,
+                                                                       .policy = "static",
+                                                                       .policy_options = &options,
+                                                                       .allow_in_place = true,
+                                                                       .in_flight = 1,
+                                                                       .no_warmup = true},
                                     out),
                  COX_OK);
 }
 
 static void begin(enum cox_access access, const char *first, const char *second)
 {
-    const cox_status status = cox_runtime_create(&runtime, COX_RUNTIME_PARAMS(.devices = "cpu:2x1"));
+    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = "cpu:2x1"});
     if (status)
         cr_skip_test("skipped, because there is no CPU device that can be divided: %s", cox_status_text(status));
     session_new(&session, access, first, second, 0.5);

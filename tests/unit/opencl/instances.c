@@ -81,8 +81,11 @@ static void begin_without_instance(const char *devices)
     const struct cox_stage stage = {
         .kernel = "work", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 7, .args = args};
     cr_assert_eq(cox__pipeline_init(&rig.pipeline,
-                                    COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 2, .bindings = bindings,
-                                                       .stage_count = 1, .stages = &stage),
+                                    &(const struct cox_session_params){.rows = ROWS,
+                                                                       .binding_count = 2,
+                                                                       .bindings = bindings,
+                                                                       .stage_count = 1,
+                                                                       .stages = &stage},
                                     &rig.log),
                  COX_OK);
     new_buffers();

@@ -175,7 +175,8 @@ static cox_status submit(const struct rig_frames *frames, cox_session *session, 
     const uint32_t i = index % frames->count;
     cox_buffer *const buffers[] = {frames->in[i], frames->out[i], NULL};
     return cox_session_submit(session,
-                              COX_FRAME(.buffers = buffers, .buffer_count = buffer_count, .params = &frames->params[i]),
+                              &(const struct cox_frame){
+                                  .buffers = buffers, .buffer_count = buffer_count, .params = &frames->params[i]},
                               rig_done, frames->rig);
 }
 
@@ -500,7 +501,8 @@ Test(device_profile, of_a_session_that_lost_a_device_is_not_saved)
     struct rig *rig = rig_new_in(&trio, dir);
     struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4);
     cox_session *session;
-    cr_assert_eq(rig_map_session(frames, COX_SESSION_PARAMS(.custom_policy = &learner), &session), COX_OK);
+    cr_assert_eq(rig_map_session(frames, &(const struct cox_session_params){.custom_policy = &learner}, &session),
+                 COX_OK);
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
     cox_session_wait(session);
@@ -668,8 +670,10 @@ Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
 static cox_status try_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
 {
     return rig_map_session(frames,
-                           COX_SESSION_PARAMS(.custom_policy = &learner, .report = rig_report,
-                                              .report_user = frames->rig, .predecessor = predecessor),
+                           &(const struct cox_session_params){.custom_policy = &learner,
+                                                              .report = rig_report,
+                                                              .report_user = frames->rig,
+                                                              .predecessor = predecessor},
                            out);
 }
 

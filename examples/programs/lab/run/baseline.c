@@ -185,7 +185,7 @@ bool lab__run_open_baseline(struct run *run)
     run->baseline = baseline;
     baseline->lane = run->options->policy_count; /* the last; the references' is 0 */
     lab_kernel_pipeline(run->kernel, &baseline->session);
-    cox_session_info(run->references.session, &info, sizeof info);
+    cox_session_info(run->references.session, &info);
     for (uint32_t slot = 0; slot < run->options->in_flight; slot++)
         baseline->frames[slot] = lab_kernel_frame(run->kernel, baseline->lane, slot);
     const struct lab_dmda_params params = {.kernel = lab_kernel_name(run->kernel),

@@ -97,8 +97,8 @@ bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_pol
     const struct lab_run_options *options = run->options;
     struct cox_session_params params = {
         .custom_policy = policy,
-        .policy_options = COX_POLICY_OPTIONS(.objective = options->objective,
-                                             .deadline_ns = options->deadline_ns),
+        .policy_options = &(const struct cox_policy_options){.objective = options->objective,
+                                                             .deadline_ns = options->deadline_ns},
         .in_flight = options->in_flight,
         .no_profile = true,
         .meter = run->command->energy ? meter : NULL,

@@ -11,7 +11,7 @@ static void record_settings(const struct run *run)
     const struct lab_user_kernel *user = run->command->user;
     struct cox_host_info host;
     char number[16];
-    cox_runtime_host_info(run->runtime, &host, sizeof host);
+    cox_runtime_host_info(run->runtime, &host);
     lab_store_setting(store, "reserve", lab_run_reserve_name(run->command->reserve));
     lab_store_setting(store, "reserved_core", host.reserve_reason);
     if (lab_kernel_has_work(run->kernel)) {
@@ -46,7 +46,7 @@ void lab__run_begin_recording(struct run *run)
     const struct command *command = run->command;
     struct cox_session_info info;
     char system[320];
-    cox_session_info(run->references.session, &info, sizeof info);
+    cox_session_info(run->references.session, &info);
     snprintf(system, sizeof system, "%s, %s, %u hardware threads", command->machine.system,
              command->machine.cpu, command->machine.cpus);
     run->number = lab_store_begin_run(command->store,
@@ -86,7 +86,7 @@ void lab__run_print_head(const struct run *run)
     const struct machine *machine = &run->command->machine;
     struct cox_host_info host;
     char texts[3][1024]; /* what drivers say, fit for a terminal */
-    cox_runtime_host_info(run->runtime, &host, sizeof host);
+    cox_runtime_host_info(run->runtime, &host);
     printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
            machine->system, machine->load);
     for (uint32_t d = 0; d < run->device_count; d++) {
