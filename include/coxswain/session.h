@@ -275,7 +275,7 @@ struct cox_frame_report {
     uint64_t start_ns;  /* the scheduler took it */
     uint64_t end_ns;    /* its last band was in */
 
-    /* Its callback comes now: once all frames before it have had theirs; with `dispatch`: are delivered. Of no frame of
+    /* Its callback comes now: once all frames before it have had theirs. Of no frame of
      * the application's: end_ns. */
     uint64_t delivered_ns;
     uint64_t deadline_ns; /* for that, from submit_ns; 0 = none */
@@ -398,13 +398,6 @@ struct cox_session_params {
     /* Not NULL: cox_session_create compiles nothing and returns at once; see cox_ready_fn. `ready_user` is for it. */
     cox_ready_fn *ready;
     void *ready_user;
-
-    /* True: frames' callbacks run inside cox_session_dispatch alone, on the thread that calls it, and
-     * cox_session_descriptor tells when there are some to run. A frame keeps its place in `in_flight` until its
-     * callback runs, and cox_session_submit never waits for a place. Everything else goes by the delivery of frames,
-     * which does not wait for their callbacks. Other functions of the application's, `ready` too, run where they do
-     * without this. */
-    bool dispatch;
 };
 
 /* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL unless COX_OK.
@@ -417,8 +410,7 @@ struct cox_session_params {
  * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
  * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which),
  * COX_E_UNSUPPORTED (a kernel that fits no device), COX_E_NOT_FOUND
- * (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM, COX_E_SYSTEM (`dispatch`, and
- * the process has no descriptor left). */
+ * (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
                                                      const struct cox_session_params *params,
                                                      cox_session **out);
@@ -442,11 +434,10 @@ COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const v
 /* Wait for everything under way, then destroy and set to NULL; NULL is accepted. Kernels that are being made for
  * devices that join are waited for too, and `ready`, which must not read `*session` meanwhile. Otherwise quick after
  * cox_session_cancel, but for kernels that were compiled for this session and go to cox_runtime_params.cache_dir now:
- * some drivers compile once more for that. Callbacks that cox_session_dispatch has not run yet run here, on the calling
- * thread; *session is NULL by then.
+ * some drivers compile once more for that.
  *
- * Does nothing but a line in the log, and leaves *session, from a callback, while a thread is inside cox_session_warm
- * or cox_session_dispatch, and in a child process after fork. */
+ * Does nothing but a line in the log, and leaves *session, from a callback, while a thread is inside cox_session_warm,
+ * and in a child process after fork. */
 COX_API void cox_session_destroy(cox_session **session);
 
 /* What becomes of a frame that misses its deadline. Values are ABI: append, never renumber. */
@@ -480,10 +471,6 @@ struct cox_frame {
  * sessions, may be COX_E_BUSY, since nothing blocks there. May cancel, and destroy buffers; must not wait for a thread
  * that is inside cox_session_run.
  *
- * In a session with cox_session_params.dispatch it runs inside cox_session_dispatch or cox_session_destroy instead, on
- * the thread that calls that, exactly once and in the same order. There it may take its time and call everything but
- * these two for its own session; the session has a place for one frame here too.
- *
  * What was delivered is final: no device writes the frame's outputs any more, and what one still read of its inputs
  * would change nothing. A device that hangs for longer than cox_session_params.device_timeout_ns is given up, though it
  * may wake and write: its frame then ends in fresh memory (cox_buffer_data), or, if an output is wrapped memory, with
@@ -496,11 +483,9 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  *
  * A buffer may be in several frames under way, of any sessions of the runtime. A frame that writes it begins when all
  * that were submitted before with it are delivered; one that reads it, when all are that write it. Where such a one
- * failed, a frame that reads what it was to write ends with the same status. Callbacks that wait for
- * cox_session_dispatch hold nothing up: give what such a one will read to no frame that writes it.
+ * failed, a frame that reads what it was to write ends with the same status.
  *
- * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset; never in a session with `dispatch`,
- * where the caller may be the thread whose callbacks would make room: there it returns COX_E_BUSY.
+ * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
  * Errors: COX_E_INVALID (NULL; the number of buffers; one that is shorter than the session's rows need, or of another
  * runtime, or written and given twice; `late` is none; in a child process after fork: the log says which),
  * COX_E_BUSY, COX_E_NO_DEVICE (every device is
@@ -511,41 +496,18 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
 
 /* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
  * gives the frame to the devices and takes their answer itself. Policies may run on it. A driver that does not return
- * keeps the caller, though its frame is finished by others. In a session with `dispatch` it runs no callback and waits
- * for none. Errors: COX_E_INVALID too from a callback on the scheduler thread, and in a child process after fork. */
+ * keeps the caller, though its frame is finished by others. Errors: COX_E_INVALID too from a callback on the scheduler thread, and in a child process after fork. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
                                                   const struct cox_frame *frame);
 
-/* Wait until no frame and no shadow is under way, and `ready` has run. In a session with `dispatch`: until all frames
- * are delivered, whose callbacks may still wait for cox_session_dispatch. Errors: COX_E_INVALID (NULL; from a callback
+/* Wait until no frame and no shadow is under way, and `ready` has run.  Errors: COX_E_INVALID (NULL; from a callback
  * on the scheduler thread, or in a child process after fork: the log says which). */
 COX_API cox_status cox_session_wait(cox_session *session);
 
 /* End the frames that were submitted until now soon: what has not begun on a device is not done any more. Each one's
- * callback comes, in order, with COX_E_CANCELLED or an earlier error; only where it was about to come with COX_OK, or
- * waits for cox_session_dispatch, as before. Does not block; frames may be submitted at once.
+ * callback comes, in order, with COX_E_CANCELLED or an earlier error; only where it was about to come with COX_OK, as before. Does not block; frames may be submitted at once.
  * Errors: COX_E_INVALID (NULL, a child process after fork). Thread-safety: safe from any thread, callbacks included. */
 COX_API cox_status cox_session_cancel(cox_session *session);
-
-/* Of a session with cox_session_params.dispatch: an eventfd for poll, epoll, GLib, libuv and the like, readable for as
- * long as callbacks wait for cox_session_dispatch. It stays readable until they have run (level-triggered); do not read
- * it. Owned by the library, closed by cox_session_destroy. Does not block.
- * Errors, in the descriptor's place: COX_E_INVALID (NULL; a session without `dispatch`; a child process after fork: the
- * log says which). Thread-safety: safe from any thread, callbacks included. */
-COX_API int cox_session_descriptor(cox_session *session);
-
-/* Run the callbacks of the frames that are delivered, on this thread, in submission order. Returns how many have run.
- * Those of frames that are delivered meanwhile are for the next call, so that a callback that submits the next frame
- * does not keep the caller for ever.
- *
- * Where there are none it waits for the first ones, for `timeout_ns` at most: 0 = not at all, UINT64_MAX = for as long
- * as a frame is under way. Returns 0 when the time is over, and at once when no frame is under way. One thread at a
- * time runs callbacks of a session; another one waits for it as for a frame.
- *
- * Errors, as a negative number: COX_E_INVALID (NULL; a session without `dispatch`; from a callback that the session
- * runs here, or on the scheduler thread; in a child process after fork: the log says which). Thread-safety: safe from
- * any thread, those callbacks aside. */
-COX_API int cox_session_dispatch(cox_session *session, uint64_t timeout_ns);
 
 /* Whether a device takes part in a session. Values are ABI: append, never renumber. */
 enum cox_device_state {

@@ -99,7 +99,7 @@ struct cox_video_look {
 typedef struct cox_video_stream cox_video_stream;
 
 /* Make a stream. `session`: policy, devices, frames in flight, report and so on of its sessions; what describes a
- * pipeline, `predecessor`, `ready` and `dispatch` are ignored; what it points to must stay until the stream is
+ * pipeline, `predecessor` and `ready` are ignored; what it points to must stay until the stream is
  * destroyed. NULL = all defaults. Reports have the numbers that cox_video_result has. `look` NULL = all defaults.
  * Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
  * Errors: COX_E_INVALID (NULL; `look` is none, see cox_video_stream_set), COX_E_NOMEM,

@@ -1,10 +1,8 @@
 /* The application's side of a session: create, submit, wait, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dispatch.h"
 #include "engine/device.h"
 #include "engine/engine.h"
 #include "engine/frame.h"
-#include "engine/outbox.h"
 #include "engine/failure/residency.h"
 #include "engine/transitions.h"
 #include "host/leak.h"
@@ -422,15 +420,6 @@ static cox_status create_frames(cox_session *session)
     return COX_OK;
 }
 
-static cox_status open_outbox(cox_session *session)
-{
-    const cox_status status = cox__outbox_open(&session->outbox);
-    if (status)
-        cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "no descriptor for a session with `dispatch`: %s", cox_status_text(status));
-    return status;
-}
-
 /* Free a session that the scheduler thread does not know (any more). Half-built ones too. */
 static void free_session(cox_session *session)
 {
@@ -453,7 +442,6 @@ static void free_session(cox_session *session)
     free(session->sorted_notices);
     free(session->sorted_passes);
     cox__residency_free_history(session);
-    cox__outbox_close(&session->outbox);
     cox__pipeline_clear(&session->pipeline);
     pthread_cond_destroy(&session->slot_free);
     pthread_cond_destroy(&session->delivered);
@@ -573,8 +561,6 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
         session->warmup.state = COX__WARMUP_FINISHED;
     }
     status = create_frames(session);
-    if (status == COX_OK && params->dispatch)
-        status = open_outbox(session);
     if (status)
         goto fail;
     atomic_fetch_add(&runtime->session_count, 1);
@@ -696,18 +682,17 @@ static void wait_for_frames(cox_session *session)
     pthread_mutex_unlock(&session->lock);
 }
 
-/* Whether a thread is inside the session, perhaps this one, in a callback. */
+/* Whether a thread is inside cox_session_warm. */
 static bool is_entered(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    const char *function = session->warmers           ? "cox_session_warm"
-                           : session->outbox.visitors ? "cox_session_dispatch"
-                                                      : NULL;
+    const bool entered = session->warmers > 0;
     pthread_mutex_unlock(&session->lock);
-    if (function)
+
+    if (entered)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "cox_session_destroy: a thread is inside %s", function);
-    return function != NULL;
+                 "cox_session_destroy: a thread is inside cox_session_warm");
+    return entered;
 }
 
 void cox_session_destroy(cox_session **out)
@@ -719,9 +704,7 @@ void cox_session_destroy(cox_session **out)
     if (cox__misuse(runtime, "cox_session_destroy") || is_entered(session))
         return;
     *out = NULL;
-    do
-        wait_for_frames(session);
-    while (cox__dispatch_rest(session));
+    wait_for_frames(session);
     cox__device_profile_save(session);
     const bool quiet = cox__engine_close(session);
     /* No job is under way; a late callback of one may still post it, which instance_destroy waits for. The engine takes
@@ -838,14 +821,12 @@ static cox_status submit(cox_session *session, const struct cox_frame *frame, co
     if (status)
         return status;
     struct cox__backend *backend = session->runtime->backend;
-    const bool dispatched = session->outbox.is_open;
-    const bool locked = cox__watchdog_is_held_here(session->runtime->watchdog);
-    const bool nowait = frame->nowait || locked || dispatched;
+    const bool in_callback = cox__watchdog_is_held_here(session->runtime->watchdog);
+    const bool nowait = frame->nowait || in_callback;
     pthread_mutex_lock(&session->lock);
-    const bool chained = dispatched ? cox__dispatch_is_inside(session) : locked;
     while (!session->free_frames && !session->no_device && !nowait)
         pthread_cond_wait(&session->slot_free, &session->lock);
-    const bool takes_chain = chained && session->chain_frame;
+    const bool takes_chain = in_callback && session->chain_frame;
     struct cox__frame *slot = takes_chain ? session->chain_frame : session->free_frames;
     if (session->no_device || !slot) {
         *wake = session->no_device; /* so that the devices are tried again in any case */

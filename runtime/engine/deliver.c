@@ -1,5 +1,5 @@
 /* Frames go back in submission order, each once all its bands have ended and no device that was given up can write to
- * its memory any more: to its callback, or, in a session with `dispatch`, to the outbox (outbox.h).
+ * its memory any more.
  *
  * Owns the head of `order`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -8,7 +8,6 @@
 #include "device.h"
 #include "frame.h"
 #include "invariant.h"
-#include "outbox.h"
 #include "passes.h"
 #include "engine/failure/probation.h"
 #include "engine/failure/relocate.h"
@@ -58,20 +57,6 @@ static void count(struct cox_session *session, const struct cox__frame *frame)
     session->frames_dropped += frame->status == COX_E_LATE;
 }
 
-/* Leave the frame's callback to the application's thread. Its buffers are the application's from here on: no frame and
- * no thread waits for a callback that may be run at any time. */
-static void leave_to_application(struct cox_session *session, struct cox__frame *frame)
-{
-    cox__buffers_leave(session, frame);
-    cox__buffers_give_back(session, frame->buffers);
-    pthread_mutex_lock(&session->lock);
-    frame->started = false;
-    count(session, frame);
-    session->under_way--;
-    cox__outbox_put(session, frame);
-    pthread_mutex_unlock(&session->lock);
-}
-
 /* Free the frame's slot and call the application back, in this order: the callback may submit the next frame, and
  * always finds a slot for it. */
 static void call_back(struct cox_session *session, struct cox__frame *frame)
@@ -119,10 +104,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
     session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
     session->order_count--;
-    if (session->outbox.is_open && frame->done && !frame->awaited)
-        leave_to_application(session, frame);
-    else
-        call_back(session, frame);
+    call_back(session, frame);
 }
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)

@@ -10,7 +10,7 @@
  *      recover       rows that will not come: another device does them
  *   3  ask_policy, verify, probation, warmup
  *   2  queue, spare, reaper, making, relocate
- *   1  frame, timing, device_state, buffer_use, outbox, residency (over frame)
+ *   1  frame, timing, device_state, buffers, residency (over frame)
  *   0  state.h (the data), transitions, memory, event.h, pipeline (over contracts), backend.h (what devices must do)
  *
  * SPDX-License-Identifier: Apache-2.0 */

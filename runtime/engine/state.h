@@ -467,19 +467,6 @@ struct cox__handed_over {
 /* Frames under way, and one that a callback has submitted. */
 enum { COX__ORDER_MAX = COX_IN_FLIGHT_MAX + 1 };
 
-/* Delivered frames of a session with `dispatch` whose callbacks have not been run yet, the oldest first; outbox.c's.
- * They keep their frame slots. Guarded by the session's lock. */
-struct cox__outbox {
-    bool is_open;
-    int descriptor; /* an eventfd, readable while `count` is not 0 */
-    uint32_t first;
-    uint32_t count;
-    struct cox__frame *frames[COX__ORDER_MAX]; /* a ring */
-    uint32_t visitors;                         /* threads that run callbacks, or wait to */
-    bool runs;                                 /* callbacks are being run, */
-    pthread_t thread;                          /* by this one of them */
-};
-
 struct cox_session {
     struct cox_runtime *runtime;
     struct cox__pipeline pipeline;
@@ -501,12 +488,11 @@ struct cox_session {
 
     pthread_mutex_t lock;
     pthread_cond_t slot_free; /* for submitters */
-    pthread_cond_t
-        delivered; /* a callback has returned or waits to be run, or the session was detached */
+    pthread_cond_t delivered; /* a callback has returned, or the session was detached */
     struct cox__frame *frames;
     struct cox__frame *free_frames;
     uint64_t next_index;
-    /* Submitted frames whose callback has not returned, nor waits in the outbox; `ready`, until it has returned; and a
+    /* Submitted frames whose callback has not returned; `ready`, until it has returned; and a
      * shadow run that is not reported. */
     uint32_t under_way;
     uint64_t frames_done;
@@ -521,7 +507,6 @@ struct cox_session {
     struct cox__frame
         *chain_frame; /* for a frame that a callback submits; NULL = it has been taken */
     _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
-    struct cox__outbox outbox;
 
     /* engine only */
     bool attached;

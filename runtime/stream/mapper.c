@@ -20,7 +20,6 @@ void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
         mappers->params.in_flight = 2;
     mappers->params.predecessor = NULL;
     mappers->params.ready = NULL;
-    mappers->params.dispatch = false;
     pthread_mutex_init(&mappers->lock, NULL);
     atomic_init(&mappers->made, 0);
 }

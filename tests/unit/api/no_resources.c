@@ -133,23 +133,6 @@ Test(no_resources, sessions)
     session_without(1, sizeof(struct cox__frame), NULL, "no memory for 3 frames in flight of ");
 }
 
-Test(no_resources, sessions_without_a_descriptor)
-{
-    open_rig(&pair, ROWS, COLUMNS, 6);
-    const struct cox_session_params *params = &(const struct cox_session_params){.no_warmup = true, .dispatch = true};
-    session = (cox_session *)&session;
-    failing.descriptors = true;
-    const cox_status status = rig_map_session(frames, params, &session);
-    failing.descriptors = false;
-    cr_assert(failing.happened);
-    cr_assert_eq(status, COX_E_SYSTEM);
-    cr_assert_null(session);
-    cr_assert(rig_logged(rig,
-                         "no descriptor for a session with `dispatch`: the operating system refused a resource\n"));
-    cr_assert_eq(rig_map_session(frames, params, &session), COX_OK);
-    close_rig();
-}
-
 /* ---- the runtime ---- */
 
 static void skip_without_devices(void)

@@ -141,7 +141,7 @@ static inline void check_frame(const struct scene *scene, uint32_t number)
         }
 }
 
-/* Submit the next frame; with `nowait` it may be refused, and else too if the session is dispatched. */
+/* Submit the next frame; with `nowait` it may be refused. */
 static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done_fn *done)
 {
     const uint32_t i = scene->submitted % POOL;

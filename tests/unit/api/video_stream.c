@@ -675,11 +675,8 @@ Test(video_stream, a_frame_that_comes_too_late_is_received_as_such_and_the_strea
     paint(in, 1);
     for (int follow = 0; follow < 2; follow++) {
         struct cox_video_result result;
-        /* The stream's sessions call back where the stream wants it. */
         cox_video_stream_destroy(&stream);
-        cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox_session_params){.dispatch = true},
-                                             follow ? NULL : &given, &stream),
-                     COX_OK, "%s", logged);
+        cr_assert_eq(cox_video_stream_create(runtime, NULL, follow ? NULL : &given, &stream), COX_OK, "%s", logged);
         for (int late = 0; late < 2; late++) {
             cr_assert_eq(cox_video_stream_send(stream,
                                                &(const struct cox_video_frame){.in = &in->image,
