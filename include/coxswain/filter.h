@@ -39,35 +39,16 @@ enum cox_filter_edge {
     COX_FILTER_ZERO = 2,
 };
 
-/* How a filter of several steps becomes passes. The results are the same, but the Gaussian's. */
+/* How a filter of several steps becomes passes. The results are the same, except for the Gaussian:
+ * its two forms are different filters, whose results differ by rounding. */
 enum cox_filter_form {
-    COX_FILTER_OVERLAP =
-        0, /* fewer passes: a band computes the rows about it, which the next step needs, by itself */
-    COX_FILTER_EXCHANGE = 1, /* a pass for each step: between two, the devices exchange rows */
+    /* Fewer passes: a band computes the rows around it that the next step needs. Gaussian: all blocks
+     * of 32 samples at once, for GPUs and many cores. */
+    COX_FILTER_OVERLAP = 0,
 
-    /* Gaussian only: along the rows, transposed, and both again, for comparison; channels 1 or 4. The Gaussian's
-     * forms are filters of their own, whose results differ by rounding: OVERLAP is in blocks of 32 samples, all at
-     * once, for GPUs and many cores; EXCHANGE goes down the columns into a transposed plane, and the same again, with
-     * less arithmetic, for few cores. */
-    COX_FILTER_ROWS = 2,
-};
-
-/* How a plane is transposed. The results are the same. */
-enum cox_filter_transpose {
-    COX_FILTER_TRANSPOSE_BEST =
-        0, /* through local memory, padded against bank conflicts, tiles taken diagonally */
-    COX_FILTER_TRANSPOSE_TILED = 1,  /* through local memory */
-    COX_FILTER_TRANSPOSE_SIMPLE = 2, /* element by element */
-};
-
-/* How a work-group adds up. The results are the same. */
-enum cox_filter_scan {
-    COX_FILTER_SCAN_BLOCKS = 0,   /* sub-blocks, then the sums of these */
-    COX_FILTER_SCAN_BARRIERS = 1, /* all work-items in log2 steps, a barrier after each */
-
-    /* work_group_scan_*: compiled as OpenCL C 3.0, so devices of earlier versions do not take part; one of 3.0 without
-     * these functions does as BLOCKS. */
-    COX_FILTER_SCAN_BUILTIN = 2,
+    /* One pass for each step: devices exchange rows between two passes. Gaussian: down the columns
+     * into a transposed plane, twice, with less arithmetic, for few cores. */
+    COX_FILTER_EXCHANGE = 1,
 };
 
 /* What a session filters. Pitches are multiples of 4 bytes (of 16 with channels = 4 and floats), at least a row's
@@ -84,8 +65,6 @@ struct cox_filter_shape {
     uint32_t radius_y;
     enum cox_filter_edge edge; /* convolutions */
     enum cox_filter_form form; /* separable, box, guided, Gaussian */
-    enum cox_filter_transpose transpose;
-    enum cox_filter_scan scan;
     uint32_t
         group; /* work-items that transpose or add up together: a power of two, 32 .. 1024; 0 = 256 */
 };

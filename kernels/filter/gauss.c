@@ -2,7 +2,7 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lines.h"
+#include "plan.h"
 #include "sources.h"
 #include <math.h>
 #include <stdio.h>
@@ -21,10 +21,8 @@ struct direction {
     float back[9];
 };
 
-/* The two directions, and for COX_FILTER_ROWS the transpositions after them. */
 struct params {
     struct direction first, second;
-    struct cox__transpose_params transpose_first, transpose_second;
 };
 _Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_params),
                "fits in the public block");
@@ -58,8 +56,7 @@ static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filte
         return status;
     const bool good = to->sample == COX_FILTER_FLOAT && !to->guide_pitch_bytes && !to->radius_x &&
                       !to->radius_y &&
-                      cox__plan_pitch_ok(to->out_pitch_bytes, 4 * (size_t)cox__plan_columns(to)) &&
-                      (to->form != COX_FILTER_ROWS || cox__lines_transpose_fits(to));
+                      cox__plan_pitch_ok(to->out_pitch_bytes, 4 * (size_t)cox__plan_columns(to));
     return good ? COX_OK : COX_E_INVALID;
 }
 
@@ -74,7 +71,7 @@ static bool in_blocks(const struct cox_filter_shape *shape)
 enum { GROUPS = 2 };
 
 /* A pass that filters into rows of `lines` interleaved lines. */
-static void add_stage(struct cox__plan *plan, bool down, uint32_t lines, uint32_t from, uint32_t to,
+static void add_stage(struct cox__plan *plan, uint32_t lines, uint32_t from, uint32_t to,
                       size_t params)
 {
     char cpu_options[64], gpu_options[64];
@@ -83,17 +80,17 @@ static void add_stage(struct cox__plan *plan, bool down, uint32_t lines, uint32_
     const struct cox__form cpu = {
         .vector = COX__PLAN_VECTOR, .item_rows = GROUPS * COX__PLAN_VECTOR, .options = cpu_options};
     const struct cox__form gpu = {.vector = 1, .local_rows = 32, .options = gpu_options};
-    cox__plan_stage(plan, down ? "gauss_lines" : "gauss_rows", cox__source_filter_gauss, lines,
+    cox__plan_stage(plan, "gauss_lines", cox__source_filter_gauss, lines,
                     (const uint32_t[]){from, to}, 2, params, sizeof(struct direction), &cpu, &gpu);
 }
 
-static void add_pass(struct cox__plan *plan, const char *name, uint32_t rows, bool down,
-                     uint32_t lines, uint32_t from, uint32_t to, size_t params)
+static void add_pass(struct cox__plan *plan, const char *name, uint32_t rows, uint32_t lines,
+                     uint32_t from, uint32_t to, size_t params)
 {
     cox__plan_pass(plan, name, rows);
-    cox__plan_use(plan, from, down ? COX_WHOLE : COX_ROWS, COX_READ, 0);
+    cox__plan_use(plan, from, COX_WHOLE, COX_READ, 0);
     cox__plan_use(plan, to, COX_ROWS, COX_WRITE, 0);
-    add_stage(plan, down, lines, from, to, params);
+    add_stage(plan, lines, from, to, params);
 }
 
 /* Bytes of a row of scratch: of the plane's shape; turned, a row for each element; turned, a row for each column. */
@@ -104,34 +101,18 @@ static size_t straight_pitch(const struct cox_filter_shape *shape)
 
 static size_t turned_pitch(const struct cox_filter_shape *shape)
 {
-    const uint32_t channels = shape->form == COX_FILTER_ROWS ? shape->channels : 1;
-    return cox__plan_scratch_pitch(4 * (size_t)shape->height * channels);
+    return cox__plan_scratch_pitch(4 * (size_t)shape->height);
 }
 
 static void add_lines_passes(struct cox__plan *plan, const struct cox_filter_shape *shape,
                              uint32_t in, uint32_t out)
 {
-    const uint32_t columns = cox__plan_columns(shape), width = shape->width, height = shape->height;
-    const size_t first = offsetof(struct params, first), second = offsetof(struct params, second);
-    if (shape->form != COX_FILTER_ROWS) {
-        const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape),
-                                                  columns, true);
-        add_pass(plan, "columns", columns, true, 1, in, turned, first);
-        add_pass(plan, "rows", height, true, shape->channels, turned, out, second);
-        return;
-    }
-    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape),
-                                              height, true);
-    const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape), width,
-                                              true);
-    const uint32_t down = cox__plan_binding(plan, "columns", COX_WRITE, turned_pitch(shape), width,
-                                            true);
-    add_pass(plan, "rows", height, false, shape->channels, in, across, first);
-    cox__lines_transpose_pass(plan, "transpose", shape, width, height, across, turned,
-                              offsetof(struct params, transpose_first));
-    add_pass(plan, "columns", width, false, shape->channels, turned, down, second);
-    cox__lines_transpose_pass(plan, "transpose back", shape, height, width, down, out,
-                              offsetof(struct params, transpose_second));
+    const uint32_t columns = cox__plan_columns(shape);
+    const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape),
+                                              columns, true);
+    add_pass(plan, "columns", columns, 1, in, turned, offsetof(struct params, first));
+    add_pass(plan, "rows", shape->height, shape->channels, turned, out,
+             offsetof(struct params, second));
 }
 
 /* --- Passes of blocks --------------------------------------------------------------------------------------------- */
@@ -408,24 +389,20 @@ static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, 
 {
     const int32_t width = (int32_t)shape->width, height = (int32_t)shape->height;
     const int32_t columns = (int32_t)cox__plan_columns(shape);
-    const int32_t in = (int32_t)shape->in_pitch_bytes, out = (int32_t)shape->out_pitch_bytes;
-    const int32_t straight = (int32_t)straight_pitch(shape), turned = (int32_t)turned_pitch(shape);
-    struct params p = {.first = {0}};
-    if (shape->form != COX_FILTER_ROWS) {
-        p.first = (struct direction){
-            .length = height, .columns = columns, .in_pitch = in, .out_pitch = turned};
-        p.second = (struct direction){
-            .length = width, .columns = height, .in_pitch = turned, .out_pitch = out};
-    } else {
-        p.first = (struct direction){
-            .length = width, .columns = columns, .in_pitch = in, .out_pitch = straight};
-        p.transpose_first = (struct cox__transpose_params){width, height, straight, turned};
-        p.second = (struct direction){.length = height, .in_pitch = turned, .out_pitch = turned};
-        p.transpose_second = (struct cox__transpose_params){height, width, turned, out};
-    }
-    const bool rows_first = shape->form == COX_FILTER_ROWS;
-    set_direction(&p.first, rows_first ? sigma_x : sigma_y);
-    set_direction(&p.second, rows_first ? sigma_y : sigma_x);
+    const int32_t turned = (int32_t)turned_pitch(shape);
+
+    struct params p = {
+        .first = {.length = height,
+                  .columns = columns,
+                  .in_pitch = (int32_t)shape->in_pitch_bytes,
+                  .out_pitch = turned},
+        .second = {.length = width,
+                   .columns = height,
+                   .in_pitch = turned,
+                   .out_pitch = (int32_t)shape->out_pitch_bytes},
+    };
+    set_direction(&p.first, sigma_y);
+    set_direction(&p.second, sigma_x);
     cox__plan_params(params, &p, sizeof p);
 }
 

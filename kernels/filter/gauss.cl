@@ -13,17 +13,16 @@
  * rounding is amplified by about sigma, not by sigma^3; what is lost where a small d1 is added to w is kept and added
  * the next time (Kahan). kernels/filter/gauss.c has the coefficients.
  *
- * Kernels: `gauss_lines`: line l goes down column l of `in` and becomes row l of `out` (a pass whose rows are the
- * columns of its input). `gauss_rows`: along row l of `in` to row l of `out`. COX_LINES channels are interleaved in a
- * row of `out`: then row l has COX_LINES lines, and sample i of line c of `gauss_lines` is in row i * COX_LINES + c of
- * `in`.
+ * Kernel: line l goes down column l of `in` and becomes row l of `out` (a pass whose rows are the columns of its
+ * input). COX_LINES channels are interleaved in a row of `out`: then row l has COX_LINES lines, and sample i of line c
+ * is in row i * COX_LINES + c of `in`.
  * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH * COX_GROUPS rows of `out`, each a lane;
  * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples.
  * Each step of a line waits for the one before; COX_GROUPS vectors side by side give a processor something to do
  * meanwhile.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES. Sizes, pitches and coefficients are parameters.
- * Access: `in` WHOLE (gauss_lines) or ROWS (gauss_rows) read, `out` ROWS write; the backward filter reads there what
+ * Access: `in` WHOLE read, `out` ROWS write; the backward filter reads there what
  * the forward one of the same work-item wrote. Every buffer begins at the row its `origin` says.
  * Numerics: see detmath.clh and plane.clh. A state below 2^-50 becomes 0: a tail decays to zero and not through the
  * denormal numbers. A line is filtered by one work-item in one order.
@@ -45,15 +44,6 @@ struct lines {
     __global uchar *out;
     int count, pitch, place;
 };
-
-/* Sample `at` of rows from `first` on, of `count`. */
-static inline real load_lanes(__global const uchar *rows, int first, int count, int pitch, int at)
-{
-    float lanes[COX_WIDTH];
-    for (int i = 0; i < COX_WIDTH; i++)
-        lanes[i] = ((__global const float *)(rows + (size_t)min(first + i, count - 1) * pitch))[at];
-    return FROM_ARRAY(real, lanes);
-}
 
 /* Samples i .. i + count - 1 of the lines, from or to tile[sample * COX_LANES + lane]. */
 static inline void load_chunk(const struct lines *to, float *tile, int i, int count)
@@ -136,18 +126,4 @@ __kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_
     clean_real(load_reals(ROW_OF(__global const float, in, (i) * COX_LINES + c, in_origin, k.in_pitch), \
                           l + (g) * COX_WIDTH, k.columns))
     FORWARD(DOWN);
-}
-
-__kernel void gauss_rows(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
-                         struct gauss_params params, int first, int rows)
-{
-    const struct gauss_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
-    const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_LANES;
-    if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
-        return;
-    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_LANES),
-                             k.out_pitch, c};
-    __global const uchar *from = ROW_OF(__global const uchar, in, l, in_origin, k.in_pitch);
-#define ALONG(g, i) clean_real(load_lanes(from, (g) * COX_WIDTH, to.count, k.in_pitch, (i) * COX_LINES + c))
-    FORWARD(ALONG);
 }

@@ -2,44 +2,26 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lines.h"
+#include "plan.h"
 #include "sources.h"
 #include <stdio.h>
 
 enum { TILE = 32 };
 
+/* struct transpose_params of transpose.cl and struct scan_params of scan.cl. */
+struct params {
+    int32_t width, height; /* of the input */
+    int32_t in_pitch, out_pitch;
+};
+
 /* --- Transposition ------------------------------------------------------------------------------------------------ */
 
-bool cox__lines_transpose_fits(const struct cox_filter_shape *shape)
+/* Pixels of 4 or 16 bytes, with pitches that let those of 16 be read whole. */
+static bool transpose_fits(const struct cox_filter_shape *shape)
 {
     return shape->sample == COX_FILTER_FLOAT &&
            (shape->channels == 1 || (shape->channels == 4 && shape->in_pitch_bytes % 16 == 0 &&
                                      shape->out_pitch_bytes % 16 == 0));
-}
-
-void cox__lines_transpose_pass(struct cox__plan *plan, const char *name,
-                               const struct cox_filter_shape *shape, uint32_t width,
-                               uint32_t height, uint32_t from, uint32_t to, size_t params_offset)
-{
-    static const char *const kernels[] = {[COX_FILTER_TRANSPOSE_BEST] = "transpose_padded",
-                                          [COX_FILTER_TRANSPOSE_TILED] = "transpose_tiled",
-                                          [COX_FILTER_TRANSPOSE_SIMPLE] = "transpose_simple"};
-    const bool tiled = shape->transpose != COX_FILTER_TRANSPOSE_SIMPLE;
-    const uint32_t group_rows = shape->group / TILE;
-    char options[96];
-    snprintf(options, sizeof options, "-DCOX_PIXEL_BYTES=%u -DCOX_TILE=%d -DCOX_GROUP_ROWS=%u",
-             4 * shape->channels, (int)TILE, group_rows);
-    const struct cox__form form = {.vector = 1,
-                                   .local_columns = TILE,
-                                   .local_rows = tiled ? group_rows : 1,
-                                   .item_rows = tiled ? TILE / group_rows : 1,
-                                   .options = options};
-    cox__plan_pass(plan, name, width);
-    cox__plan_use(plan, from, COX_WHOLE, COX_READ, 0);
-    cox__plan_use(plan, to, COX_ROWS, COX_WRITE, 0);
-    cox__plan_stage(plan, kernels[shape->transpose], cox__source_filter_transpose, height,
-                    (uint32_t[]){from, to}, 2, params_offset, sizeof(struct cox__transpose_params),
-                    &form, &form);
 }
 
 static cox_status read_transposition(struct cox_filter_shape *to,
@@ -48,7 +30,7 @@ static cox_status read_transposition(struct cox_filter_shape *to,
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
-    const bool good = cox__lines_transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x &&
+    const bool good = transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x &&
                       !to->radius_y &&
                       cox__plan_pitch_ok(to->out_pitch_bytes,
                                          (size_t)4 * to->height * to->channels);
@@ -64,20 +46,34 @@ cox_status cox_filter_transposition(const struct cox_filter_shape *given,
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.width);
     if (!plan)
         return status ? status : COX_E_INVALID;
+
+    const uint32_t group_rows = shape.group / TILE;
+    char options[96];
+    snprintf(options, sizeof options, "-DCOX_PIXEL_BYTES=%u -DCOX_TILE=%d -DCOX_GROUP_ROWS=%u",
+             4 * shape.channels, (int)TILE, group_rows);
+    const struct cox__form form = {.vector = 1,
+                                   .local_columns = TILE,
+                                   .local_rows = group_rows,
+                                   .item_rows = TILE / group_rows,
+                                   .options = options};
+
     const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
                                            shape.width, false);
-    cox__lines_transpose_pass(plan, "transpose", &shape, shape.width, shape.height, in, out, 0);
+    cox__plan_pass(plan, "transpose", shape.width);
+    cox__plan_use(plan, in, COX_WHOLE, COX_READ, 0);
+    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_stage(plan, "transpose", cox__source_filter_transpose, shape.height,
+                    (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
 static cox_status put_params(const struct cox_filter_shape *shape, struct cox_filter_params *params)
 {
-    const struct cox__transpose_params p = {(int32_t)shape->width, (int32_t)shape->height,
-                                            (int32_t)shape->in_pitch_bytes,
-                                            (int32_t)shape->out_pitch_bytes};
+    const struct params p = {(int32_t)shape->width, (int32_t)shape->height,
+                             (int32_t)shape->in_pitch_bytes, (int32_t)shape->out_pitch_bytes};
     if (!params)
         return COX_E_INVALID;
     cox__plan_params(params, &p, sizeof p);
@@ -115,9 +111,8 @@ cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given,
     if (!plan)
         return status ? status : COX_E_INVALID;
     char options[96];
-    snprintf(options, sizeof options, "-DCOX_SAMPLE_BYTES=%u -DCOX_GROUP=%u -DCOX_SCAN=%d%s",
-             (unsigned)cox__plan_sample_bytes(&shape), shape.group, (int)shape.scan,
-             shape.scan == COX_FILTER_SCAN_BUILTIN ? " -cl-std=CL3.0" : "");
+    snprintf(options, sizeof options, "-DCOX_SAMPLE_BYTES=%u -DCOX_GROUP=%u",
+             (unsigned)cox__plan_sample_bytes(&shape), shape.group);
     const struct cox__form form = {.vector = 1, .local_columns = shape.group, .options = options};
     const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
                                           shape.height, false);
@@ -127,8 +122,7 @@ cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given,
     cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
     cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
     cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group,
-                    (uint32_t[]){in, out}, 2, 0, sizeof(struct cox__transpose_params), &form,
-                    &form);
+                    (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }

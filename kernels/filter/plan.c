@@ -30,10 +30,8 @@ cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_
         to->group = GROUP;
     if (!to->width || !to->height || to->width > SIDE_MAX || to->height > SIDE_MAX ||
         to->channels > 4 || (unsigned)to->sample > COX_FILTER_16 ||
-        (unsigned)to->edge > COX_FILTER_ZERO || (unsigned)to->form > COX_FILTER_ROWS ||
-        (unsigned)to->transpose > COX_FILTER_TRANSPOSE_SIMPLE ||
-        (unsigned)to->scan > COX_FILTER_SCAN_BUILTIN || to->group < GROUP_LEAST ||
-        to->group > GROUP_MOST || (to->group & (to->group - 1)))
+        (unsigned)to->edge > COX_FILTER_ZERO || (unsigned)to->form > COX_FILTER_EXCHANGE ||
+        to->group < GROUP_LEAST || to->group > GROUP_MOST || (to->group & (to->group - 1)))
         return COX_E_INVALID;
     const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
     if (!cox__plan_pitch_ok(to->in_pitch_bytes, row_bytes) ||

@@ -2,19 +2,14 @@
  *
  * Formula: out(y, x) = in(x, y)
  *
- * Three kernels, the same result:
- *   transpose_simple   element by element: writes rows of `out`, reads columns of `in`
- *   transpose_tiled    through a tile in local memory, so that both are read and written along rows; the pixels of a
- *                      column of the tile, which are read at the same time, lie in one bank of it
- *   transpose_padded   with one pixel more in each row of the tile, so that they lie in different banks; and the groups
- *                      take the tiles along diagonals, so that those that run at the same time do not all write in one
- *                      partition of the device's memory (Ruetsch, Micikevicius: Optimizing Matrix Transpose in CUDA,
- *                      2009)
+ * A tile goes through local memory, so that `in` is read and `out` written along rows. Each row of the tile has one
+ * pixel more, so that the pixels of a column lie in different banks. Groups take the tiles along diagonals, so that
+ * groups that run at the same time do not all write to one partition of the device's memory (Ruetsch, Micikevicius:
+ * Optimizing Matrix Transpose in CUDA, 2009).
  *
- * Geometry: dimension 0 over the columns of `out` (`height`), dimension 1 over the band's rows of it. transpose_simple:
- * any local size, work-items past the end store nothing. The others: groups of COX_TILE by COX_GROUP_ROWS work-items,
- * each of which takes COX_TILE / COX_GROUP_ROWS pixels of a tile of COX_TILE by COX_TILE; bands begin at multiples of
- * COX_TILE.
+ * Geometry: dimension 0 over the columns of `out` (`height`), dimension 1 over the band's rows of it. Groups of
+ * COX_TILE by COX_GROUP_ROWS work-items, each of which takes COX_TILE / COX_GROUP_ROWS pixels of a tile of COX_TILE by
+ * COX_TILE; bands begin at multiples of COX_TILE.
  *
  * Build defines: COX_PIXEL_BYTES 4 or 16, COX_TILE, COX_GROUP_ROWS. Sizes and pitches are parameters.
  * Access: `in` WHOLE read, `out` ROWS write, beginning at the rows their `origin` says: the pass has the columns of
@@ -36,15 +31,6 @@ struct transpose_params {
 #define IN(x, y) (*((__global const pixel *)(in + (size_t)((y) - in_origin) * (size_t)k.in_pitch) + (x)))
 #define OUT(x, y) (*((__global pixel *)(out + (size_t)((y) - out_origin) * (size_t)k.out_pitch) + (x)))
 
-__kernel void transpose_simple(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
-                               struct transpose_params params, int first, int rows)
-{
-    const struct transpose_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
-    const int x = (int)get_global_id(0), y = first + (int)get_global_id(1);
-    if (x < k.height && y < first + rows)
-        OUT(x, y) = IN(y, x);
-}
-
 /* The tile whose first pixel is (x0, y0) of `out`. */
 static inline void take_tile(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
                              struct transpose_params k, int x0, int y0, int end, __local pixel *tile, int tile_pitch)
@@ -60,18 +46,8 @@ static inline void take_tile(__global const uchar *in, __global uchar *out, int 
 }
 
 __kernel __attribute__((reqd_work_group_size(COX_TILE, COX_GROUP_ROWS, 1))) void
-transpose_tiled(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
-                struct transpose_params params, int first, int rows)
-{
-    const struct transpose_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
-    __local pixel tile[COX_TILE * COX_TILE];
-    take_tile(in, out, in_origin, out_origin, k, (int)get_group_id(0) * COX_TILE,
-              first + (int)get_group_id(1) * COX_TILE, first + rows, tile, COX_TILE);
-}
-
-__kernel __attribute__((reqd_work_group_size(COX_TILE, COX_GROUP_ROWS, 1))) void
-transpose_padded(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
-                 struct transpose_params params, int first, int rows)
+transpose(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+          struct transpose_params params, int first, int rows)
 {
     const struct transpose_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
     __local pixel tile[COX_TILE * (COX_TILE + 1)];
