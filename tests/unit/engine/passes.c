@@ -218,6 +218,62 @@ Test(passes, may_do_all_rows_beyond_their_bands)
     close_bench();
 }
 
+enum { LONGEST_PASS_TO = 8 };
+static const struct cox_arg first_args[] = {COX_ARG_BUFFER(0),
+                                            COX_ARG_BUFFER(1),
+                                            COX_ARG_ORIGIN(0),
+                                            COX_ARG_ORIGIN(1),
+                                            {.kind = COX_ARG_KIND_IMAGE, .bytes = COLUMNS}};
+static const struct cox_stage eight_stages[] = {RIG_STAGE_OF("rig_near", 64, &rig_any_device, first_args),
+                                                RIG_STAGE("rig_near", 1, 2),
+                                                RIG_STAGE("rig_near", 2, 3),
+                                                RIG_STAGE("rig_near", 3, 4),
+                                                RIG_STAGE("rig_near", 4, 5),
+                                                RIG_STAGE("rig_near", 5, 6),
+                                                RIG_STAGE("rig_near", 6, 7),
+                                                RIG_STAGE("rig_near", 7, LONGEST_PASS_TO)};
+
+/* Twelve bindings, eight passes, and eight stages in the first of them. */
+Test(passes, may_be_as_many_and_as_long_as_is_allowed)
+{
+    static const uint32_t order[COX_PASSES_MAX] = {LONGEST_PASS_TO, 9, 10, 9, 10, 9, 10, COX_BINDINGS_MAX - 1};
+    struct cox_binding bindings[COX_BINDINGS_MAX] = {BY_ROWS(.name = "in")};
+    struct cox_use uses[COX_PASSES_MAX][LONGEST_PASS_TO + 1] = {{{.contract = COX_HALO, .halo_rows = 1}}};
+    struct cox_arg args[COX_PASSES_MAX][4];
+    struct cox_stage stages[COX_PASSES_MAX];
+    struct cox_pass passes[COX_PASSES_MAX] = {RIG_PASS(uses[0], eight_stages)};
+    static unsigned char rows[2][BYTES];
+    for (uint32_t i = 1; i < COX_BINDINGS_MAX; i++)
+        bindings[i] = (struct cox_binding)BY_ROWS(.name = "between", .scratch = true);
+    bindings[COX_BINDINGS_MAX - 1] = (struct cox_binding)BY_ROWS(.name = "out", .access = COX_WRITE);
+    for (uint32_t i = 1; i < LONGEST_PASS_TO; i++)
+        uses[0][i] = (struct cox_use){.binding = i, .contract = COX_HALO, .access = COX_READ_WRITE, .halo_rows = 1};
+    uses[0][LONGEST_PASS_TO] = (struct cox_use){.binding = LONGEST_PASS_TO, .access = COX_WRITE};
+    for (uint32_t p = 1; p < COX_PASSES_MAX; p++) {
+        const uint32_t from = order[p - 1], to = order[p];
+        uses[p][0] = (struct cox_use){.binding = from, .contract = COX_HALO, .halo_rows = 1};
+        uses[p][1] = (struct cox_use){.binding = to, .access = COX_WRITE};
+        memcpy(args[p],
+               (const struct cox_arg[]){COX_ARG_BUFFER(from), COX_ARG_BUFFER(to), COX_ARG_ORIGIN(from),
+                                        COX_ARG_ORIGIN(to)},
+               sizeof args[p]);
+        stages[p] = (struct cox_stage)RIG_STAGE_OF("rig_near", 64, &rig_any_device, args[p]);
+        passes[p] = (struct cox_pass){.use_count = 2, .uses = uses[p], .stage_count = 1, .stages = &stages[p]};
+    }
+    begin(COX_SESSION_PARAMS(.rows = ROWS, .binding_count = COX_BINDINGS_MAX, .bindings = bindings, .passes = passes,
+                             .pass_count = COX_PASSES_MAX, .in_flight = 3, .verify = 1, .split_each_pass = true,
+                             .custom_policy = &random_policy));
+    cr_assert_eq(cox_session_warm(session, &kernel_params, NULL, NULL), COX_OK, "%s", rig_log(rig));
+    for (uint32_t f = 0; f < FRAMES; f++) {
+        memcpy(rows[0], cox_buffer_data(in[f]), BYTES);
+        for (uint32_t n = 1; n < COX_STAGES_MAX + COX_PASSES_MAX - 1; n++)
+            near_rows(rows[(n - 1) % 2], rows[n % 2]);
+        near_rows(rows[(COX_STAGES_MAX + COX_PASSES_MAX - 2) % 2], expected[f]);
+    }
+    run_more(2 * FRAMES);
+    close_bench();
+}
+
 /* ---- a function between two passes ---- */
 
 static uint32_t calls;

@@ -5,6 +5,8 @@
 #include "opencl/cl.h"
 #include "host/leak.h"
 #include "engine/pipeline.h"
+#include "host/watchdog.h"
+#include "support/captured_log.h"
 #include "unit/opencl/driver.h"
 
 #include <string.h>
@@ -25,6 +27,7 @@ static const char source[] =
 static struct {
     struct cox__backend *backend;
     const struct cox__backend_ops *ops;
+    struct cox__watchdog *watchdog; /* NULL: calls are not watched */
     struct cox__log log;
     struct cox__pipeline pipeline;
     struct cox__mem *mems[2];
@@ -67,7 +70,8 @@ static void new_buffers(void)
 
 static void begin_without_instance(const char *devices)
 {
-    const struct cox__cl_options options = {.devices = devices, .post = {.post = on_post}, .log = &rig.log};
+    const struct cox__cl_options options = {
+        .devices = devices, .post = {.post = on_post, .watchdog = rig.watchdog}, .log = &rig.log};
     const cox_status status = cox__cl_create(&rig.backend, &options);
     if (status)
         cr_skip_test("skipped, because there is no such device as %s: %s", devices, cox_status_text(status));
@@ -198,6 +202,11 @@ static void run_frame(struct cox__instance *instance)
     run(&job);
     cr_assert_neq(job.end_ns, 0);
     check_rows(0, ROWS);
+}
+
+static void keep_first(void *into, const void *partial, size_t bytes, void *user)
+{
+    (void)into, (void)partial, (void)bytes, (void)user;
 }
 
 /* ---- contexts of an instance's own ---- */
@@ -407,6 +416,92 @@ Test(cl_instances, a_callback_that_comes_again_after_an_early_one_is_heard)
     call_kept(0, CL_COMPLETE);
     cr_assert_eq(rig.posts, 2);
     cr_assert_eq(poll_end(&job), COX__JOB_DONE);
+}
+
+Test(cl_instances, callbacks_that_came_as_they_should_leave_nothing)
+{
+    rig.log = (struct cox__log){.fn = on_log, .level = COX_LOG_WARN};
+    struct cox__job job = begin("cpu");
+    callbacks = CALLBACKS_ARE_KEPT;
+    for (uint32_t i = 0; i < 10; i++) {
+        start(&job);
+        cr_assert_eq(clWaitForEvents(1, &kept[i].event), CL_SUCCESS);
+        call_kept(i, CL_COMPLETE);
+        cr_assert_eq(poll_end(&job), COX__JOB_DONE);
+    }
+    end();
+    cr_assert_str_empty(logged);
+}
+
+/* ---- driver calls ---- */
+
+static void ignore_revocation(void *ctx, void *session, void *instance, int role, struct cox__stuck_thread *stuck)
+{
+    (void)ctx, (void)session, (void)instance, (void)role, (void)stuck;
+}
+
+/* Else the watchdog would take a device that does nothing for one that keeps a thread. The calls count by twos: a number
+ * is odd inside a call. */
+Test(cl_instances, every_call_that_is_watched_is_said_to_be_over)
+{
+    const struct cox__watchdog_handler handler = {.revoked = ignore_revocation};
+    cr_assert_eq(cox__watchdog_create(&rig.watchdog, &handler), COX_OK);
+    for (int s = 0; s < 3; s++) {
+        struct cox__job job = begin(selections[s]);
+        for (int i = 0; i < 3; i++) {
+            run(&job);
+            const struct cox__driver_call call = cox__driver_call_begin(rig.watchdog);
+            cr_assert(call.number % 2 && cox__driver_call_end(&call), "%s, band %d", selections[s], i);
+        }
+        end();
+    }
+    cox__watchdog_destroy(&rig.watchdog);
+}
+
+/* ---- partial results ---- */
+
+Test(cl_instances, several_partial_results_of_a_band_begin_with_zeros)
+{
+    static const char sums_source[] =
+        "kernel void sums(global const uint *in, global uint *low, global uint *high, int columns, int rows) {\n"
+        "    int x = get_global_id(0), y = get_global_id(1);\n"
+        "    if (x >= columns || y >= rows) return;\n"
+        "    atomic_add(low, in[y * columns + x] & 255);\n"
+        "    atomic_add(high, in[y * columns + x] >> 24);\n"
+        "}\n";
+    const struct cox_binding bindings[] = {
+        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = COLUMNS * 4},
+        {.name = "low", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 4, .merge = keep_first},
+        {.name = "high", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 4, .merge = keep_first}};
+    const struct cox_variant variant = {.source = sums_source, .options = ""};
+    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_COLUMNS,
+                                   COX_ARG_ROWS};
+    const struct cox_stage stage = {
+        .kernel = "sums", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args};
+    for (int s = 0; s < 3; s++) {
+        begin_without_instance(selections[s]);
+        cox__pipeline_clear(&rig.pipeline);
+        cr_assert_eq(cox__pipeline_init(&rig.pipeline,
+                                        COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = bindings,
+                                                           .stage_count = 1, .stages = &stage),
+                                        &rig.log),
+                     COX_OK);
+        rig.instance = instance_new(0, false);
+        struct cox__mem *mems[3] = {rig.mems[0]};
+        uint32_t low = 0, high = 0;
+        for (uint32_t i = 0; i < ROWS * COLUMNS; i++) {
+            low += value_at(i) & 255;
+            high += value_at(i) >> 24;
+        }
+        for (int i = 0; i < 3; i++) {
+            struct cox__job job = job_of(rig.instance, 0, 0, ROWS);
+            job.mems = mems;
+            run(&job);
+            cr_assert_eq(*(const uint32_t *)rig.ops->job_partial(rig.backend, &job, 1), low, "%s", selections[s]);
+            cr_assert_eq(*(const uint32_t *)rig.ops->job_partial(rig.backend, &job, 2), high, "%s", selections[s]);
+        }
+        end();
+    }
 }
 
 /* ---- profiles and statuses ---- */
@@ -701,6 +796,21 @@ Test(cl_instances, what_an_abandoned_instance_shares_is_used_as_before_once_it_i
     cr_assert_eq(contexts_released, before + 1);
 }
 
+Test(cl_instances, what_a_hung_device_had_is_released_once_it_is_over)
+{
+    struct cox__job job;
+    struct cox__instance *other = begin_with_a_hung_one("cpu:2x1=mapped", &job);
+    for (int m = 0; m < 2; m++) {
+        rig.ops->mem_abandon(rig.backend, rig.mems[m]);
+        rig.mems[m] = NULL;
+    }
+    cr_expect_gt(buffers, 0);
+    hung_end = 0;
+    destroy(rig.instance);
+    cr_expect_eq(buffers, 0);
+    destroy(other);
+}
+
 Test(cl_instances, a_context_with_an_abandoned_instance_is_not_released)
 {
     struct cox__job job;
@@ -732,11 +842,18 @@ Test(cl_instances, a_device_that_does_not_answer_takes_no_part)
 
 Test(cl_instances, memory_that_a_device_does_not_give_back_in_time_is_leaked)
 {
+    time_t waited[2];
     begin("cpu");
     run_frame(rig.instance);
     markers_never_end = true;
-    rig.ops->mem_destroy(rig.backend, rig.mems[1]);
-    rig.mems[1] = NULL;
+    for (int m = 1; m >= 0; m--) {
+        const time_t before = seconds_ahead;
+        rig.ops->mem_destroy(rig.backend, rig.mems[m]);
+        rig.mems[m] = NULL;
+        waited[m] = seconds_ahead - before;
+    }
     rig.out[0] = 1; /* still there */
     markers_never_end = false;
+    cr_expect_lt(2 * waited[0], waited[1], "after a device was late once it is not waited for as long: %ld s, then %ld",
+                 (long)waited[1], (long)waited[0]);
 }

@@ -264,6 +264,16 @@ Test(adaptive, finds_its_way_without_warm_up_times)
     cr_assert_lt(ns / best_ns(&m), 1.06, "%.4f", ns / best_ns(&m));
 }
 
+Test(adaptive, begins_with_hints_where_no_time_is_known)
+{
+    see(1024, 16, 2);
+    devices[0].hint = 3;
+    begin("adaptive", NULL);
+    split_frame();
+    cr_assert_eq(split.reason, COX_REASON_FIRST);
+    cr_assert_float_eq((double)rows_of(0) / rows_of(1), 3, 0.3, "%u rows and %u", rows_of(0), rows_of(1));
+}
+
 Test(adaptive, follows_a_threefold_step_within_four_frames_both_ways)
 {
     for (uint32_t device = 0; device < 2; device++) {

@@ -102,6 +102,21 @@ Test(trials, end_before_they_begin_where_the_plan_in_use_is_good_enough)
     cr_expect_eq(trials.phase, COX__TRIAL_IDLE);
     cr_expect_eq(trials.in_use.devices, both.devices);
     cr_expect(cox__trials_due(&trials, one, frame), "nothing was held against it");
+
+    cox__trials_begin(&trials, one, 4, 10); /* the other plan could be as good, and no better */
+    for (uint64_t end = frame + 12; frame < end; frame++) {
+        cox__trials_plan(&trials, frame, 0, 0);
+        cr_expect_eq(cox__trials_tell(&trials, frame, 10), COX__TRIAL_GOES_ON);
+    }
+    cr_expect_eq(trials.phase, COX__TRIAL_IDLE);
+}
+
+Test(trials, of_the_next_plan_may_begin_soon_after_one_that_cost_nothing)
+{
+    const struct cox__trial_plan next = {2, 0};
+    cox__trials_begin(&trials, one, 4, 0);
+    cr_expect_eq(play(100, 10, 8), COX__TRIAL_WON);
+    cr_expect(cox__trials_due(&trials, next, frame + 8), "no time was lost");
 }
 
 Test(trials, end_early_where_a_plan_is_much_slower_and_pause_ever_longer)

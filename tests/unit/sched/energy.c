@@ -280,6 +280,17 @@ Test(energy, fills_the_frugal_device_up_to_the_deadline)
     cr_assert_leq(later.late, 10);
 }
 
+/* The frugal device alone would be late by 60 rows, which are too few for a band of another one. */
+Test(energy, moves_rows_from_a_filled_device_where_the_rest_is_too_short_for_a_band)
+{
+    struct machine m = cpu_and_gpu(9.43e6);
+    m.noise = 0;
+    m.min_band = 100;
+    run(&m, 1000);
+    cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
+    cr_assert(m.rows[0] >= 100 && m.rows[0] < 100 + GRANULE, "%u rows", m.rows[0]);
+}
+
 Test(energy, finds_the_least_of_three_devices_whatever_the_deadline)
 {
     static const double deadlines[] = {0, 20e6, 11e6, 8e6, 6e6, 5e6};
@@ -596,6 +607,18 @@ Test(energy, is_deterministic)
         run_frame(&a);
         run_frame(&b);
         cr_assert_arr_eq(a.rows, b.rows, sizeof a.rows);
+    }
+}
+
+Test(energy, looks_at_no_device_beyond_those_of_the_view)
+{
+    struct machine a = cpu_and_gpu(8e6), b = cpu_and_gpu(8e6);
+    for (uint32_t f = 0; f < 1000; f++) {
+        devices[2] = (struct cox_sched_device){.usable = false};
+        run_frame(&a);
+        devices[2] = (struct cox_sched_device){.usable = true, .hint = 1};
+        run_frame(&b);
+        cr_assert_arr_eq(a.rows, b.rows, sizeof a.rows, "frame %u", f);
     }
 }
 

@@ -475,6 +475,19 @@ Test(mean10, uses_wall_times_of_a_device_without_a_profile)
     cr_assert_leq(abs((int)rows_of(0) - 320), 16);
 }
 
+Test(mean10, gives_the_last_device_a_rest_that_is_just_long_enough_for_a_band)
+{
+    see(96, 16, 2);
+    devices[0].hint = 5.5; /* 81 rows, floored to 80 */
+    begin("mean10", NULL);
+    split_frame();
+    ASSERT_VALUES(IS(rows_of(0), 80), IS(rows_of(1), 16));
+    view.min_band_rows = 17;
+    begin("mean10", NULL);
+    split_frame();
+    ASSERT_VALUES(IS(rows_of(0), 96), IS(rows_of(1), 0));
+}
+
 Test(left_out_devices, are_probed_with_a_growing_pause)
 {
     for (uint32_t p = 0; p < MEASURING; p++) {
