@@ -26,7 +26,6 @@ struct trial {
 
 struct baseline {
     struct lab_dmda *dmda;
-    struct cox_session_params session;
     struct cox_frame frames[COX_IN_FLIGHT_MAX]; /* of each slot */
     uint64_t right[COX_IN_FLIGHT_MAX];          /* what device 0 alone writes */
     struct trial trials[LAB_DMDA_BLOCKS_MAX];
@@ -208,13 +207,12 @@ bool lab__run_open_baseline(struct run *run)
     run->baseline = baseline;
     baseline->lane = run->options->policy_count; /* the last one; the references have number 0 */
 
-    lab_kernel_pipeline(run->kernel, &baseline->session);
     cox_session_info(run->references.session, &info, sizeof info);
     for (uint32_t slot = 0; slot < run->options->in_flight; slot++)
         baseline->frames[slot] = lab_kernel_frame(run->kernel, baseline->lane, slot);
 
     const struct lab_dmda_params params = {.kernel = lab_kernel_name(run->kernel),
-                                           .session = &baseline->session,
+                                           .session = lab_kernel_session(run->kernel),
                                            .granule = info.granule,
                                            .devices = run->devices,
                                            .device_count = run->device_count,

@@ -107,6 +107,7 @@ static cl_int set_args(const struct block *block, const struct cox_stage *stage,
 {
     const struct lab_dmda *dmda = block->slot->dmda;
     cl_int code = CL_SUCCESS;
+
     for (uint32_t a = 0; a < stage->arg_count && !code; a++) {
         const struct cox_arg *arg = &stage->args[a];
         cl_mem mem;
@@ -174,7 +175,6 @@ static void launch(void *interfaces[], void *arg)
         const size_t global[2] = {
             padded(at_least_1(stage->columns), built->variant->item_columns, built->local[0]),
             padded(block->rows, built->variant->item_rows, built->local[1])};
-
         cl_int code = set_args(block, stage, built->kernel, interfaces);
 
         if (!code)
@@ -333,14 +333,14 @@ static const struct cox_variant *variant_for(const struct cox_stage *stage, uint
 static void choose_local(struct built *built, cl_device_id id)
 {
     size_t most = 0;
+
     built->local[0] = at_least_1(built->variant->local_columns);
     built->local[1] = at_least_1(built->variant->local_rows);
-
     clGetKernelWorkGroupInfo(built->kernel, id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
                              NULL);
 
     while (most && built->local[0] * built->local[1] > most) {
-        size_t *larger = built->local[0] >= built->local[1] ? &built->local[0] : &built->local[1];
+        size_t *larger = &built->local[built->local[1] > built->local[0]];
         *larger = (*larger + 1) / 2;
     }
 }
@@ -365,7 +365,6 @@ static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char
     const char *source = built->variant->source;
     built->program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
     char *options = work_build_options(built->variant, dmda->params.arithmetic);
-
     if (!options)
         code = CL_OUT_OF_HOST_MEMORY;
     if (!code)

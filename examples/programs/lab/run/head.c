@@ -32,15 +32,14 @@ static void record_settings(const struct run *run)
 static void record_passes(const struct run *run)
 {
     struct lab_store *store = run->command->store;
-    struct cox_session_params session = {0};
+    const struct cox_session_params *session = lab_kernel_session(run->kernel);
 
-    lab_kernel_pipeline(run->kernel, &session);
-    if (!session.pass_count)
-        lab_store_pass(store, 0, NULL, session.rows, session.stage_count);
+    if (!session->pass_count)
+        lab_store_pass(store, 0, NULL, session->rows, session->stage_count);
 
-    for (uint32_t p = 0; p < session.pass_count; p++) {
-        const struct cox_pass *pass = &session.passes[p];
-        lab_store_pass(store, p, pass->name, pass->rows ? pass->rows : session.rows,
+    for (uint32_t p = 0; p < session->pass_count; p++) {
+        const struct cox_pass *pass = &session->passes[p];
+        lab_store_pass(store, p, pass->name, pass->rows ? pass->rows : session->rows,
                        pass->stage_count);
     }
 }
@@ -118,11 +117,9 @@ void lab__run_print_head(const struct run *run)
            text_plain(lab_kernel_name(run->kernel), texts[0], sizeof texts[0]), run->size.columns,
            run->size.rows);
 
-    struct cox_session_params session = {0};
-    lab_kernel_pipeline(run->kernel, &session);
-
-    if (session.pass_count > 1)
-        printf(", %" PRIu32 " passes", session.pass_count);
+    const uint32_t passes = lab_kernel_session(run->kernel)->pass_count;
+    if (passes > 1)
+        printf(", %" PRIu32 " passes", passes);
     if (lab_kernel_has_work(run->kernel))
         printf(", %" PRId32 " rounds in each item, device 1 %u times", lab_kernel_work(run->kernel),
                run->ratio);

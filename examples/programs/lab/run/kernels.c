@@ -504,17 +504,9 @@ uint32_t lab_kernel_rows(const struct lab_kernel *kernel)
     return kernel->params.rows;
 }
 
-void lab_kernel_pipeline(const struct lab_kernel *kernel, struct cox_session_params *session)
+const struct cox_session_params *lab_kernel_session(const struct lab_kernel *kernel)
 {
-    session->rows = kernel->session.rows;
-    session->binding_count = kernel->session.binding_count;
-    session->bindings = kernel->session.bindings;
-    session->stage_count = kernel->session.stage_count;
-    session->stages = kernel->session.stages;
-    session->pass_count = kernel->session.pass_count;
-    session->passes = kernel->session.passes;
-    session->params_bytes = kernel->session.params_bytes;
-    session->allow_in_place = kernel->session.allow_in_place;
+    return &kernel->session;
 }
 
 static cox_buffer **buffers_of(const struct lab_kernel *kernel, uint32_t lane, uint64_t index)

@@ -48,8 +48,8 @@ const char *lab_kernel_name(const struct lab_kernel *kernel);
 uint32_t lab_kernel_columns(const struct lab_kernel *kernel);
 uint32_t lab_kernel_rows(const struct lab_kernel *kernel);
 
-/* A session's pipeline; valid while the kernel lives. */
-void lab_kernel_pipeline(const struct lab_kernel *kernel, struct cox_session_params *session);
+/* The parameters of a session with only the pipeline set; valid while the kernel exists. */
+const struct cox_session_params *lab_kernel_session(const struct lab_kernel *kernel);
 
 /* Frame `index` of a session: its buffers and parameters, valid until the next call. The buffers
  * of a kernel that works in place are restored first. */

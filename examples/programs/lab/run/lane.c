@@ -78,19 +78,19 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_policy *policy)
 {
     const struct lab_run_options *options = run->options;
+    struct cox_session_params params = *lab_kernel_session(run->kernel);
 
-    struct cox_session_params params = {
-        .custom_policy = policy,
-        .policy_options = COX_POLICY_OPTIONS(.objective = options->objective,
-                                             .deadline_ns = options->deadline_ns),
-        .in_flight = options->in_flight,
-        .no_profile = true,
-        .meter_user = run->command->energy,
-        .report = lab__run_report,
-        .report_user = lane};
-    if (run->command->energy)
+    params.custom_policy = policy;
+    params.policy_options = COX_POLICY_OPTIONS(.objective = options->objective,
+                                               .deadline_ns = options->deadline_ns);
+    params.in_flight = options->in_flight;
+    params.no_profile = true;
+    params.report = lab__run_report;
+    params.report_user = lane;
+    if (run->command->energy) {
         params.meter = lab_energy_joules;
-    lab_kernel_pipeline(run->kernel, &params);
+        params.meter_user = run->command->energy;
+    }
 
     cox_status status = cox_session_create(run->runtime, &params, &lane->session);
     return status == COX_OK || lab_fail("policy %s: %s", policy->name, cox_status_text(status));

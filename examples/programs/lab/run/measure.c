@@ -80,7 +80,6 @@ static bool run_round(struct run *run, uint32_t phase, uint64_t first, uint64_t 
     for (uint32_t i = 0; i < policies && first < end; i++) {
         uint32_t turn = (uint32_t)((i + run->rounds) % policies);
         const struct lab_run_policy *policy = &run->options->policies[turn];
-
         struct lane *lane = &run->policies[turn];
         bool good;
 
@@ -288,8 +287,6 @@ static bool allocate(struct run *run)
 
 static bool start(struct run *run)
 {
-    size_t children;
-
     if (!take_turn(run, 0) || !allocate(run) || !open_devices(run) || !choose_work(run) ||
         !lab__run_prepare_disturbances(run) || !lab__run_know_outputs(run))
         return false;
@@ -305,39 +302,29 @@ static bool start(struct run *run)
     lab__run_start_telemetry(run);
 
     quiet_start(&run->quiet, run->options->quiet_s);
-    run->quiet.children = lab_disturber_children(run->command->disturber, &children);
-    run->quiet.child_count = children;
-
+    run->quiet.children = lab_disturber_children(run->command->disturber, &run->quiet.child_count);
     return pass_turn(run);
 }
 
 /* Returns an exit status. */
 static int finish(struct run *run)
 {
-    const struct lab_run_options *options = run->options;
-    size_t count = (size_t)options->policy_count * run->phase_count;
-    struct lab_run_figures *figures = calloc(count, sizeof *figures);
-    struct lab_run_certainty *certainties = calloc(count, sizeof *certainties);
-    int status = LAB_BAD;
+    int status = LAB_OK;
 
     if (!take_turn(run, 0))
-        goto end;
-
-    if (!figures || !certainties || !lab__run_figures(run, figures, certainties)) {
+        return LAB_BAD;
+    if (!lab__run_compute_figures(run)) {
         lab_fail("out of memory");
-        goto end;
+        return LAB_BAD;
     }
 
     lab_store_load(run->command->store, quiet_others(&run->quiet), quiet_busy(&run->quiet));
     lab__run_print_telemetry(run);
-    lab__run_print(run, figures, certainties);
-
-    bool met = lab_run_judge(figures, run->reference, run->phases, run->phase_count).met;
+    lab__run_print(run);
     lab_store_finish_run(run->command->store);
 
-    if (!options->check || met)
-        status = LAB_OK;
-    else
+    if (run->options->check &&
+        !lab_run_judge(run->figures, run->reference, run->phases, run->phase_count).met)
         status = LAB_MISSED;
     if (lab__run_has_differences(run)) {
         lab_fail("%s: what devices wrote differs; the figures are of a kernel that is wrong "
@@ -350,10 +337,6 @@ static int finish(struct run *run)
         status = LAB_BAD;
     }
 
-end:
-
-    free(figures);
-    free(certainties);
     return status;
 }
 
@@ -373,6 +356,8 @@ static void close_run(struct run *run)
     cox_runtime_destroy(&run->runtime);
     free(run->sweeps);
     free(run->reference);
+    free(run->figures);
+    free(run->certainties);
 }
 
 /* Returns an exit status. */
@@ -413,6 +398,7 @@ static int run_one(struct command *command, struct lab_size size, uint32_t ratio
         else
             lab_fail("interrupted before the first frame; nothing was recorded");
     }
+
     /* Destroy the sessions first: they may report until then. */
     close_run(run);
 

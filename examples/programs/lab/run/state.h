@@ -11,8 +11,9 @@
 #include "lab/store/database.h"
 #include "lab/telemetry/energy.h"
 #include "lab/telemetry/sampler.h"
+#include "frame_figures.h"
+#include "options.h"
 #include "sides.h"
-#include "table.h"
 
 enum { LAB__RUN_BLOCK_MAX = LAB_RUN_BLOCK * COX_IN_FLIGHT_MAX };
 
@@ -68,6 +69,13 @@ struct command {
     enum lab_run_reserve reserve; /* of this side */
 };
 
+/* The confidence of one policy's figures in one phase. */
+struct lab_run_certainty {
+    struct lab_intervals of; /* ratio: T/single, of medians */
+    double over_off;         /* with a reserved core over without, medians; NaN = not compared */
+    struct lab_interval over_off_interval;
+};
+
 /* One size and ratio. */
 struct run {
     const struct lab_run_options *options;
@@ -88,7 +96,9 @@ struct run {
     struct phase_sweep *sweeps;                         /* of each phase */
     struct phase_sweep *at;                             /* of the phase under way */
     struct lab_run_reference *reference;                /* of each phase */
-    struct baseline *baseline;                          /* NULL = none */
+    struct lab_run_figures *figures;       /* [policy * phase_count + phase], at the end */
+    struct lab_run_certainty *certainties; /* the same */
+    struct baseline *baseline;             /* NULL = none */
     struct quiet quiet;
     struct lab_telemetry *telemetry;
     struct lab_sampler *sampler;
@@ -180,16 +190,15 @@ void lab__run_print_telemetry(const struct run *run);
 
 /* --- outcome.c -------------------------------------------------------------------------------- */
 
-/* Of each policy in each phase: [policy * phase_count + phase]. False if out of memory; it
- * prints no reason. */
-bool lab__run_figures(const struct run *run, struct lab_run_figures *figures,
-                      struct lab_run_certainty *certainties);
+/* Compute the figures and certainties. False if out of memory; it prints no reason. */
+bool lab__run_compute_figures(struct run *run);
 
 /* Whether any compared output differs from that of device 0 alone. */
 bool lab__run_has_differences(const struct run *run);
 
+/* --- table.c ---------------------------------------------------------------------------------- */
+
 /* Print the results as tables or as rows. */
-void lab__run_print(struct run *run, const struct lab_run_figures *figures,
-                    const struct lab_run_certainty *certainties);
+void lab__run_print(const struct run *run);
 
 #endif
