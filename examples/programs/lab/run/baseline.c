@@ -89,7 +89,6 @@ bool lab__run_baseline_frames(struct run *run, struct lane *lane, uint64_t count
         lane->different++ == 0)
         lab_fail("StarPU, %u blocks: a frame differs from what device 0 alone writes",
                  baseline->trials[baseline->trial_count].blocks);
-
     return true;
 }
 
@@ -109,7 +108,6 @@ static bool know_outputs(struct run *run)
         run->baseline->right[index % slots] = lab_kernel_hash(run->kernel, run->references.number,
                                                               index);
     }
-
     return true;
 }
 

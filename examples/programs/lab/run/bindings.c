@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bindings.h"
+#include "lab/refuse.h"
 #include "lab/strict_json.h"
 
 #include <inttypes.h>
@@ -485,11 +486,9 @@ static bool load(struct lab_user_kernel *kernel, const char *source_path, const 
     kernel->source = strict_read_file(source_path, LAB_SOURCE_BYTES_MAX, &bytes, why, why_bytes);
     if (!kernel->source)
         return false;
-    if (bytes > LAB_SOURCE_BYTES_MAX || strlen(kernel->source) != bytes || bytes == 0) {
-        snprintf(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path,
-                 LAB_SOURCE_BYTES_MAX);
-        return false;
-    }
+    if (bytes > LAB_SOURCE_BYTES_MAX || strlen(kernel->source) != bytes || bytes == 0)
+        return lab_refuse(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path,
+                          LAB_SOURCE_BYTES_MAX);
 
     kernel->json = strict_read_file(json_path, LAB_BINDINGS_BYTES_MAX, &bytes, why, why_bytes);
     return kernel->json &&

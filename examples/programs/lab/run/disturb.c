@@ -4,12 +4,12 @@
 #include "disturb_child.h"
 #include "disturb_quota.h"
 #include "disturb_gpu.h"
+#include "lab/refuse.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +23,6 @@ const char *lab_disturb_kind_name(enum lab_disturb_kind kind)
 }
 
 /* --- Parsing ---------------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t why_bytes,
-                                                         const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(why, why_bytes, format, args);
-    va_end(args);
-    return false;
-}
 
 /* Read digits only. Returns their end; NULL if there are none or the number is above `most`. */
 static const char *read_whole(const char *text, uint64_t most, uint64_t *value)
@@ -57,7 +46,9 @@ static const char *read_number(const char *text, double *value)
     char *end;
 
     *value = strtod(text, &end);
-    return length && end == text + length ? end : NULL;
+    if (length == 0 || end != text + length)
+        return NULL;
+    return end;
 }
 
 /* 0,2-5 */
@@ -132,11 +123,11 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
         kind++;
 
     if (kind == KINDS)
-        return refuse(why, why_bytes, "'%.80s': there are hog, gpu-hog, quota and delay", text);
+        return lab_refuse(why, why_bytes, "'%.80s': there are hog, gpu-hog, quota and delay", text);
     out->kind = (enum lab_disturb_kind)kind;
 
     if (strlen(text) >= sizeof out->text)
-        return refuse(why, why_bytes, "'%.80s...' is too long", text);
+        return lab_refuse(why, why_bytes, "'%.80s...' is too long", text);
     memcpy(out->text, text, strlen(text) + 1);
 
     const char *end = NULL;
@@ -148,9 +139,9 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
         end = NULL;
 
     if (!end || *end || (value && value > at) || !read_value(value, at, out))
-        return refuse(why, why_bytes, "'%.80s': needed is %s", text, forms[kind]);
+        return lab_refuse(why, why_bytes, "'%.80s': needed is %s", text, forms[kind]);
     if (out->first_frame >= out->end_frame)
-        return refuse(why, why_bytes, "'%.80s': it would end before it starts", text);
+        return lab_refuse(why, why_bytes, "'%.80s': it would end before it starts", text);
 
     return true;
 }
@@ -164,8 +155,8 @@ bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *w
 
     for (uint32_t c = 0; c < disturbance->cpu_count; c++)
         if (!CPU_ISSET(disturbance->cpus[c], &usable))
-            return refuse(why, why_bytes, "CPU %d is none that this process may use",
-                          disturbance->cpus[c]);
+            return lab_refuse(why, why_bytes, "CPU %d is none that this process may use",
+                              disturbance->cpus[c]);
     return true;
 }
 
@@ -260,7 +251,7 @@ bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t co
     struct lab_disturber *disturber = calloc(1, sizeof *disturber);
     *out = disturber;
     if (!disturber)
-        return refuse(why, why_bytes, "out of memory");
+        return lab_refuse(why, why_bytes, "out of memory");
 
     for (uint32_t i = 0; i < count; i++) {
         disturber->disturbances[disturber->count++] = disturbances[i];
@@ -276,8 +267,8 @@ bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t co
 
         disturber->children[i] = lab_child_start(job);
         if (!disturber->children[i]) {
-            refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text,
-                   strerror(errno));
+            lab_refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text,
+                       strerror(errno));
             lab_disturber_stop(out);
             return false;
         }
@@ -315,8 +306,8 @@ static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint1
     cpu_set_t usable;
 
     if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-        return refuse(why, why_bytes, "the system does not say which CPUs may be used: %s",
-                      strerror(errno));
+        return lab_refuse(why, why_bytes, "the system does not say which CPUs may be used: %s",
+                          strerror(errno));
 
     const char *because = choose_cpus(d, cpus, cpu_count, &usable);
     if (!lab_disturbance_possible(d, why, why_bytes))
@@ -340,7 +331,7 @@ static bool prepare_gpu_hog(struct lab_disturber *disturber, uint32_t i,
                             const struct cox_device_info *gpu, char *why, size_t why_bytes)
 {
     if (!gpu)
-        return refuse(why, why_bytes, "no GPU takes part");
+        return lab_refuse(why, why_bytes, "no GPU takes part");
 
     lab_gpu_hog_choose(lab_child_memory(disturber->children[i]), gpu);
     snprintf(disturber->notes[i], sizeof disturber->notes[i], "on %.100s", gpu->name);
@@ -431,11 +422,11 @@ bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *w
         bool on = active >> i & 1;
         if (disturber->children[i] && on != (disturber->active >> i & 1) &&
             !lab_child_switch(disturber->children[i], on, reason, sizeof reason))
-            return refuse(why, why_bytes, "%s: %s", disturber->disturbances[i].text, reason);
+            return lab_refuse(why, why_bytes, "%s: %s", disturber->disturbances[i].text, reason);
     }
 
     if (!set_quota(disturber, active, reason, sizeof reason))
-        return refuse(why, why_bytes, "quota: %s", reason);
+        return lab_refuse(why, why_bytes, "quota: %s", reason);
 
     disturber->active = active;
     return true;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "disturb_child.h"
 #include "common/now.h"
+#include "lab/refuse.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -175,14 +176,12 @@ static bool await_value(struct lab_child *child, _Atomic uint32_t *value, uint32
     while (atomic_load(value) != wanted) {
         if (!lives(child)) {
             const char *reason = child->shared->why;
-            snprintf(why, why_bytes, "%s", *reason ? reason : "its process ended by itself");
-            return false;
+            return lab_refuse(why, why_bytes, "%s",
+                              *reason ? reason : "its process ended by itself");
         }
 
-        if (now_ns() > until) {
-            snprintf(why, why_bytes, "its process does not answer");
-            return false;
-        }
+        if (now_ns() > until)
+            return lab_refuse(why, why_bytes, "its process does not answer");
 
         nanosleep(&pause, NULL);
     }

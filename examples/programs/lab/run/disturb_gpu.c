@@ -64,7 +64,6 @@ static cox_status calibrate(struct gpu_hog *hog)
         if ((double)(now_ns() - begin) >= frame_ns)
             break;
     }
-
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "disturb_quota.h"
+#include "lab/refuse.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +41,6 @@ static bool write_text(const char *folder, const char *name, const char *text)
     int error = wrote < 0 ? errno : 0;
     close(file);
     errno = error;
-
     return wrote == length;
 }
 
@@ -63,7 +63,6 @@ static bool listed(const char *list, const char *word)
             return false;
         list++;
     }
-
     return true;
 }
 
@@ -179,7 +178,9 @@ static bool set_limit(const struct lab_quota *quota, double processors)
         return write_text(quota->group, "cpu.max", text);
     }
 
-    snprintf(text, sizeof text, "%lld", us > 0 ? us : -1);
+    if (us <= 0)
+        us = -1; /* no quota */
+    snprintf(text, sizeof text, "%lld", us);
     return write_text(quota->group, "cpu.cfs_quota_us", text);
 }
 
@@ -225,10 +226,8 @@ bool lab_quota_open(const char *root, struct lab_quota **out, char *why, size_t 
     char reason[160] = "there is no control group hierarchy";
 
     *out = NULL;
-    if (!quota) {
-        snprintf(why, why_bytes, "out of memory");
-        return false;
-    }
+    if (!quota)
+        return lab_refuse(why, why_bytes, "out of memory");
 
     for (int version = 2; version >= 1; version--) {
         quota->unified = version == 2;
@@ -255,9 +254,9 @@ bool lab_quota_open(const char *root, struct lab_quota **out, char *why, size_t 
         snprintf(reason, sizeof reason, "version %d: %s", version, cause);
     }
 
-    snprintf(why, why_bytes, "no control group with a quota can be made here (%s)", reason);
     free(quota);
-    return false;
+    return lab_refuse(why, why_bytes, "no control group with a quota can be made here (%s)",
+                      reason);
 }
 
 const char *lab_quota_group(const struct lab_quota *quota)
@@ -267,10 +266,8 @@ const char *lab_quota_group(const struct lab_quota *quota)
 
 bool lab_quota_set(struct lab_quota *quota, double processors, char *why, size_t why_bytes)
 {
-    if (set_limit(quota, processors))
-        return true;
-    snprintf(why, why_bytes, "%.200s: %s", quota->group, strerror(errno));
-    return false;
+    return set_limit(quota, processors) ||
+           lab_refuse(why, why_bytes, "%.200s: %s", quota->group, strerror(errno));
 }
 
 void lab_quota_close(struct lab_quota **quota)

@@ -7,6 +7,7 @@
 #include "dmda.h"
 #include "common/now.h"
 #include "common/work.h"
+#include "lab/refuse.h"
 
 #include <pthread.h>
 #include <starpu.h>
@@ -68,17 +69,6 @@ struct lab_dmda {
     atomic_int error; /* the first OpenCL error */
     bool paused;
 };
-
-__attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t why_bytes,
-                                                         const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(why, why_bytes, format, args);
-    va_end(args);
-    return false;
-}
 
 static uint32_t at_least_1(uint32_t value)
 {
@@ -215,7 +205,7 @@ static bool start(struct starpu_conf *conf, char *why, size_t why_bytes)
     setenv("STARPU_SILENT", "1", 0);
 
     const int code = starpu_init(conf);
-    return code == 0 || refuse(why, why_bytes, "StarPU does not start: %s", strerror(-code));
+    return code == 0 || lab_refuse(why, why_bytes, "StarPU does not start: %s", strerror(-code));
 }
 
 static void configure(struct starpu_conf *conf)
@@ -255,8 +245,8 @@ static bool find_devices(struct lab_dmda *dmda, char *why, size_t why_bytes)
         }
 
         if (w == count)
-            return refuse(why, why_bytes, "StarPU does not know device %u, %s", d,
-                          dmda->params.devices[d].name);
+            return lab_refuse(why, why_bytes, "StarPU does not know device %u, %s", d,
+                              dmda->params.devices[d].name);
 
         taken[w] = true;
         dmda->workers[d] = w;
@@ -325,7 +315,6 @@ static const struct cox_variant *variant_for(const struct cox_stage *stage, uint
             found = variant;
         }
     }
-
     return found;
 }
 
@@ -360,7 +349,8 @@ static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char
 
     built->variant = variant_for(stage, device, info->type);
     if (!built->variant)
-        return refuse(why, why_bytes, "kernel %s has no variant for %s", stage->kernel, info->name);
+        return lab_refuse(why, why_bytes, "kernel %s has no variant for %s", stage->kernel,
+                          info->name);
 
     const char *source = built->variant->source;
     built->program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
@@ -374,8 +364,8 @@ static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char
     if (!code)
         built->kernel = clCreateKernel(built->program, stage->kernel, &code);
     if (code)
-        return refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d",
-                      stage->kernel, info->name, code);
+        return lab_refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d",
+                          stage->kernel, info->name, code);
 
     choose_local(built, id);
     return true;
@@ -413,16 +403,16 @@ static bool is_possible(const struct lab_dmda_params *params, char *why, size_t 
     const struct cox_session_params *session = params->session;
 
     if (params->device_count > STARPU_MAXOPENCLDEVS)
-        return refuse(why, why_bytes, "StarPU was built for at most %d OpenCL devices",
-                      STARPU_MAXOPENCLDEVS);
+        return lab_refuse(why, why_bytes, "StarPU was built for at most %d OpenCL devices",
+                          STARPU_MAXOPENCLDEVS);
     if (session->binding_count > STARPU_NMAXBUFS)
-        return refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task",
-                      STARPU_NMAXBUFS);
+        return lab_refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task",
+                          STARPU_NMAXBUFS);
 
     for (uint32_t d = 0; d < params->device_count; d++)
         if (params->devices[d].subdevice)
-            return refuse(why, why_bytes,
-                          "device %u is a sub-device, and StarPU knows whole devices only", d);
+            return lab_refuse(why, why_bytes,
+                              "device %u is a sub-device, and StarPU knows whole devices only", d);
     return true;
 }
 
@@ -439,7 +429,7 @@ bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, 
 
     if (!dmda || !dmda->slots) {
         free(dmda);
-        return refuse(why, why_bytes, "out of memory");
+        return lab_refuse(why, why_bytes, "out of memory");
     }
 
     dmda->params = *params;
@@ -543,14 +533,14 @@ bool lab_dmda_cut(struct lab_dmda *dmda, uint32_t blocks, char *why, size_t why_
     const uint64_t granules = (rows + granule - 1) / granule;
 
     if (blocks < 1 || blocks > lab_dmda_blocks_most(dmda))
-        return refuse(why, why_bytes, "a frame of %u rows cannot be cut into %u blocks", rows,
-                      blocks);
+        return lab_refuse(why, why_bytes, "a frame of %u rows cannot be cut into %u blocks", rows,
+                          blocks);
 
     for (uint32_t b = 0; b < dmda->params.session->binding_count; b++)
         if (dmda->params.session->bindings[b].contract == COX_REDUCE ||
             dmda->params.session->bindings[b].access == COX_READ_WRITE)
-            return refuse(why, why_bytes,
-                          "partial results and buffers in place are not done with StarPU");
+            return lab_refuse(why, why_bytes,
+                              "partial results and buffers in place are not done with StarPU");
 
     unregister(dmda);
     for (uint32_t s = 0; s < dmda->params.slots; s++) {
@@ -616,7 +606,6 @@ static bool submit_block(struct lab_dmda *dmda, struct block *block, int device)
         task->execute_on_a_specific_worker = 1;
         task->workerid = dmda->workers[device];
     }
-
     return starpu_task_submit(task) == 0;
 }
 

@@ -26,7 +26,6 @@ bool lab_run_reference_of(const struct lab_sweep *sweep, struct lab_run_referenc
         if (out->solo[d].count && (!best->count || out->solo[d].p50_ns < best->p50_ns))
             out->best_solo = d;
     }
-
     return true;
 }
 

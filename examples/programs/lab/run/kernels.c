@@ -2,6 +2,7 @@
 #include "kernels.h"
 #include "user_pipeline.h"
 #include "common/work.h"
+#include "lab/refuse.h"
 
 #include <coxswain/filter.h>
 #include <coxswain/video.h>
@@ -194,7 +195,6 @@ static void blur_weights(int32_t weights[2 * BLUR_RADIUS + 1])
         if (i)
             left -= weights[i + BLUR_RADIUS];
     }
-
     weights[BLUR_RADIUS] = left;
 }
 
@@ -422,10 +422,8 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
 {
     struct lab_kernel *kernel = calloc(1, sizeof *kernel);
     *out = NULL;
-    if (!kernel) {
-        snprintf(why, why_bytes, "out of memory");
-        return false;
-    }
+    if (!kernel)
+        return lab_refuse(why, why_bytes, "out of memory");
 
     kernel->params = *params;
     kernel->runtime = runtime;
@@ -558,7 +556,6 @@ uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_
             for (size_t i = 0; i < kernel->row_bytes[b]; i++)
                 hash = (hash ^ data[row + i]) * 1099511628211u;
     }
-
     return hash;
 }
 
@@ -576,7 +573,6 @@ bool lab_kernel_keep(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 
     for (uint32_t b = 0; is_user(kernel) && good && b < kernel->buffer_count; b++)
         good = lab_user_keep(&kernel->storage.user, b, cox_buffer_data(buffers[b]));
-
     return good;
 }
 

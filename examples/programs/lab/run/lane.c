@@ -21,7 +21,6 @@ static uint64_t hash_split(const struct cox_frame_report *report)
                     ((uint64_t)band->device << 40 ^ (uint64_t)band->first_row << 8 ^ band->rows)) *
                    1099511628211u;
     }
-
     return hash;
 }
 

@@ -115,7 +115,6 @@ static void begin_phase(struct run *run, uint32_t phase)
     for (uint32_t i = 0; i < run->options->disturbance_count; i++)
         if (run->phases[phase].active >> i & 1 && run->delay_steps[i] > steps)
             steps = run->delay_steps[i];
-
     lab_kernel_set_delay(run->kernel, steps);
 }
 
@@ -474,7 +473,6 @@ static int run_all(struct command *command)
             if (status == LAB_OK || status == LAB_MISSED)
                 status = worse(status, run_one(command, options->sizes[s], options->ratios[r]));
         }
-
     return status;
 }
 
@@ -527,7 +525,9 @@ static bool open_sides(struct command *command)
         return lab_fail("--reserve both: no second process: %s", strerror(errno));
 
     command->shared = lab_sides_shared(command->sides);
-    command->reserve = lab_sides_is_second(command->sides) ? LAB_RESERVE_ON : LAB_RESERVE_OFF;
+    command->reserve = LAB_RESERVE_OFF;
+    if (lab_sides_is_second(command->sides))
+        command->reserve = LAB_RESERVE_ON;
     return true;
 }
 

@@ -19,7 +19,6 @@ static void print_sources(const struct run *run)
 
     for (uint32_t i = 0; run->telemetry && lab_telemetry_note(run->telemetry, i); i++)
         printf("not read: %s\n", lab_telemetry_note(run->telemetry, i));
-
     fflush(stdout);
 }
 

@@ -75,6 +75,5 @@ bool lab__run_has_differences(const struct run *run)
 
     for (uint32_t i = 0; i < run->options->policy_count; i++)
         any = any || run->policies[i].different > 0;
-
     return any;
 }

@@ -90,7 +90,6 @@ static bool take_turn(struct run *run, uint32_t candidate, uint32_t phase)
     for (uint32_t i = turn_skipped(run); good && i < lane->turn_count; i++)
         if (!lab_sweep_add(&run->at->sweep, candidate, lane->turn_ns[i]))
             run->failed = !lab_fail("out of memory");
-
     return !lab__run_is_over(run);
 }
 
@@ -167,7 +166,6 @@ static bool choose_turns(struct run *run, uint32_t round)
     for (uint32_t c = 0; c < LAB_CANDIDATES_MAX; c++)
         run->at->taken[c] = c >= run->at->sweep.count || chance ||
                             lab_sweep_wanted(&run->at->sweep, c, spreads);
-
     return true;
 }
 

@@ -112,7 +112,9 @@ int lab_sides_end(struct lab_sides **sides, int status)
     if (s->second) {
         while (waitpid(s->second, &found, 0) < 0 && errno == EINTR)
             continue;
-        status = WIFEXITED(found) ? WEXITSTATUS(found) : EXIT_FAILURE;
+        status = EXIT_FAILURE;
+        if (WIFEXITED(found))
+            status = WEXITSTATUS(found);
     }
 
     munmap(s->shared, s->shared_bytes);

@@ -45,7 +45,6 @@ static uint32_t last_of(const uint32_t *rows, uint32_t device_count)
     for (uint32_t d = 0; d < device_count; d++)
         if (rows[d])
             last = d;
-
     return last;
 }
 
@@ -274,7 +273,6 @@ void lab_sweep_mark(struct lab_sweep *sweep)
         any |= sweep->candidates[c].count > sweep->candidates[c].marked;
         sweep->candidates[c].marked = sweep->candidates[c].count;
     }
-
     sweep->round += any;
 }
 

@@ -154,7 +154,6 @@ static struct lab_spread spread_of(const struct lab_sweep *sweep, uint32_t candi
         if (half == ALL || (int)(i / sweep->turn & 1) == half)
             scratch[count++] = c->ns[i] / effect;
     }
-
     return lab_spread_of(scratch, count);
 }
 
@@ -224,7 +223,6 @@ bool lab_sweep_wanted(const struct lab_sweep *sweep, uint32_t candidate,
      * 1.28 sigma. */
     double sigma = (best->p90_ns - best->p50_ns) / 1.28;
     double error = 1.25 * sigma * sqrt(1.0 / (double)best->count + 1.0 / (double)c->count);
-
     return c->p50_ns <= best->p50_ns + fmax(behind * best->p50_ns, errors * error);
 }
 
@@ -238,7 +236,6 @@ static double distance(const struct lab_sweep *sweep, uint32_t left, uint32_t ri
         if (a > b)
             moved += a - b;
     }
-
     return (double)moved / sweep->rows;
 }
 
@@ -271,7 +268,6 @@ static double smoothed(const struct lab_sweep *sweep, const struct lab_spread *s
         sum += weight * spreads[c].p50_ns;
         weights += weight;
     }
-
     return sum / weights;
 }
 

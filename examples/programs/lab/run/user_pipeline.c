@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "user_pipeline.h"
+#include "lab/refuse.h"
 #include "lab/strict_json.h"
 
 #include <inttypes.h>
@@ -230,10 +231,12 @@ static bool read_rows(const struct lab_user_pipeline *pipeline, const struct lab
                       const struct extent *extent, unsigned char *data, char *why, size_t why_bytes)
 {
     char path[4096];
+    const char *folder = "";
     size_t wanted = extent->rows * extent->row_bytes, found = 0;
 
-    snprintf(path, sizeof path, "%s%s", binding->file[0] == '/' ? "" : pipeline->kernel->folder,
-             binding->file);
+    if (binding->file[0] != '/')
+        folder = pipeline->kernel->folder;
+    snprintf(path, sizeof path, "%s%s", folder, binding->file);
     char *bytes = strict_read_file(path, wanted, &found, why, why_bytes);
     if (!bytes)
         return false;
@@ -274,10 +277,8 @@ bool lab_user_fill(struct lab_user_pipeline *pipeline, uint32_t b, void *data, c
         return true;
 
     pipeline->initial[b] = malloc(pipeline->bytes[b]);
-    if (!pipeline->initial[b]) {
-        snprintf(why, why_bytes, "out of memory");
-        return false;
-    }
+    if (!pipeline->initial[b])
+        return lab_refuse(why, why_bytes, "out of memory");
 
     memcpy(pipeline->initial[b], data, pipeline->bytes[b]);
     return true;

@@ -163,7 +163,10 @@ static void add_core(struct lab_core_kind *kind, uint32_t cpu)
 
 uint32_t lab_core_kinds(const char *sysfs, struct lab_core_kind kinds[LAB_CORE_KINDS_MAX])
 {
-    struct lab__cores *cores = lab__cores_read(sysfs ? sysfs : "/sys");
+    if (!sysfs)
+        sysfs = "/sys";
+
+    struct lab__cores *cores = lab__cores_read(sysfs);
     if (!cores)
         return 0;
 

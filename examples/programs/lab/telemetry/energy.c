@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "energy.h"
+#include "lab/refuse.h"
 #include "sysfs.h"
 
 #include <errno.h>
@@ -71,7 +72,9 @@ static bool add_domain(struct lab_energy *energy, const char *root, const char *
     if (!read_counter(domain, &domain->last_uj)) {
         int error = errno;
         close(domain->file);
-        errno = error ? error : EIO;
+        errno = error;
+        if (!errno)
+            errno = EIO;
         return false;
     }
 
@@ -97,14 +100,13 @@ bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_
     int error = 0;
 
     *out = create();
-    if (!*out) {
-        snprintf(why, why_bytes, "out of memory");
-        return false;
-    }
+    if (!*out)
+        return lab_refuse(why, why_bytes, "out of memory");
 
     /* A package is `intel-rapl:N` with the name "package-...", on AMD's CPUs too. Its parts
      * (`intel-rapl:N:M`) and the platform ("psys") would count its energy twice. */
-    root = root ? root : "/sys/class/powercap";
+    if (!root)
+        root = "/sys/class/powercap";
     size_t count = sysfs_list(root, ".", "intel-rapl:", entries, ENTRIES_MAX);
     for (size_t i = 0; i < count && (*out)->count < DOMAINS_MAX && !error; i++)
         if (!add_package(*out, root, entries[i]))

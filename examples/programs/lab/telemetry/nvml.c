@@ -169,9 +169,10 @@ void lab__find_nvml(struct lab_telemetry *telemetry, const char *root, const cha
 
     unsigned count = start(telemetry, nvml);
     for (unsigned i = 0; i < count; i++) {
-        bool named = find_function(nvml->library, "nvmlDeviceGetName", &get_name) &&
-                     get_name(nvml->devices[i], name, sizeof name) == SUCCESS;
-        add_device(telemetry, nvml, i, named ? name : "NVIDIA");
+        if (!find_function(nvml->library, "nvmlDeviceGetName", &get_name) ||
+            get_name(nvml->devices[i], name, sizeof name) != SUCCESS)
+            snprintf(name, sizeof name, "NVIDIA");
+        add_device(telemetry, nvml, i, name);
     }
 
     if (count)

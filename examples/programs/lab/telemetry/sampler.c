@@ -53,7 +53,6 @@ static bool wait_for_next(struct lab_sampler *sampler)
         else
             pthread_cond_timedwait(&sampler->wake, &sampler->lock, &until);
     }
-
     return !sampler->stopped;
 }
 

@@ -307,7 +307,6 @@ static double number_of(const char *text)
         value = 10 * value + (*at++ - '0');
     if (*at && *at != ' ' && *at != '\n')
         return NAN;
-
     return *text == '-' ? -value : value;
 }
 
@@ -334,7 +333,9 @@ static double read_one(const struct lab__reading *reading)
     switch (reading->form) {
     case LAB__METER:
         joules = lab_energy_joules(reading->meter);
-        return joules < 0 ? NAN : joules;
+        if (joules < 0)
+            return NAN;
+        return joules;
 
     case LAB__EVENT: /* an event file has no position, so no pread */
         if (read(reading->file, &count, sizeof count) != sizeof count)

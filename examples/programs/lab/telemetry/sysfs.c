@@ -33,7 +33,6 @@ static int open_path(const char *root, const char *format, va_list args)
         errno = ENAMETOOLONG;
         return -1;
     }
-
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
