@@ -4,12 +4,10 @@
  * StarPU leaves the number of blocks per frame to the program. So several numbers are tried before
  * the first frame, and the best one by median takes part.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
 #include "lab/commands.h"
 #include "state.h"
 #include "dmda.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum {
@@ -27,7 +25,7 @@ struct trial {
 struct baseline {
     struct lab_dmda *dmda;
     struct cox_frame frames[COX_IN_FLIGHT_MAX]; /* of each slot */
-    uint64_t right[COX_IN_FLIGHT_MAX];          /* what device 0 alone writes */
+    uint64_t right[COX_IN_FLIGHT_MAX];          /* hash of the output of device 0 */
     struct trial trials[LAB_DMDA_BLOCKS_MAX];
     uint32_t trial_count, best;
     uint32_t lane; /* of its buffers */

@@ -62,17 +62,12 @@ static bool read_fill(const struct strict_place *at, struct lab_binding *binding
     binding->fill = (enum lab_fill)fill;
 
     const bool noise = fill == LAB_FILL_NOISE || fill == LAB_FILL_FLOATS;
-    const bool seed_good = noise ? small(at, "seed", false, 0, UINT32_MAX, &binding->seed)
-                                 : absent(at, "seed",
-                                          "goes with \"fill\": \"noise\" and \"noise-float\"");
-    if (!seed_good)
+    const bool file = fill == LAB_FILL_FILE;
+    if (!(noise || absent(at, "seed", "goes with \"fill\": \"noise\" and \"noise-float\"")) ||
+        !small(at, "seed", false, 0, UINT32_MAX, &binding->seed) ||
+        !(file || absent(at, "file", "goes with \"fill\": \"file\"")) ||
+        !strict_string(at, "file", file, sizeof binding->file, binding->file))
         return false;
-    if (fill == LAB_FILL_FILE) {
-        if (!strict_string(at, "file", true, sizeof binding->file, binding->file))
-            return false;
-    } else if (!absent(at, "file", "goes with \"fill\": \"file\"")) {
-        return false;
-    }
 
     if (fill != LAB_FILL_ZERO && binding->touch.access == COX_WRITE)
         return strict_refuse(at, "fill", "what is written only is not filled");
@@ -100,20 +95,15 @@ static bool read_touch(const struct strict_place *at, bool scratch, struct cox_u
 
     touch->access = (enum cox_access)access;
     touch->contract = (enum cox_contract)contract;
-    const bool own = scratch && contract == COX_HALO && access == COX_READ_WRITE;
-
+    const bool halo = contract == COX_HALO, whole = contract == COX_WHOLE;
+    const bool own = scratch && halo && access == COX_READ_WRITE;
     if (contract != COX_ROWS && access != COX_READ && !own)
         return strict_refuse(at, "access", "must be read with the contract %s", words[contract]);
 
-    if (contract == COX_WHOLE)
-        return absent(at, "row_divisor", "a whole buffer has no rows") &&
-               absent(at, "halo_rows", "goes with the contract halo");
-
-    if (!small(at, "row_divisor", false, 1, 16, &touch->row_divisor))
-        return false;
-    if (contract == COX_HALO)
-        return small(at, "halo_rows", true, 0, 1024, &touch->halo_rows);
-    return absent(at, "halo_rows", "goes with the contract halo");
+    return (!whole || absent(at, "row_divisor", "a whole buffer has no rows")) &&
+           small(at, "row_divisor", false, 1, 16, &touch->row_divisor) &&
+           (halo || absent(at, "halo_rows", "goes with the contract halo")) &&
+           small(at, "halo_rows", halo, 0, 1024, &touch->halo_rows);
 }
 
 static bool read_memory(const struct strict_place *at, struct lab_binding *binding)

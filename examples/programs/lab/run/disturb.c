@@ -7,7 +7,6 @@
 #include "lab/refuse.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>

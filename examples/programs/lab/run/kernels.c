@@ -548,8 +548,7 @@ uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
 
-    for (uint32_t b = kernel->in_count;
-         !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++) {
+    for (uint32_t b = kernel->in_count; b < kernel->buffer_count; b++) {
         const size_t pitch = kernel->session.bindings[b].pitch_bytes;
         const unsigned char *data = cox_buffer_data(buffers_of(kernel, lane, index)[b]);
         for (size_t row = 0; row + pitch <= kernel->bytes[b]; row += pitch)
@@ -561,8 +560,7 @@ uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_
 
 void lab_kernel_wipe(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
-    for (uint32_t b = kernel->in_count;
-         !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++)
+    for (uint32_t b = kernel->in_count; b < kernel->buffer_count; b++)
         memset(cox_buffer_data(buffers_of(kernel, lane, index)[b]), 0xa5, kernel->bytes[b]);
 }
 

@@ -60,8 +60,8 @@ bool lab_kernel_has_work(const struct lab_kernel *kernel);
 int32_t lab_kernel_work(const struct lab_kernel *kernel);
 void lab_kernel_set_work(struct lab_kernel *kernel, int32_t work);
 
-/* A hash of the output of frame `index`, without the padding of rows. Not for a user's own
- * kernel. And overwrite that output. No frame may be under way. */
+/* A hash of the output of frame `index`, without the padding of rows; and overwrite that output.
+ * Only for the kernels of this program that have no scratch buffers. No frame may be under way. */
 uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 void lab_kernel_wipe(struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 

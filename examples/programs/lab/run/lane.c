@@ -8,7 +8,6 @@
 #include <string.h>
 
 /* A hash of the bands at the start of the frame, without rows that were handed out later. */
-
 static uint64_t hash_split(const struct cox_frame_report *report)
 {
     uint64_t hash = 14695981039346656037u;

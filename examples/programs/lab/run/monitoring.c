@@ -1,7 +1,6 @@
-/* The machine's telemetry while a run goes on.
+/* The machine's telemetry during a run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/text.h"
-#include "lab/commands.h"
 #include "state.h"
 
 #include <inttypes.h>

@@ -6,7 +6,6 @@
 #include "lab/commands.h"
 #include "state.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 enum { WORK_STEPS = 6, WORK_MAX = 10000000, DELAY_STEPS_MAX = 1 << 28 };

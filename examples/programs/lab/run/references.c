@@ -5,9 +5,6 @@
 #include "lab/commands.h"
 #include "state.h"
 
-#include <math.h>
-#include <string.h>
-
 enum {
     BALANCE_STEPS = 3, /* towards equal finish times, before the sweep */
     BALANCE_FRAMES = 9,

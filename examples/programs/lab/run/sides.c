@@ -22,31 +22,24 @@ struct lab_sides {
 
 struct lab_sides *lab_sides_begin(size_t shared_bytes)
 {
-    int ends[2];
+    int ends[2], error;
     pid_t first = getpid();
     struct lab_sides *sides = calloc(1, sizeof *sides);
     void *shared = mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                         0);
 
     if (!sides || shared == MAP_FAILED ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-        if (shared != MAP_FAILED)
-            munmap(shared, shared_bytes);
-        free(sides);
-        return NULL;
-    }
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        goto fail;
 
     fflush(NULL); /* buffered text belongs to the first side */
-
     pid_t second = fork();
     if (second < 0) {
-        int error = errno;
+        error = errno;
         close(ends[0]);
         close(ends[1]);
-        munmap(shared, shared_bytes);
-        free(sides);
         errno = error;
-        return NULL;
+        goto fail;
     }
 
     const int own = second == 0;
@@ -60,8 +53,15 @@ struct lab_sides *lab_sides_begin(size_t shared_bytes)
     /* The second side ends with the first one, for any reason. */
     if (second == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != first))
         _exit(EXIT_FAILURE);
-
     return sides;
+
+fail:
+    error = errno;
+    if (shared != MAP_FAILED)
+        munmap(shared, shared_bytes);
+    free(sides);
+    errno = error;
+    return NULL;
 }
 
 bool lab_sides_is_second(const struct lab_sides *sides)

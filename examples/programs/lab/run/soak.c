@@ -2,7 +2,6 @@
  * alone from all together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/now.h"
-#include "lab/commands.h"
 #include "state.h"
 
 #include <time.h>

@@ -306,12 +306,13 @@ static cox_status chosen_init(void *state, const struct cox_sched_view *view,
     return COX_OK;
 }
 
-/* Where the chosen rows before a device end in this pass, which may have other rows and granules
- * than the frame. */
+/* The end of the chosen rows before a device, in rows of this pass. A pass may have other rows and
+ * granules than the frame. */
 static uint32_t chosen_end(const struct cox_sched_view *view, uint64_t before, uint64_t sum)
 {
     if (before == sum)
         return view->rows;
+
     const uint64_t granules = (2 * before * view->rows / sum + view->granule) /
                               (2 * (uint64_t)view->granule);
     const uint64_t end = granules * view->granule;

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static void print_spread(const char *name, const struct lab_spread *spread)
 {
