@@ -32,7 +32,7 @@ void *lab_child_memory(struct lab_child *child);
 /* Wait until the child has prepared itself. False with a sentence in `why`. */
 bool lab_child_prepare(struct lab_child *child, uint32_t workers, char *why, size_t why_bytes);
 
-/* Wait until all workers are at work, or none is. */
+/* Switch the work on or off. Returns when all workers work, or no worker does. */
 bool lab_child_switch(struct lab_child *child, bool on, char *why, size_t why_bytes);
 
 pid_t lab_child_pid(const struct lab_child *child);

@@ -321,7 +321,9 @@ static double starred_level(const char *text)
         star--;
 
     const char *colon = strchr(star, ':');
-    return colon ? strtod(colon + 1, NULL) : NAN;
+    if (!colon)
+        return NAN;
+    return strtod(colon + 1, NULL);
 }
 
 static double read_one(const struct lab__reading *reading)
