@@ -4,7 +4,7 @@
 #include "fuzz.h"
 #include "lab/run/bindings.h"
 
-static void check_touch(const struct lab_touch *touch, bool scratch)
+static void check_touch(const struct cox_use *touch, bool scratch)
 {
     CHECK(touch->access <= COX_READ_WRITE && touch->contract <= COX_WHOLE && touch->row_divisor >= 1);
     CHECK(touch->contract == COX_ROWS || touch->access == COX_READ ||
@@ -32,7 +32,7 @@ static void check_pass(const struct lab_bindings *bindings, const struct lab_pas
     for (uint32_t u = 0; u < pass->use_count; u++) {
         CHECK(pass->uses[u].binding < bindings->binding_count);
         const struct lab_binding *binding = &bindings->bindings[pass->uses[u].binding];
-        const struct lab_touch *touch = &pass->uses[u].touch;
+        const struct cox_use *touch = &pass->uses[u];
         check_touch(touch, binding->scratch);
         CHECK(touch->access == COX_READ || binding->touch.access != COX_READ);
         CHECK(touch->contract == COX_WHOLE ||

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
 #include "lab/commands.h"
-#include "lab/run/measure.h"
+#include "lab/run/options.h"
 
 static void check_disturbance(const struct lab_disturbance *disturbance, uint64_t frames)
 {

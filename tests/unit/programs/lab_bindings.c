@@ -117,10 +117,10 @@ Test(lab_bindings, reads_passes)
     const struct lab_pass *turn = &b.passes[0], *last = &b.passes[1];
     cr_assert_str_eq(turn->name, "turn");
     cr_assert(turn->transposed && turn->use_count == 2 && turn->first_stage == 0 && turn->stage_count == 1);
-    cr_assert(turn->uses[0].binding == 0 && turn->uses[0].touch.contract == COX_WHOLE);
+    cr_assert(turn->uses[0].binding == 0 && turn->uses[0].contract == COX_WHOLE);
     cr_assert(last->name[0] == '\0' && !last->transposed && last->use_count == 3 && last->stage_count == 2);
-    cr_assert(last->uses[1].touch.halo_rows == 2 && last->uses[1].touch.access == COX_READ_WRITE);
-    cr_assert(last->uses[2].touch.row_divisor == 2);
+    cr_assert(last->uses[1].halo_rows == 2 && last->uses[1].access == COX_READ_WRITE);
+    cr_assert(last->uses[2].row_divisor == 2);
     const struct lab_stage *c = &b.stages[2];
     cr_assert_str_eq(c->kernel, "c");
     cr_assert(c->first_argument == 3 && c->argument_count == 3 && c->item_rows == 2 && c->local_columns == 1);

@@ -1,7 +1,7 @@
 /* Intervals by a block bootstrap.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/bootstrap.h"
-#include "lab/run/measure.h"
+#include "lab/run/frame_figures.h"
 #include "lab/sim/random.h"
 
 #include <criterion/criterion.h>

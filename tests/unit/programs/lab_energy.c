@@ -1,6 +1,6 @@
 /* The processor's energy counters, in a made-up /sys/class/powercap.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/run/energy.h"
+#include "lab/telemetry/energy.h"
 #include "support/folder.h"
 
 #include <criterion/criterion.h>

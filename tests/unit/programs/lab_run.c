@@ -5,7 +5,8 @@
 #include "lab/run/disturb_cpus.h"
 #include "lab/run/disturb_quota.h"
 #include "common/text.h"
-#include "lab/run/measure.h"
+#include "lab/run/frame_figures.h"
+#include "lab/run/options.h"
 #include "support/values.h"
 
 #include <criterion/criterion.h>

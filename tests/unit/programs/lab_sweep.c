@@ -1,6 +1,6 @@
 /* The sweep of fixed splits that cox-lab run holds policies against: its candidates, their samples, the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/run/measure.h"
+#include "lab/run/frame_figures.h"
 #include "support/values.h"
 
 #include <criterion/criterion.h>

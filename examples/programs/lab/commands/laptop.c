@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "lab/commands.h"
 #include "common/text.h"
-#include "lab/run/measure.h"
+#include "lab/run/options.h"
 #include "lab/laptop/laptop.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
-/* cox-lab telemetry: what can be read of this machine, and what cannot.
+/* cox-lab telemetry: lists what can be read of this machine, and what cannot.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
-#include "lab/commands.h"
 #include "common/text.h"
+#include "lab/commands.h"
+#include "lab/telemetry/sources.h"
 #include "lab/telemetry/sysfs.h"
-#include "lab/telemetry/telemetry.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -16,7 +16,8 @@
 static const char usage_text[] =
     "Usage: cox-lab telemetry [options]\n"
     "\n"
-    "Prints what can be read of this machine while frames run, as 'cox-lab run' records it: clocks, temperatures, power,\n"
+    "Prints what can be read of this machine while frames run, as 'cox-lab run' records it: clocks, "
+    "temperatures, power,\n"
     "throttling, settings; and what cannot be read, with what would permit it.\n"
     "\n"
     "  --sysfs DIR          read DIR in the place of /sys\n"
@@ -28,35 +29,40 @@ enum { OPTION_SYSFS = 256, OPTION_JSON, PAUSE_MS = 20, PAUSES = 25 };
 struct reading {
     struct lab_telemetry *telemetry;
     double values[LAB_TELEMETRY_SOURCES_MAX];
-    double us; /* of processor time for what is read in each period */
+    double us; /* CPU time of a quick reading */
 };
 
 static double thread_us(void)
 {
     struct timespec now;
+
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* Everything at first and at last; in between what a run reads in each of its periods, with the pauses of a run: caches
- * get cold. Power is the mean over all of it. */
+/* Read everything at the beginning and at the end, and the quick sources between, with the
+ * pauses of a run, so that caches get cold. Power is the mean of all readings. */
 static void read_all(struct reading *reading)
 {
     uint32_t count = lab_telemetry_count(reading->telemetry),
              known[LAB_TELEMETRY_SOURCES_MAX] = {0};
     double watts[LAB_TELEMETRY_SOURCES_MAX] = {0};
+
     lab_telemetry_read(reading->telemetry, true, reading->values);
+
     for (int i = 0; i < PAUSES; i++) {
         nanosleep(&(const struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
         double since = thread_us();
         lab_telemetry_read(reading->telemetry, i == PAUSES - 1, reading->values);
         reading->us += (thread_us() - since) / PAUSES;
+
         for (uint32_t s = 0; s < count; s++)
             if (!isnan(reading->values[s])) {
                 watts[s] += reading->values[s];
                 known[s]++;
             }
     }
+
     for (uint32_t s = 0; s < count; s++)
         if (lab_telemetry_source(reading->telemetry, s)->kind == LAB_POWER && known[s])
             reading->values[s] = watts[s] / known[s];
@@ -67,24 +73,29 @@ static void print_text(const struct reading *reading)
     const struct lab_telemetry *telemetry = reading->telemetry;
     uint32_t count = lab_telemetry_count(telemetry);
     char texts[2][256], value[64];
+
     for (uint32_t i = 0; i < count; i++) {
         const struct lab_telemetry_source *source = lab_telemetry_source(telemetry, i);
         const char *unit = lab_telemetry_unit(source->kind);
         if (source->kind == LAB_SETTING)
             text_plain(lab_telemetry_setting(telemetry, i, NULL), value, sizeof value);
+        else if (isnan(reading->values[i]))
+            snprintf(value, sizeof value, "-");
         else
-            snprintf(value, sizeof value, isnan(reading->values[i]) ? "-" : "%.1f",
-                     reading->values[i]);
-        /* The sign of degrees has two bytes. */
+            snprintf(value, sizeof value, "%.1f", reading->values[i]);
+
+        /* The degree sign has two bytes. */
         printf("%-40s %19s %-*s  %s\n", text_plain(source->name, texts[0], sizeof texts[0]), value,
                source->kind == LAB_TEMPERATURE ? 7 : 6, unit,
                text_plain(source->origin, texts[1], sizeof texts[1]));
     }
+
     if (count)
         printf("\n%u source%s; what is read each time takes %.1f us of processor time\n", count,
                count == 1 ? "" : "s", reading->us);
     else
         printf("Nothing can be read here.\n");
+
     for (uint32_t i = 0; lab_telemetry_note(telemetry, i); i++)
         printf("\nnot read: %s\n", lab_telemetry_note(telemetry, i));
 }
@@ -93,6 +104,7 @@ static void print_json(const struct reading *reading)
 {
     const struct lab_telemetry *telemetry = reading->telemetry;
     struct json json;
+
     json_begin(&json, stdout);
     json_open_object(&json, false);
     json_key(&json, "sources");
@@ -104,11 +116,13 @@ static void print_json(const struct reading *reading)
                                         {"part", source->part},
                                         {"unit", lab_telemetry_unit(source->kind)},
                                         {"origin", source->origin}};
+
         json_open_object(&json, true);
         for (int k = 0; k < 5; k++) {
             json_key(&json, texts[k][0]);
             json_string(&json, texts[k][1]);
         }
+
         json_key(&json, "value");
         if (source->kind == LAB_SETTING)
             json_string(&json, lab_telemetry_setting(telemetry, i, NULL));
@@ -116,13 +130,16 @@ static void print_json(const struct reading *reading)
             json_number(&json, reading->values[i]);
         json_close_object(&json);
     }
+
     json_close_array(&json);
     json_key(&json, "reading_us");
     json_number(&json, reading->us);
+
     json_key(&json, "not_read");
     json_open_array(&json, false);
     for (uint32_t i = 0; lab_telemetry_note(telemetry, i); i++)
         json_string(&json, lab_telemetry_note(telemetry, i));
+
     json_close_array(&json);
     json_close_object(&json);
     json_end(&json);
@@ -136,21 +153,23 @@ int lab_telemetry_main(int argc, char **argv)
                                           {0}};
     struct lab_telemetry_params params = {0};
     struct reading reading = {0};
-    bool json = false;
+    void (*print)(const struct reading *reading) = print_text;
+
     for (int option; (option = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage_text, stdout);
             return LAB_OK;
         }
-        if (option == OPTION_SYSFS)
+        if (option == OPTION_SYSFS) {
             params.sysfs = optarg;
-        else if (option == OPTION_JSON)
-            json = true;
-        else {
+        } else if (option == OPTION_JSON) {
+            print = print_json;
+        } else {
             fputs("Try 'cox-lab telemetry --help'.\n", stderr);
             return LAB_USAGE;
         }
     }
+
     if (optind < argc) {
         lab_fail("'%s': not an option", argv[optind]);
         return LAB_USAGE;
@@ -159,17 +178,21 @@ int lab_telemetry_main(int argc, char **argv)
         lab_fail("--sysfs '%s': it is no folder", params.sysfs);
         return LAB_USAGE;
     }
+
     reading.telemetry = lab_telemetry_open(&params);
     if (!reading.telemetry) {
         lab_fail("out of memory");
         return LAB_BAD;
     }
+
     read_all(&reading);
-    (json ? print_json : print_text)(&reading);
+    print(&reading);
     lab_telemetry_close(&reading.telemetry);
+
     if (fflush(stdout) != 0 || ferror(stdout)) {
         lab_fail("standard output: %s", strerror(errno));
         return LAB_BAD;
     }
+
     return LAB_OK;
 }

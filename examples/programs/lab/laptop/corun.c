@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/figures.h"
 #include "figures.h"
-#include "lab/run/measure.h"
+#include "lab/run/options.h"
 #include "source.h"
 
 #include <math.h>

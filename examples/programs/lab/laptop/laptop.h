@@ -6,7 +6,7 @@
 #ifndef COX_EXAMPLES_LAB_LAPTOP_H
 #define COX_EXAMPLES_LAB_LAPTOP_H
 
-#include "lab/telemetry/kinds.h"
+#include "lab/telemetry/core_kinds.h"
 
 #include <coxswain/sched.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* The parts: what is run for each, and how long.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/run/energy.h"
-#include "lab/run/measure.h"
+#include "lab/telemetry/energy.h"
+#include "lab/run/options.h"
 #include "laptop.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "source.h"
 #include "common/figures.h"
 #include "lab/commands.h"
-#include "lab/run/measure.h"
+#include "lab/run/options.h"
 
 #include <math.h>
 #include <sqlite3.h>

@@ -1,6 +1,6 @@
-/* In the place of baseline.c where this program is built without StarPU.
+/* Replaces baseline.c in a program without StarPU.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "state.h"
 
 const bool lab_run_has_starpu = false;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bindings.h"
+#include "lab/refuse.h"
 #include "lab/strict_json.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Index of `text` among the words; -1 = it is none of them. */
+/* The index of `text` among the words; -1 if it is none of them. */
 static int word_of(const char *text, const char *const *words)
 {
     for (int i = 0; words[i]; i++)
@@ -16,32 +17,36 @@ static int word_of(const char *text, const char *const *words)
     return -1;
 }
 
-/* One of the words, which end with NULL; `all` is what a complaint names. Without the key `*out` stays, unless it must
- * be there. */
+/* Read one of the words, which end with NULL; `all` lists them for people. Without the key
+ * `*out` is unchanged, unless `must` is set. */
 static bool word(const struct strict_place *at, const char *key, bool must,
                  const char *const *words, const char *all, int *out)
 {
     char text[32] = "";
+
     if (!strict_string(at, key, must, sizeof text, text))
         return false;
     if (!text[0])
         return true;
+
     *out = word_of(text, words);
     return *out >= 0 || strict_refuse(at, key, "must be %s, not \"%s\"", all, text);
 }
 
+/* As strict_integer, for 32 bits. */
 static bool small(const struct strict_place *at, const char *key, bool must, uint64_t low,
                   uint64_t high, uint32_t *out)
 {
     uint64_t value = *out;
     bool good = strict_integer(at, key, must, low, high, &value);
+
     *out = (uint32_t)value;
     return good;
 }
 
-/* --- Bindings ----------------------------------------------------------------------------------------------------- */
+/* --- Bindings --------------------------------------------------------------------------------- */
 
-/* A key that another key's value leaves no meaning. */
+/* Refuse a key that has no meaning because of another key. */
 static bool absent(const struct strict_place *at, const char *key, const char *why)
 {
     return !json_object_get(at->object, key) || strict_refuse(at, key, "%s", why);
@@ -51,45 +56,54 @@ static bool read_fill(const struct strict_place *at, struct lab_binding *binding
 {
     static const char *const words[] = {"zero", "noise", "noise-float", "file", NULL};
     int fill = LAB_FILL_ZERO;
+
     if (!word(at, "fill", false, words, "zero, noise, noise-float or file", &fill))
         return false;
     binding->fill = (enum lab_fill)fill;
-    bool noise = fill == LAB_FILL_NOISE || fill == LAB_FILL_FLOATS;
-    if (!(noise ? small(at, "seed", false, 0, UINT32_MAX, &binding->seed)
-                : absent(at, "seed", "goes with \"fill\": \"noise\" and \"noise-float\"")) ||
-        !(fill == LAB_FILL_FILE
-              ? strict_string(at, "file", true, sizeof binding->file, binding->file)
-              : absent(at, "file", "goes with \"fill\": \"file\"")))
+
+    const bool noise = fill == LAB_FILL_NOISE || fill == LAB_FILL_FLOATS;
+    const bool file = fill == LAB_FILL_FILE;
+    if (!(noise || absent(at, "seed", "goes with \"fill\": \"noise\" and \"noise-float\"")) ||
+        !small(at, "seed", false, 0, UINT32_MAX, &binding->seed) ||
+        !(file || absent(at, "file", "goes with \"fill\": \"file\"")) ||
+        !strict_string(at, "file", file, sizeof binding->file, binding->file))
         return false;
+
     if (fill != LAB_FILL_ZERO && binding->touch.access == COX_WRITE)
         return strict_refuse(at, "fill", "what is written only is not filled");
-    uint64_t bytes = binding->touch.contract == COX_WHOLE ? binding->bytes : binding->element_bytes;
+
+    uint64_t bytes = binding->element_bytes;
+    if (binding->touch.contract == COX_WHOLE)
+        bytes = binding->bytes;
     return fill != LAB_FILL_FLOATS || bytes % sizeof(float) == 0 ||
            strict_refuse(at, "fill", "floats do not fill %" PRIu64 " bytes", bytes);
 }
 
-/* What a binding and a pass's use of it have in common. `scratch`: memory of the library's. */
-static bool read_touch(const struct strict_place *at, bool scratch, struct lab_touch *touch)
+/* Read the keys that a binding and a pass's use of it share. `scratch`: the library owns the
+ * memory. */
+static bool read_touch(const struct strict_place *at, bool scratch, struct cox_use *touch)
 {
-    static const char *const accesses[] = {"read", "write", "read-write",
-                                           NULL};                       /* as enum cox_access */
-    static const char *const words[] = {"rows", "halo", "whole", NULL}; /* as enum cox_contract */
+    /* As enum cox_access and enum cox_contract. */
+    static const char *const accesses[] = {"read", "write", "read-write", NULL};
+    static const char *const words[] = {"rows", "halo", "whole", NULL};
     int access = 0, contract = 0;
-    *touch = (struct lab_touch){.row_divisor = 1};
+
+    touch->row_divisor = 1;
     if (!word(at, "access", true, accesses, "read, write or read-write", &access) ||
         !word(at, "contract", true, words, "rows, halo or whole", &contract))
         return false;
+
     touch->access = (enum cox_access)access;
     touch->contract = (enum cox_contract)contract;
-    const bool own = scratch && contract == COX_HALO && access == COX_READ_WRITE;
+    const bool halo = contract == COX_HALO, whole = contract == COX_WHOLE;
+    const bool own = scratch && halo && access == COX_READ_WRITE;
     if (contract != COX_ROWS && access != COX_READ && !own)
         return strict_refuse(at, "access", "must be read with the contract %s", words[contract]);
-    if (contract == COX_WHOLE)
-        return absent(at, "row_divisor", "a whole buffer has no rows") &&
-               absent(at, "halo_rows", "goes with the contract halo");
-    return small(at, "row_divisor", false, 1, 16, &touch->row_divisor) &&
-           (contract == COX_HALO ? small(at, "halo_rows", true, 0, 1024, &touch->halo_rows)
-                                 : absent(at, "halo_rows", "goes with the contract halo"));
+
+    return (!whole || absent(at, "row_divisor", "a whole buffer has no rows")) &&
+           small(at, "row_divisor", false, 1, 16, &touch->row_divisor) &&
+           (halo || absent(at, "halo_rows", "goes with the contract halo")) &&
+           small(at, "halo_rows", halo, 0, 1024, &touch->halo_rows);
 }
 
 static bool read_memory(const struct strict_place *at, struct lab_binding *binding)
@@ -100,6 +114,7 @@ static bool read_memory(const struct strict_place *at, struct lab_binding *bindi
                absent(at, "transposed", "a whole buffer has no rows") &&
                (!binding->scratch ||
                 strict_refuse(at, "scratch", "goes with the contracts rows and halo"));
+
     return small(at, "element_bytes", true, 1, LAB_ELEMENT_BYTES_MAX, &binding->element_bytes) &&
            strict_boolean(at, "transposed", &binding->transposed) &&
            absent(at, "bytes", "goes with the contract whole");
@@ -113,52 +128,61 @@ static bool read_binding(struct strict_reader *reader, json_t *value, uint32_t i
         "fill", "seed",   "file",     "scratch",       "transposed",  NULL};
     struct lab_binding *binding = &out->bindings[out->binding_count];
     struct strict_place at;
+
     *binding = (struct lab_binding){.seed = 1};
     if (!strict_enter(&at, reader, value, keys, "bindings[#]", index) ||
         !strict_string(&at, "name", true, sizeof binding->name, binding->name) ||
         !strict_boolean(&at, "scratch", &binding->scratch))
         return false;
+
     for (uint32_t b = 0; b < out->binding_count; b++)
         if (strcmp(out->bindings[b].name, binding->name) == 0)
             return strict_refuse(&at, "name", "there is a binding of that name already");
+
     out->binding_count++;
     return read_touch(&at, binding->scratch, &binding->touch) && read_memory(&at, binding) &&
-           (binding->scratch ? absent(&at, "fill", "scratch is not filled") : true) &&
+           (!binding->scratch || absent(&at, "fill", "scratch is not filled")) &&
            read_fill(&at, binding);
 }
 
-/* The binding that a key names. */
+/* Find the binding that a key names. */
 static bool find_binding(const struct strict_place *at, const char *key,
                          const struct lab_bindings *all, uint32_t *out)
 {
     char name[LAB_KERNEL_NAME_MAX];
+
     if (!strict_string(at, key, true, sizeof name, name))
         return false;
+
     for (*out = 0; *out < all->binding_count; ++*out)
         if (strcmp(all->bindings[*out].name, name) == 0)
             return true;
     return strict_refuse(at, key, "there is no binding \"%s\"", name);
 }
 
-/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+/* --- Arguments -------------------------------------------------------------------------------- */
 
 static bool read_plain(struct strict_place *at, const char *text, struct lab_argument *argument)
 {
     static const char *const words[] = {"columns", "rows", "first-row", "frame-rows", NULL};
     int which = word_of(text, words);
+
     argument->kind = (enum lab_argument_kind)(LAB_ARGUMENT_COLUMNS + which);
     return which >= 0 ||
            strict_refuse(at, NULL, "must be columns, rows, first-row or frame-rows, or an object");
 }
 
-/* Whether the pass under way touches the binding. */
+/* Whether the pass that is being read uses the binding. A pass without uses has all bindings. */
 static bool is_used(const struct lab_bindings *all, uint32_t binding)
 {
-    const struct lab_pass *pass = all->pass_count ? &all->passes[all->pass_count - 1] : NULL;
-    bool used = !pass || !pass->use_count;
-    for (uint32_t u = 0; pass && u < pass->use_count; u++)
-        used = used || pass->uses[u].binding == binding;
-    return used;
+    if (!all->pass_count || !all->passes[all->pass_count - 1].use_count)
+        return true;
+
+    const struct lab_pass *pass = &all->passes[all->pass_count - 1];
+    for (uint32_t u = 0; u < pass->use_count; u++)
+        if (pass->uses[u].binding == binding)
+            return true;
+    return false;
 }
 
 static bool read_of_binding(const struct strict_place *at, const char *key,
@@ -166,12 +190,15 @@ static bool read_of_binding(const struct strict_place *at, const char *key,
 {
     if (!find_binding(at, key, all, &argument->binding))
         return false;
+
     const struct lab_binding *binding = &all->bindings[argument->binding];
     const bool buffer = argument->kind == LAB_ARGUMENT_BUFFER;
+
     if ((buffer || argument->kind == LAB_ARGUMENT_ORIGIN) && !is_used(all, argument->binding))
         return strict_refuse(at, key, "\"%s\" is not among the pass's uses", binding->name);
     if (!buffer && binding->touch.contract == COX_WHOLE)
         return strict_refuse(at, key, "\"%s\" is whole: it has no rows", binding->name);
+
     uint32_t bytes = binding->element_bytes;
     return argument->kind != LAB_ARGUMENT_PITCH || !(bytes & (bytes - 1)) ||
            strict_refuse(
@@ -185,18 +212,22 @@ static bool read_constant(const struct strict_place *at, const char *key,
 {
     json_t *value = json_object_get(at->object, key);
     double number = 0;
+
     if (argument->kind == LAB_ARGUMENT_FLOAT) {
         bool good = strict_number(at, key, true, -3e38, 3e38, &number);
         argument->value.f = (float)number;
         return good;
     }
+
     if (argument->kind == LAB_ARGUMENT_UINT)
         return small(at, key, true, 0, UINT32_MAX, &argument->value.u);
     if (argument->kind == LAB_ARGUMENT_LOCAL)
         return small(at, key, true, 1, 1 << 20, &argument->value.u);
+
     if (!json_is_integer(value) || json_integer_value(value) < INT32_MIN ||
         json_integer_value(value) > INT32_MAX)
         return strict_refuse(at, key, "must be a whole number from %d to %d", INT32_MIN, INT32_MAX);
+
     argument->value.i = (int32_t)json_integer_value(value);
     return true;
 }
@@ -212,57 +243,67 @@ static bool read_argument(const struct strict_place *stage, json_t *value, uint3
     struct lab_argument *argument = &out->arguments[out->argument_count++];
     struct strict_place at = {.reader = stage->reader};
     char path[STRICT_PATH_BYTES];
+
     snprintf(path, sizeof path, "%.64s%sarguments[#]", stage->path, stage->path[0] ? "." : "");
     if (json_is_string(value)) {
         snprintf(at.path, sizeof at.path, "%.*s[%" PRIu32 "]", (int)strlen(path) - 3, path, index);
         return read_plain(&at, json_string_value(value), argument);
     }
+
     if (!strict_enter(&at, stage->reader, value, keys, path, index))
         return false;
     if (json_object_size(value) != 1)
         return strict_refuse(&at, NULL, "must have one key");
+
     int which = word_of(json_object_iter_key(json_object_iter(value)), keys);
     argument->kind = kinds[which];
-    return argument->kind <= LAB_ARGUMENT_PITCH_BYTES
-               ? read_of_binding(&at, keys[which], out, argument)
-               : read_constant(&at, keys[which], argument);
+
+    if (argument->kind <= LAB_ARGUMENT_PITCH_BYTES)
+        return read_of_binding(&at, keys[which], out, argument);
+    return read_constant(&at, keys[which], argument);
 }
 
-/* --- Passes ------------------------------------------------------------------------------------------------------- */
+/* --- Passes ----------------------------------------------------------------------------------- */
 
-/* The file itself is a stage, where it has no passes. */
+/* Without "passes" the file itself is the only stage. */
 static bool read_stage(const struct strict_place *at, struct lab_bindings *out)
 {
     if (out->stage_count == LAB_STAGES_MAX)
         return strict_refuse(at, NULL, "there are more than %d stages", LAB_STAGES_MAX);
+
     struct lab_stage *stage = &out->stages[out->stage_count++];
     *stage = (struct lab_stage){.local_columns = 1,
                                 .local_rows = 1,
                                 .item_columns = 1,
                                 .item_rows = 1,
                                 .first_argument = out->argument_count};
+
     if (!strict_string(at, "kernel", true, sizeof stage->kernel, stage->kernel) ||
         !small(at, "local_columns", false, 1, 1024, &stage->local_columns) ||
         !small(at, "local_rows", false, 1, 1024, &stage->local_rows) ||
         !small(at, "item_columns", false, 1, 1024, &stage->item_columns) ||
         !small(at, "item_rows", false, 1, 1024, &stage->item_rows))
         return false;
+
     json_t *arguments = strict_array(at, "arguments", true, COX_ARGS_MAX);
     if (out->argument_count + json_array_size(arguments) > LAB_ARGUMENTS_MAX)
         return strict_refuse(at, "arguments", "there are more than %d of all stages",
                              LAB_ARGUMENTS_MAX);
+
     for (size_t a = 0; a < json_array_size(arguments); a++)
         if (!read_argument(at, json_array_get(arguments, a), (uint32_t)a, out))
             return false;
+
     stage->argument_count = out->argument_count - stage->first_argument;
     return !at->reader->failed;
 }
 
-/* An entry of an array in a pass: a name for messages, and its keys. */
+/* Enter an entry of an array of a pass. */
 static bool enter_of_pass(struct strict_place *at, const struct strict_place *pass,
                           const char *array, size_t index, const char *const *keys)
 {
     char path[STRICT_PATH_BYTES];
+
     snprintf(path, sizeof path, "%.32s.%s[#]", pass->path, array);
     json_t *value = json_array_get(json_object_get(pass->object, array), index);
     return strict_enter(at, pass->reader, value, keys, path, (uint32_t)index);
@@ -271,22 +312,27 @@ static bool enter_of_pass(struct strict_place *at, const struct strict_place *pa
 static bool read_use(const struct strict_place *at, const struct lab_bindings *all,
                      struct lab_pass *pass)
 {
-    struct lab_use *use = &pass->uses[pass->use_count];
+    struct cox_use *use = &pass->uses[pass->use_count];
+
     if (!find_binding(at, "binding", all, &use->binding))
         return false;
     const struct lab_binding *binding = &all->bindings[use->binding];
+
     for (uint32_t u = 0; u < pass->use_count; u++)
         if (pass->uses[u].binding == use->binding)
             return strict_refuse(at, "binding", "\"%s\" is used twice", binding->name);
-    if (!read_touch(at, binding->scratch, &use->touch))
+
+    if (!read_touch(at, binding->scratch, use))
         return false;
     pass->use_count++;
-    if (binding->touch.access == COX_READ && use->touch.access != COX_READ)
+
+    if (binding->touch.access == COX_READ && use->access != COX_READ)
         return strict_refuse(at, "access", "\"%s\" is only read", binding->name);
-    if (use->touch.contract == COX_WHOLE)
+    if (use->contract == COX_WHOLE)
         return true;
     if (binding->touch.contract == COX_WHOLE)
         return strict_refuse(at, "contract", "\"%s\" is whole: it has no rows", binding->name);
+
     return binding->transposed == pass->transposed ||
            strict_refuse(at, "contract", "must be whole: \"%s\" %s transposed, and the pass %s",
                          binding->name, binding->transposed ? "is" : "is not",
@@ -311,25 +357,29 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
         "kernel", "local_columns", "local_rows", "item_columns", "item_rows", "arguments", NULL};
     struct lab_pass *pass = &out->passes[out->pass_count++];
     struct strict_place at, in;
+
     *pass = (struct lab_pass){.first_stage = out->stage_count};
     if (!strict_enter(&at, reader, value, keys, "passes[#]", index) ||
         !strict_string(&at, "name", false, sizeof pass->name, pass->name) ||
         !strict_boolean(&at, "transposed", &pass->transposed))
         return false;
+
     json_t *uses = strict_array(&at, "uses", pass->transposed || has_transposed(out),
                                 COX_BINDINGS_MAX);
     for (size_t u = 0; u < json_array_size(uses); u++)
         if (!enter_of_pass(&in, &at, "uses", u, use_keys) || !read_use(&in, out, pass))
             return false;
+
     json_t *stages = strict_array(&at, "stages", true, COX_STAGES_MAX);
     for (size_t s = 0; s < json_array_size(stages); s++)
         if (!enter_of_pass(&in, &at, "stages", s, stage_keys) || !read_stage(&in, out))
             return false;
+
     pass->stage_count = out->stage_count - pass->first_stage;
     return !reader->failed;
 }
 
-/* --- The whole ---------------------------------------------------------------------------------------------------- */
+/* --- The whole -------------------------------------------------------------------------------- */
 
 typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index,
                      struct lab_bindings *out);
@@ -338,6 +388,7 @@ static bool read_each(const struct strict_place *at, const char *key, size_t mos
                       struct lab_bindings *out)
 {
     json_t *values = strict_array(at, key, true, most);
+
     for (size_t i = 0; values && i < json_array_size(values); i++)
         if (!read(at->reader, json_array_get(values, i), (uint32_t)i, out))
             return false;
@@ -356,10 +407,13 @@ static bool read_passes(const struct strict_place *at, struct lab_bindings *out)
 {
     static const char *const of_a_stage[] = {"kernel",       "local_columns", "local_rows",
                                              "item_columns", "item_rows",     "arguments"};
-    if (!json_object_get(at->object, "passes"))
-        return has_transposed(out)
-                   ? strict_refuse(at, "passes", "is missing: a binding is transposed")
-                   : read_stage(at, out);
+
+    if (!json_object_get(at->object, "passes")) {
+        if (has_transposed(out))
+            return strict_refuse(at, "passes", "is missing: a binding is transposed");
+        return read_stage(at, out);
+    }
+
     for (size_t k = 0; k < sizeof of_a_stage / sizeof *of_a_stage; k++)
         if (!absent(at, of_a_stage[k], "stands in a stage of \"passes\""))
             return false;
@@ -372,6 +426,7 @@ static bool read_all(struct strict_reader *reader, json_t *root, struct lab_bind
                                        "local_columns", "local_rows", "item_columns", "item_rows",
                                        "bindings",      "arguments",  "passes",       NULL};
     struct strict_place at;
+
     return strict_enter(&at, reader, root, keys, NULL, 0) &&
            small(&at, "columns", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->columns) &&
            small(&at, "rows", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->rows) &&
@@ -384,6 +439,7 @@ bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct
                         char *why, size_t why_bytes)
 {
     struct strict_reader reader = {.file = file, .why = why, .why_bytes = why_bytes};
+
     *out = (struct lab_bindings){0};
     json_t *root = strict_parse(&reader, text, bytes, LAB_BINDINGS_BYTES_MAX);
     bool good = root && read_all(&reader, root, out);
@@ -391,15 +447,17 @@ bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct
     return good;
 }
 
-/* The path with another ending; the caller frees it. NULL: out of memory. */
+/* The path with .json for .cl, or appended; the caller frees it. NULL if out of memory. */
 static char *beside(const char *source_path)
 {
     const size_t whole = strlen(source_path);
-    const bool ends = whole > 3 && strcmp(source_path + whole - 3, ".cl") == 0;
-    const size_t length = whole - (ends ? 3 : 0);
+    const bool has_ending = whole > 3 && strcmp(source_path + whole - 3, ".cl") == 0;
+    const size_t length = has_ending ? whole - 3 : whole;
     char *path = malloc(length + sizeof ".json");
+
     if (!path)
         return NULL;
+
     snprintf(path, length + sizeof ".json", "%.*s.json", (int)length, source_path);
     return path;
 }
@@ -409,19 +467,19 @@ static bool load(struct lab_user_kernel *kernel, const char *source_path, const 
 {
     size_t bytes = 0;
     const char *slash = strrchr(json_path, '/'), *name = strrchr(source_path, '/');
-    name = name ? name + 1 : source_path;
-    snprintf(kernel->name, sizeof kernel->name, "%s", name);
+
+    snprintf(kernel->name, sizeof kernel->name, "%s", name ? name + 1 : source_path);
     kernel->folder = strndup(json_path, slash ? (size_t)(slash - json_path) + 1 : 0);
-    kernel->source = kernel->folder ? strict_read_file(source_path, LAB_SOURCE_BYTES_MAX, &bytes,
-                                                       why, why_bytes)
-                                    : NULL;
+    if (!kernel->folder)
+        return false;
+
+    kernel->source = strict_read_file(source_path, LAB_SOURCE_BYTES_MAX, &bytes, why, why_bytes);
     if (!kernel->source)
         return false;
-    if (bytes > LAB_SOURCE_BYTES_MAX || strlen(kernel->source) != bytes || bytes == 0) {
-        snprintf(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path,
-                 LAB_SOURCE_BYTES_MAX);
-        return false;
-    }
+    if (bytes > LAB_SOURCE_BYTES_MAX || strlen(kernel->source) != bytes || bytes == 0)
+        return lab_refuse(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path,
+                          LAB_SOURCE_BYTES_MAX);
+
     kernel->json = strict_read_file(json_path, LAB_BINDINGS_BYTES_MAX, &bytes, why, why_bytes);
     return kernel->json &&
            lab_bindings_parse(kernel->json, bytes, json_path, &kernel->bindings, why, why_bytes);
@@ -431,9 +489,11 @@ bool lab_user_kernel_load(const char *source_path, const char *json_path,
                           struct lab_user_kernel **out, char *why, size_t why_bytes)
 {
     char *path = json_path ? strdup(json_path) : beside(source_path);
+
     *out = calloc(1, sizeof **out);
     snprintf(why, why_bytes, "%s: out of memory", source_path);
     bool good = path && *out && load(*out, source_path, path, why, why_bytes);
+
     free(path);
     if (!good)
         lab_user_kernel_free(out);
@@ -446,6 +506,7 @@ void lab_user_kernel_free(struct lab_user_kernel **kernel)
     *kernel = NULL;
     if (!k)
         return;
+
     free(k->source);
     free(k->json);
     free(k->folder);

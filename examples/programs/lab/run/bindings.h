@@ -1,5 +1,6 @@
-/* A kernel of the user's own: OpenCL C and, in JSON, what the library must know of it (docs/guide/cox-lab.md has every
- * key). Everything that a file can say is bounded.
+/* A user's own kernel: OpenCL C and, in JSON, what the library must know about it
+ * (docs/guide/cox-lab.md lists every key). All values of a file are bounded.
+ *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_BINDINGS_H
@@ -21,24 +22,16 @@ enum {
 
 enum lab_fill { LAB_FILL_ZERO, LAB_FILL_NOISE, LAB_FILL_FLOATS, LAB_FILL_FILE };
 
-/* How a frame, or one of its passes, touches a buffer. */
-struct lab_touch {
-    enum cox_access access;
-    enum cox_contract contract; /* COX_ROWS, COX_HALO or COX_WHOLE */
-    uint32_t row_divisor;       /* ROWS, HALO: frame rows per buffer row, 1 or more */
-    uint32_t halo_rows;         /* HALO */
-};
-
 struct lab_binding {
     char name[LAB_KERNEL_NAME_MAX];
-    struct lab_touch touch;
+    struct cox_use touch; /* of the frame; ROWS, HALO or WHOLE; its row_divisor is 1 or more */
     bool scratch;
     bool transposed;        /* a row for each column of the frame */
     uint32_t element_bytes; /* ROWS, HALO: of a column */
     uint64_t bytes;         /* WHOLE */
     enum lab_fill fill;
     uint32_t seed;  /* noise */
-    char file[256]; /* as the JSON has it: relative to its folder */
+    char file[256]; /* relative to the folder of the JSON */
 };
 
 /* An argument of the kernel: one of the library's, or a number. */
@@ -73,25 +66,20 @@ struct lab_stage {
     uint32_t first_argument, argument_count;
 };
 
-struct lab_use {
-    uint32_t binding;
-    struct lab_touch touch;
-};
-
 struct lab_pass {
     char name[LAB_KERNEL_NAME_MAX]; /* "" = none */
-    bool transposed;                /* its rows are the frame's columns, and the other way round */
+    bool transposed;                /* its rows are the frame's columns and vice versa */
     uint32_t use_count;             /* 0 = all bindings, as they are */
-    struct lab_use uses[COX_BINDINGS_MAX];
+    struct cox_use uses[COX_BINDINGS_MAX];
     uint32_t first_stage, stage_count;
 };
 
 struct lab_bindings {
     char options[512];      /* of the build; "" = none */
-    uint32_t columns, rows; /* of a frame, where --size says nothing */
+    uint32_t columns, rows; /* of a frame, without --size */
     uint32_t binding_count;
     struct lab_binding bindings[COX_BINDINGS_MAX];
-    uint32_t pass_count; /* 0 = one, of the only stage */
+    uint32_t pass_count; /* 0 = one pass with the only stage */
     struct lab_pass passes[COX_PASSES_MAX];
     uint32_t stage_count;
     struct lab_stage stages[LAB_STAGES_MAX];
@@ -99,19 +87,20 @@ struct lab_bindings {
     struct lab_argument arguments[LAB_ARGUMENTS_MAX];
 };
 
-/* From text. False with a sentence in `why` that begins with `file` and names the place. */
+/* Parse the JSON. False with a sentence in `why` that begins with `file` and names the place. */
 bool lab_bindings_parse(const char *text, size_t bytes, const char *file, struct lab_bindings *out,
                         char *why, size_t why_bytes);
 
-/* A kernel of the user's: its files' texts and what they say. */
+/* A user's own kernel: the texts of its files, and the parsed JSON. */
 struct lab_user_kernel {
     struct lab_bindings bindings;
     char *source, *json;
-    char *folder; /* of the JSON, with its '/'; "" = the current one */
+    char *folder; /* of the JSON, with the final '/'; "" = the current one */
     char name[LAB_KERNEL_NAME_MAX];
 };
 
-/* `json_path` NULL: `source_path` with .json for .cl. False with a sentence in `why`; `*out` is NULL then. */
+/* `json_path` NULL means `source_path` with .json for .cl. False with a sentence in `why`; then
+ * `*out` is NULL. */
 bool lab_user_kernel_load(const char *source_path, const char *json_path,
                           struct lab_user_kernel **out, char *why, size_t why_bytes);
 void lab_user_kernel_free(struct lab_user_kernel **kernel);

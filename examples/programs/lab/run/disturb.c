@@ -4,52 +4,50 @@
 #include "disturb_child.h"
 #include "disturb_quota.h"
 #include "disturb_gpu.h"
+#include "lab/refuse.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const kind_names[] = {"hog", "gpu-hog", "quota", "delay"};
-enum { KINDS = sizeof kind_names / sizeof kind_names[0] };
+enum { KINDS = sizeof kind_names / sizeof kind_names[0], NOTED_CPUS_MAX = 16 };
 
 const char *lab_disturb_kind_name(enum lab_disturb_kind kind)
 {
     return kind_names[kind];
 }
 
-/* --- Parsing ------------------------------------------------------------------------------------------------------ */
+/* --- Parsing ---------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static bool refuse(char *why, size_t why_bytes,
-                                                         const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(why, why_bytes, format, args);
-    va_end(args);
-    return false;
-}
-
-/* Digits only; the end of what was read. */
+/* Read digits only. Returns their end; NULL if there are none or the number is above `most`. */
 static const char *read_whole(const char *text, uint64_t most, uint64_t *value)
 {
     const char *at = text;
     *value = 0;
+
     while (*at >= '0' && *at <= '9' && *value <= most)
         *value = 10 * *value + (uint64_t)(*at++ - '0');
-    return at == text || *value > most ? NULL : at;
+
+    if (at == text || *value > most)
+        return NULL;
+    return at;
 }
 
-/* Digits and a point: strtod would take a sign, "inf" and white space too. */
+/* Read digits and a point; strtod would accept a sign, "inf" and white space too. Returns their
+ * end. */
 static const char *read_number(const char *text, double *value)
 {
     size_t length = strspn(text, "0123456789.");
     char *end;
+
     *value = strtod(text, &end);
-    return length && end == text + length ? end : NULL;
+    if (length == 0 || end != text + length)
+        return NULL;
+    return end;
 }
 
 /* 0,2-5 */
@@ -57,14 +55,18 @@ static bool read_cpus(const char *text, const char *end, struct lab_disturbance 
 {
     while (text < end) {
         uint64_t first, last;
+
         text = read_whole(text, CPU_SETSIZE - 1, &first);
         last = first;
         if (text && *text == '-')
             text = read_whole(text + 1, CPU_SETSIZE - 1, &last);
+
         if (!text || last < first || last - first >= LAB_HOG_CPUS_MAX - out->cpu_count)
             return false;
+
         for (uint64_t cpu = first; cpu <= last; cpu++)
             out->cpus[out->cpu_count++] = (uint16_t)cpu;
+
         if (text < end && (*text++ != ',' || text == end))
             return false;
     }
@@ -77,18 +79,23 @@ static bool read_value(const char *text, const char *end, struct lab_disturbance
     switch (out->kind) {
     case LAB_HOG:
         return !text || read_cpus(text, end, out);
+
     case LAB_GPU_HOG:
         return !text;
+
     case LAB_QUOTA:
         return text && read_number(text, &out->percent) == end && out->percent >= 1 &&
                out->percent <= 100;
+
     case LAB_DELAY:
-        text = text ? read_whole(text, COX_DEVICES_MAX - 1, &device) : NULL;
+        if (text)
+            text = read_whole(text, COX_DEVICES_MAX - 1, &device);
         if (!text || *text != ',' || read_number(text + 1, &out->delay_us) != end)
             return false;
         out->device = (uint32_t)device;
         return out->delay_us >= 1 && out->delay_us <= 1e6;
     }
+
     return false;
 }
 
@@ -99,28 +106,42 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
         "hog@A:B or hog=CPUS@A:B, CPUS as in 0,2-5", "gpu-hog@A:B",
         "quota=PERCENT@A:B, PERCENT from 1 to 100",
         "delay=DEVICE,MICROSECONDS@A:B, from 1 to 1000000 microseconds"};
+
     *out = (struct lab_disturbance){.first_frame = 0};
     const char *at = strrchr(text, '@'), *value = strchr(text, '=');
-    size_t name = value ? (size_t)(value - text) : at ? (size_t)(at - text) : strlen(text);
+
+    size_t name = strlen(text);
+    if (value)
+        name = (size_t)(value++ - text);
+    else if (at)
+        name = (size_t)(at - text);
+
     int kind = 0;
     while (kind < KINDS &&
            (strlen(kind_names[kind]) != name || strncmp(text, kind_names[kind], name) != 0))
         kind++;
+
     if (kind == KINDS)
-        return refuse(why, why_bytes, "'%.80s': there are hog, gpu-hog, quota and delay", text);
+        return lab_refuse(why, why_bytes, "'%.80s': there are hog, gpu-hog, quota and delay", text);
     out->kind = (enum lab_disturb_kind)kind;
+
     if (strlen(text) >= sizeof out->text)
-        return refuse(why, why_bytes, "'%.80s...' is too long", text);
+        return lab_refuse(why, why_bytes, "'%.80s...' is too long", text);
     memcpy(out->text, text, strlen(text) + 1);
-    const char *end = at ? read_whole(at + 1, INT32_MAX, &out->first_frame) : NULL;
+
+    const char *end = NULL;
+    if (at)
+        end = read_whole(at + 1, INT32_MAX, &out->first_frame);
     if (end && *end == ':')
         end = read_whole(end + 1, INT32_MAX, &out->end_frame);
     else
         end = NULL;
-    if (!end || *end || (value && value > at) || !read_value(value ? value + 1 : NULL, at, out))
-        return refuse(why, why_bytes, "'%.80s': needed is %s", text, forms[kind]);
+
+    if (!end || *end || (value && value > at) || !read_value(value, at, out))
+        return lab_refuse(why, why_bytes, "'%.80s': needed is %s", text, forms[kind]);
     if (out->first_frame >= out->end_frame)
-        return refuse(why, why_bytes, "'%.80s': it would end before it starts", text);
+        return lab_refuse(why, why_bytes, "'%.80s': it would end before it starts", text);
+
     return true;
 }
 
@@ -130,14 +151,15 @@ bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *w
     cpu_set_t usable;
     if (disturbance->kind != LAB_HOG || sched_getaffinity(0, sizeof usable, &usable) != 0)
         return true;
+
     for (uint32_t c = 0; c < disturbance->cpu_count; c++)
         if (!CPU_ISSET(disturbance->cpus[c], &usable))
-            return refuse(why, why_bytes, "CPU %d is none that this process may use",
-                          disturbance->cpus[c]);
+            return lab_refuse(why, why_bytes, "CPU %d is none that this process may use",
+                              disturbance->cpus[c]);
     return true;
 }
 
-/* --- Phases ------------------------------------------------------------------------------------------------------- */
+/* --- Phases ----------------------------------------------------------------------------------- */
 
 static void describe(const struct lab_disturbance *disturbances, uint32_t count,
                      struct lab_phase *phase)
@@ -146,10 +168,12 @@ static void describe(const struct lab_disturbance *disturbances, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         if (!(phase->active >> i & 1) || length >= sizeof phase->text)
             continue;
+
         int name = (int)strcspn(disturbances[i].text, "@");
         length += (size_t)snprintf(phase->text + length, sizeof phase->text - length, "%s%.*s",
                                    length ? " and " : "", name, disturbances[i].text);
     }
+
     if (!phase->active)
         snprintf(phase->text, sizeof phase->text, "undisturbed");
 }
@@ -162,6 +186,7 @@ uint32_t lab_phases(const struct lab_disturbance *disturbances, uint32_t count, 
         struct lab_phase *phase = &phases[made++];
         *phase = (struct lab_phase){.first_frame = from};
         to = frames;
+
         for (uint32_t i = 0; i < count; i++) {
             const struct lab_disturbance *d = &disturbances[i];
             if (d->first_frame <= from && from < d->end_frame)
@@ -171,13 +196,15 @@ uint32_t lab_phases(const struct lab_disturbance *disturbances, uint32_t count, 
             if (d->end_frame > from && d->end_frame < to)
                 to = d->end_frame;
         }
+
         phase->end_frame = to;
         describe(disturbances, count, phase);
     }
+
     return made;
 }
 
-/* --- The processor hog's process ---------------------------------------------------------------------------------- */
+/* --- The processor hog's process -------------------------------------------------------------- */
 
 struct hog {
     uint16_t cpus[LAB_HOG_CPUS_MAX];
@@ -187,6 +214,7 @@ static bool hog_begin(void *memory, uint32_t worker)
 {
     const struct hog *hog = memory;
     cpu_set_t set;
+
     CPU_ZERO(&set);
     CPU_SET(hog->cpus[worker], &set);
     return sched_setaffinity(0, sizeof set, &set) == 0;
@@ -202,7 +230,7 @@ static void hog_work(void *memory)
 static const struct lab_child_job hog_job = {
     .memory_bytes = sizeof(struct hog), .begin = hog_begin, .work = hog_work};
 
-/* --- All of them -------------------------------------------------------------------------------------------------- */
+/* --- All of them ------------------------------------------------------------------------------ */
 
 struct lab_disturber {
     uint32_t count;
@@ -222,24 +250,51 @@ bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t co
     struct lab_disturber *disturber = calloc(1, sizeof *disturber);
     *out = disturber;
     if (!disturber)
-        return refuse(why, why_bytes, "out of memory");
+        return lab_refuse(why, why_bytes, "out of memory");
+
     for (uint32_t i = 0; i < count; i++) {
         disturber->disturbances[disturber->count++] = disturbances[i];
-        const struct lab_child_job *job = disturbances[i].kind == LAB_HOG       ? &hog_job
-                                          : disturbances[i].kind == LAB_GPU_HOG ? &lab_gpu_hog_job
-                                                                                : NULL;
+        const struct lab_child_job *job = NULL;
+
+        if (disturbances[i].kind == LAB_HOG)
+            job = &hog_job;
+        if (disturbances[i].kind == LAB_GPU_HOG)
+            job = &lab_gpu_hog_job;
+
         if (!job)
             continue;
+
         disturber->children[i] = lab_child_start(job);
         if (!disturber->children[i]) {
-            refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text,
-                   strerror(errno));
+            lab_refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text,
+                       strerror(errno));
             lab_disturber_stop(out);
             return false;
         }
+
         disturber->pids[disturber->pid_count++] = lab_child_pid(disturber->children[i]);
     }
+
     return true;
+}
+
+/* Choose the CPUs: the given ones, else those of the first CPU device, else the first usable one.
+ * Returns the reason for people. */
+static const char *choose_cpus(struct lab_disturbance *d, const uint16_t *cpus, uint32_t cpu_count,
+                               const cpu_set_t *usable)
+{
+    if (d->cpu_count)
+        return "";
+    if (cpu_count) {
+        d->cpu_count = (uint32_t)fmin(cpu_count, LAB_HOG_CPUS_MAX);
+        memcpy(d->cpus, cpus, d->cpu_count * sizeof *cpus);
+        return ", where the first CPU device computes";
+    }
+
+    for (uint16_t cpu = 0; cpu < CPU_SETSIZE - 1 && d->cpu_count == 0; cpu++)
+        if (CPU_ISSET(cpu, usable))
+            d->cpus[d->cpu_count++] = cpu;
+    return ", since no CPU device has workers bound to cores";
 }
 
 static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint16_t *cpus,
@@ -248,31 +303,25 @@ static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint1
     struct lab_disturbance *d = &disturber->disturbances[i];
     struct hog *hog = lab_child_memory(disturber->children[i]);
     cpu_set_t usable;
-    const char *because = "";
+
     if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-        return refuse(why, why_bytes, "the system does not say which CPUs may be used: %s",
-                      strerror(errno));
-    if (d->cpu_count == 0 && cpu_count > 0) {
-        because = ", where the first CPU device computes";
-        d->cpu_count = cpu_count < LAB_HOG_CPUS_MAX ? cpu_count : LAB_HOG_CPUS_MAX;
-        memcpy(d->cpus, cpus, d->cpu_count * sizeof *cpus);
-    }
-    for (uint16_t cpu = 0; cpu < CPU_SETSIZE - 1 && d->cpu_count == 0; cpu++)
-        if (CPU_ISSET(cpu, &usable)) {
-            because = ", since no CPU device has workers bound to cores";
-            d->cpus[d->cpu_count++] = cpu;
-        }
-    int length = snprintf(disturber->notes[i], sizeof disturber->notes[i], "on CPU");
+        return lab_refuse(why, why_bytes, "the system does not say which CPUs may be used: %s",
+                          strerror(errno));
+
+    const char *because = choose_cpus(d, cpus, cpu_count, &usable);
     if (!lab_disturbance_possible(d, why, why_bytes))
         return false;
+
+    char *note = disturber->notes[i];
+    const size_t room = sizeof disturber->notes[i];
+    size_t length = (size_t)snprintf(note, room, "on CPU");
     for (uint32_t c = 0; c < d->cpu_count; c++) {
-        if (c < 16)
-            length += snprintf(disturber->notes[i] + length,
-                               sizeof disturber->notes[i] - (size_t)length, "%s %d%s", c ? "," : "",
-                               d->cpus[c], c == 15 ? " ..." : "");
         hog->cpus[c] = d->cpus[c];
+        if (c < NOTED_CPUS_MAX)
+            length += (size_t)snprintf(note + length, room - length, "%s %d", c ? "," : "",
+                                       d->cpus[c]);
     }
-    snprintf(disturber->notes[i] + length, sizeof disturber->notes[i] - (size_t)length, "%s",
+    snprintf(note + length, room - length, "%s%s", d->cpu_count >= NOTED_CPUS_MAX ? " ..." : "",
              because);
     return lab_child_prepare(disturber->children[i], d->cpu_count, why, why_bytes);
 }
@@ -281,7 +330,8 @@ static bool prepare_gpu_hog(struct lab_disturber *disturber, uint32_t i,
                             const struct cox_device_info *gpu, char *why, size_t why_bytes)
 {
     if (!gpu)
-        return refuse(why, why_bytes, "no GPU takes part");
+        return lab_refuse(why, why_bytes, "no GPU takes part");
+
     lab_gpu_hog_choose(lab_child_memory(disturber->children[i]), gpu);
     snprintf(disturber->notes[i], sizeof disturber->notes[i], "on %.100s", gpu->name);
     return lab_child_prepare(disturber->children[i], 1, why, why_bytes);
@@ -291,6 +341,7 @@ static bool prepare_quota(struct lab_disturber *disturber, uint32_t i, char *why
 {
     if (!disturber->quota && !lab_quota_open(NULL, &disturber->quota, why, why_bytes))
         return false;
+
     snprintf(disturber->notes[i], sizeof disturber->notes[i], "by %.200s",
              lab_quota_group(disturber->quota));
     return true;
@@ -303,14 +354,17 @@ bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus
     for (uint32_t i = 0; i < disturber->count; i++) {
         bool good = true;
         *which = i;
+
         if (disturber->dropped[i] || disturber->ready[i])
             continue;
+
         if (disturber->disturbances[i].kind == LAB_HOG)
             good = prepare_hog(disturber, i, cpus, cpu_count, why, why_bytes);
         else if (disturber->disturbances[i].kind == LAB_GPU_HOG)
             good = prepare_gpu_hog(disturber, i, gpu, why, why_bytes);
         else if (disturber->disturbances[i].kind == LAB_QUOTA)
             good = prepare_quota(disturber, i, why, why_bytes);
+
         if (!good)
             return false;
         disturber->ready[i] = true;
@@ -322,6 +376,7 @@ void lab_disturber_drop(struct lab_disturber *disturber, uint32_t which)
 {
     disturber->dropped[which] = true;
     lab_child_stop(&disturber->children[which]);
+
     disturber->pid_count = 0;
     for (uint32_t i = 0; i < disturber->count; i++)
         if (disturber->children[i])
@@ -333,40 +388,45 @@ const char *lab_disturber_note(const struct lab_disturber *disturber, uint32_t w
     return disturber->notes[which];
 }
 
-/* The narrowest of those that are on. */
+/* Set the smallest quota that is on. */
 static bool set_quota(struct lab_disturber *disturber, uint32_t active, char *why, size_t why_bytes)
 {
-    double percent = 100;
-    bool any = false;
+    double percent = 100, processors = 0;
     cpu_set_t usable;
+
+    if (!disturber->quota || sched_getaffinity(0, sizeof usable, &usable) != 0)
+        return true;
     for (uint32_t i = 0; i < disturber->count; i++) {
         const struct lab_disturbance *d = &disturber->disturbances[i];
+
         if (d->kind == LAB_QUOTA && active >> i & 1 && !disturber->dropped[i] &&
             d->percent <= percent) {
             percent = d->percent;
-            any = true;
+            processors = percent / 100 * CPU_COUNT(&usable);
         }
     }
-    if (!disturber->quota || sched_getaffinity(0, sizeof usable, &usable) != 0)
-        return true;
-    return lab_quota_set(disturber->quota, any ? percent / 100 * CPU_COUNT(&usable) : 0, why,
-                         why_bytes);
+
+    return lab_quota_set(disturber->quota, processors, why, why_bytes);
 }
 
 bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *why,
                        size_t why_bytes)
 {
     char reason[200] = "";
+
     if (active == disturber->active)
         return true;
+
     for (uint32_t i = 0; i < disturber->count; i++) {
         bool on = active >> i & 1;
         if (disturber->children[i] && on != (disturber->active >> i & 1) &&
             !lab_child_switch(disturber->children[i], on, reason, sizeof reason))
-            return refuse(why, why_bytes, "%s: %s", disturber->disturbances[i].text, reason);
+            return lab_refuse(why, why_bytes, "%s: %s", disturber->disturbances[i].text, reason);
     }
+
     if (!set_quota(disturber, active, reason, sizeof reason))
-        return refuse(why, why_bytes, "quota: %s", reason);
+        return lab_refuse(why, why_bytes, "quota: %s", reason);
+
     disturber->active = active;
     return true;
 }
@@ -383,6 +443,7 @@ void lab_disturber_stop(struct lab_disturber **disturber)
     *disturber = NULL;
     if (!d)
         return;
+
     for (uint32_t i = 0; i < d->count; i++)
         lab_child_stop(&d->children[i]);
     lab_quota_close(&d->quota);

@@ -1,15 +1,15 @@
-/* Disturbances: what takes processor, GPU or quota away from a run, from one given frame to another.
+/* Disturbances: they take CPU time, GPU time or quota from a run, for a given range of frames.
  *
- *   hog@A:B          threads of a process of our own that compute for ever, one on each core of the first CPU
- *                    device, else on CPU 0;
- *   hog=CPUS@A:B     or on these CPUs: 0,2-5
- *   gpu-hog@A:B      a process of our own with frames of its own on the run's first GPU
- *   quota=PERCENT@A:B    a quota of processor time for this process, PERCENT of what it may use, by the cgroup
- *                        controller cpu
- *   delay=DEVICE,MICROSECONDS@A:B    artificial: every launch on the device takes so much longer
+ *   hog@A:B              a child process that computes, one thread on each core of the first
+ *                        CPU device, else on CPU 0
+ *   hog=CPUS@A:B         the same on these CPUs: 0,2-5
+ *   gpu-hog@A:B          a child process with its own frames on the run's first GPU
+ *   quota=PERCENT@A:B    this process may use PERCENT of its CPU time, by the cgroup controller cpu
+ *   delay=DEVICE,MICROSECONDS@A:B    artificial: every launch on the device takes longer
  *
- * A disturbance is on for the frames A .. B - 1. All processes are started before the first frame and sleep when theirs
- * is off, so that switching takes no longer than waking them. They end with this process, whatever ends it.
+ * A disturbance is on for the frames A .. B - 1. All child processes start before the first
+ * frame and sleep while they are off, so that switching only wakes them. They end with this
+ * process, for any reason.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_DISTURB_H
 #define COX_EXAMPLES_LAB_DISTURB_H
@@ -44,48 +44,50 @@ const char *lab_disturb_kind_name(enum lab_disturb_kind kind);
 bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *why,
                            size_t why_bytes);
 
-/* Whether the CPUs that it names may be used by this process: what can be told before anything is opened. */
+/* Whether this process may use the CPUs of the disturbance. Can be called before anything is
+ * opened. */
 bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *why,
                               size_t why_bytes);
 
-/* A stretch of frames during which nothing starts or ends. */
+/* A range of frames during which no disturbance starts or ends. */
 struct lab_phase {
     uint64_t first_frame, end_frame;
     uint32_t active; /* a bit for each disturbance */
     char text[160];
 };
 
-/* The phases of a run, in order; returns how many. The disturbances end within the run. */
+/* The phases of a run, in order. Returns their number. The disturbances must end within the run. */
 uint32_t lab_phases(const struct lab_disturbance *disturbances, uint32_t count, uint64_t frames,
                     struct lab_phase phases[LAB_PHASES_MAX]);
 
-/* Them all, at work. One in a process. */
+/* All disturbances of a run. There is one disturber in a process. */
 struct lab_disturber;
 
-/* Start the processes, asleep. Must be called before anything in this process touches OpenCL or starts a thread, since
- * a process with frames of its own cannot be split off later. */
+/* Start the child processes, asleep. Call this before the process uses OpenCL or starts a thread: a
+ * child that uses a GPU cannot be forked later. */
 bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t count,
                          struct lab_disturber **out, char *why, size_t why_bytes);
 
-/* Make everything ready that needs to know the devices: `cpus` are those of the first CPU device (0 = unknown), `gpu`
- * is the first GPU (NULL = there is none). False with a sentence in `why` and the disturbance that cannot be in
- * `*which`; then lab_disturber_drop may leave it out, and this be called again. */
+/* Make everything ready that depends on the devices: `cpus` are those of the first CPU device
+ * (`cpu_count` 0 = unknown), `gpu` is the first GPU (NULL = none). On false `why` says why
+ * disturbance `*which` is not possible; the caller may drop it and call this again. */
 bool lab_disturber_prepare(struct lab_disturber *disturber, const uint16_t *cpus,
                            uint32_t cpu_count, const struct cox_device_info *gpu, uint32_t *which,
                            char *why, size_t why_bytes);
 void lab_disturber_drop(struct lab_disturber *disturber, uint32_t which);
 
-/* What disturbance `which` came to be: "on CPU 0, 1"; "" = nothing to add. */
+/* Details of disturbance `which`: "on CPU 0, 1"; "" = none. */
 const char *lab_disturber_note(const struct lab_disturber *disturber, uint32_t which);
 
-/* Those of `active` are on and the others off when this returns. The artificial delay is the kernel's business. */
+/* Switch the disturbances of `active` on and the others off, and wait until they are. The kernel
+ * does the artificial delay. */
 bool lab_disturber_set(struct lab_disturber *disturber, uint32_t active, char *why,
                        size_t why_bytes);
 
-/* The processes, for callers that count processor time. */
+/* The child processes, for callers that count CPU time. */
 const pid_t *lab_disturber_children(const struct lab_disturber *disturber, size_t *count);
 
-/* End the processes, lift the quota; sets to NULL, NULL is accepted. */
+/* End the processes, lift the quota and set the pointer to NULL. NULL is accepted. */
 void lab_disturber_stop(struct lab_disturber **disturber);
 
 #endif

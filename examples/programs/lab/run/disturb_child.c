@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "disturb_child.h"
 #include "common/now.h"
+#include "lab/refuse.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -20,9 +21,12 @@
 
 enum command { ASLEEP, PREPARE, OFF, ON };
 enum answer { NONE, READY, REFUSED };
-enum { PREPARE_SECONDS = 120, SWITCH_SECONDS = 10 }; /* a driver compiles; a frame under way ends */
+enum {
+    PREPARE_SECONDS = 120, /* a driver compiles */
+    SWITCH_SECONDS = 10    /* a frame under way ends */
+};
 
-/* What both processes see. */
+/* Memory of both processes. */
 struct shared {
     _Atomic uint32_t command; /* a futex */
     _Atomic uint32_t answer;
@@ -40,7 +44,7 @@ struct lab_child {
     pid_t pid; /* 0 = it has ended */
 };
 
-/* --- in the child ------------------------------------------------------------------------------------------------- */
+/* --- in the child ----------------------------------------------------------------------------- */
 
 static void await_change(struct shared *shared, uint32_t command)
 {
@@ -58,8 +62,10 @@ static void *work(void *user)
     const struct worker *worker = user;
     const struct lab_child_job *job = &worker->child->job;
     struct shared *shared = worker->child->shared;
+
     if (job->begin && !job->begin(shared->memory, worker->index))
         _exit(1);
+
     for (;;) {
         if (atomic_load(&shared->command) == ON) {
             atomic_fetch_add(&shared->working, 1);
@@ -76,19 +82,23 @@ static void *work(void *user)
 
 _Noreturn static void live(struct lab_child *child, pid_t parent)
 {
-    /* The signal comes when the parent's thread ends that made this process; one that ended before is seen here. */
+    /* The kernel sends this signal when the thread that forked ends. If the parent ended before the
+     * prctl, getppid shows it. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(1);
-    /* An interrupt from the terminal is for the parent, which ends this process when it is done. */
+    /* An interrupt from the terminal is for the parent. It ends this process when it is done. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
+
     struct shared *shared = child->shared;
+
     await_change(shared, ASLEEP);
     if (child->job.prepare &&
         !child->job.prepare(shared->memory, shared->why, sizeof shared->why)) {
         atomic_store(&shared->answer, REFUSED);
         _exit(1);
     }
+
     struct worker *workers = calloc(shared->workers, sizeof *workers);
     for (uint32_t w = 0; workers && w < shared->workers; w++) {
         pthread_t thread;
@@ -96,30 +106,35 @@ _Noreturn static void live(struct lab_child *child, pid_t parent)
         if (w > 0 && pthread_create(&thread, NULL, work, &workers[w]) != 0)
             _exit(1);
     }
+
     if (!workers)
         _exit(1);
+
     atomic_store(&shared->answer, READY);
     work(&workers[0]);
     _exit(1);
 }
 
-/* --- in the parent ------------------------------------------------------------------------------------------------ */
+/* --- in the parent ---------------------------------------------------------------------------- */
 
 struct lab_child *lab_child_start(const struct lab_child_job *job)
 {
     struct lab_child *child = calloc(1, sizeof *child);
     if (!child)
         return NULL;
+
     child->job = *job;
     child->bytes = sizeof(struct shared) + job->memory_bytes;
     child->shared = mmap(NULL, child->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                          0);
+
     if (child->shared == MAP_FAILED) {
         free(child);
         return NULL;
     }
+
     pid_t parent = getpid();
-    fflush(NULL); /* what is buffered is to be written once */
+    fflush(NULL); /* so that buffered text is written once */
     child->pid = fork();
     if (child->pid == 0)
         live(child, parent);
@@ -128,6 +143,7 @@ struct lab_child *lab_child_start(const struct lab_child_job *job)
         free(child);
         return NULL;
     }
+
     return child;
 }
 
@@ -142,7 +158,7 @@ static void command(struct lab_child *child, enum command what)
     syscall(SYS_futex, &child->shared->command, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Whether it is still there. */
+/* Whether the process is still there. */
 static bool lives(struct lab_child *child)
 {
     if (child->pid && waitpid(child->pid, NULL, WNOHANG) == child->pid)
@@ -150,22 +166,23 @@ static bool lives(struct lab_child *child)
     return child->pid != 0;
 }
 
-/* Wait until `*value` is what it is to be. */
+/* Wait until `*value` is `wanted`. */
 static bool await_value(struct lab_child *child, _Atomic uint32_t *value, uint32_t wanted,
                         uint32_t seconds, char *why, size_t why_bytes)
 {
     const struct timespec pause = {.tv_nsec = 20000};
     uint64_t until = now_ns() + seconds * 1000000000ull;
+
     while (atomic_load(value) != wanted) {
         if (!lives(child)) {
-            snprintf(why, why_bytes, "%s",
-                     child->shared->why[0] ? child->shared->why : "its process ended by itself");
-            return false;
+            const char *reason = child->shared->why;
+            return lab_refuse(why, why_bytes, "%s",
+                              *reason ? reason : "its process ended by itself");
         }
-        if (now_ns() > until) {
-            snprintf(why, why_bytes, "its process does not answer");
-            return false;
-        }
+
+        if (now_ns() > until)
+            return lab_refuse(why, why_bytes, "its process does not answer");
+
         nanosleep(&pause, NULL);
     }
     return true;
@@ -175,17 +192,20 @@ bool lab_child_prepare(struct lab_child *child, uint32_t workers, char *why, siz
 {
     child->shared->workers = child->workers = workers;
     command(child, PREPARE);
+
     if (!await_value(child, &child->shared->answer, READY, PREPARE_SECONDS, why, why_bytes))
         return false;
+
     command(child, OFF);
     return true;
 }
 
 bool lab_child_switch(struct lab_child *child, bool on, char *why, size_t why_bytes)
 {
+    const uint32_t working = on ? child->workers : 0;
+
     command(child, on ? ON : OFF);
-    return await_value(child, &child->shared->working, on ? child->workers : 0, SWITCH_SECONDS, why,
-                       why_bytes);
+    return await_value(child, &child->shared->working, working, SWITCH_SECONDS, why, why_bytes);
 }
 
 pid_t lab_child_pid(const struct lab_child *child)
@@ -199,11 +219,13 @@ void lab_child_stop(struct lab_child **child)
     *child = NULL;
     if (!c)
         return;
+
     if (lives(c)) {
         kill(c->pid, SIGKILL);
         while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
             continue;
     }
+
     munmap(c->shared, c->bytes);
     free(c);
 }

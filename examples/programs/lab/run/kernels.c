@@ -2,6 +2,7 @@
 #include "kernels.h"
 #include "user_pipeline.h"
 #include "common/work.h"
+#include "lab/refuse.h"
 
 #include <coxswain/filter.h>
 #include <coxswain/video.h>
@@ -20,11 +21,11 @@ static const struct {
     {"tonemap", 1920, 1080}, {"video", 1920, 1080}, {"work", 128, 480}, {"blur", 1920, 1080}};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* --- The artificial delay ----------------------------------------------------------------------------------------- */
+/* --- The artificial delay --------------------------------------------------------------------- */
 
-/* A stage before the others of each pass: on the delayed device its first item takes `steps` dependent steps of
- * arithmetic. The result is stored only if it is negative, which it never is and no compiler can know, so nothing of it
- * can be left out. */
+/* A stage before the others of each pass. On the delayed device its first item does `steps`
+ * dependent steps of arithmetic. The result is stored only if it is negative; it never is, but
+ * no compiler can know that, so it cannot leave anything out. */
 static const char delay_source[] =
     "kernel void lab_delay(global uchar *out, int first, int steps)\n"
     "{\n"
@@ -37,7 +38,7 @@ static const char delay_source[] =
     "        out[0] = 0;\n"
     "}\n";
 
-/* The kernel's own parameters, then the delay's. */
+/* The parameters of the kernel itself, then those of the delay. */
 struct frame_params {
     union {
         unsigned char constants[LAB_USER_PARAMS_BYTES]; /* of the user's kernel */
@@ -55,7 +56,7 @@ struct delay_stage {
     struct cox_pass passes[COX_PASSES_MAX];
 };
 
-/* --- The kernels -------------------------------------------------------------------------------------------------- */
+/* --- The kernels ------------------------------------------------------------------------------ */
 
 struct lab_kernel {
     struct lab_kernel_params params;
@@ -72,12 +73,12 @@ struct lab_kernel {
     struct delay_stage delay;
     union {
         struct frame_params frame_params;
-        struct cox_filter_params blur_params; /* as many bytes as a frame's parameters may have */
+        struct cox_filter_params blur_params; /* the maximum size of a frame's parameters */
     };
-    uint32_t in_count, buffer_count; /* read buffers come first, but of the user's kernel */
+    uint32_t in_count, buffer_count; /* read buffers come first, except in a user's kernel */
     bool in_place;
-    size_t bytes[BUFFERS_MAX];           /* 0 = scratch, of which a frame has none */
-    size_t row_bytes[BUFFERS_MAX];       /* without padding; of this program's kernels */
+    size_t bytes[BUFFERS_MAX];           /* 0 = scratch, which is not among a frame's buffers */
+    size_t row_bytes[BUFFERS_MAX];       /* without padding; not of a user's kernel */
     cox_buffer *(*buffers)[BUFFERS_MAX]; /* [lane * slots + slot] */
 };
 
@@ -110,15 +111,18 @@ static cox_status describe_tonemap(struct lab_kernel *kernel)
         .height = params->rows,
         .in_pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, 8ul * params->columns),
         .out_pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, 4ul * params->columns)};
+
     kernel->in_count = 1;
     kernel->buffer_count = 2;
     kernel->bytes[0] = shape.in_pitch_bytes * params->rows;
     kernel->bytes[1] = shape.out_pitch_bytes * params->rows;
     kernel->row_bytes[0] = 8ul * params->columns;
     kernel->row_bytes[1] = 4ul * params->columns;
+
     cox_status status = cox_tonemap_mapping(&shape, &kernel->storage.tonemap, &kernel->session);
-    return status ? status
-                  : cox_tonemap_prepare(&shape, &settings, &kernel->frame_params.base.tonemap);
+    if (status)
+        return status;
+    return cox_tonemap_prepare(&shape, &settings, &kernel->frame_params.base.tonemap);
 }
 
 /* HDR10 in, 8 bits out, both 4:2:0. */
@@ -137,6 +141,7 @@ static cox_status describe_video(struct lab_kernel *kernel)
         .dither = COX_DITHER_ORDERED};
     const struct cox_video_format *const formats[2] = {&shape.in, &shape.out};
     size_t *const pitches[2] = {shape.in_pitch_bytes, shape.out_pitch_bytes};
+
     for (int side = 0; side < 2; side++) {
         uint32_t count = cox_video_planes(formats[side], params->columns, params->rows,
                                           planes[side]);
@@ -148,44 +153,52 @@ static cox_status describe_video(struct lab_kernel *kernel)
         if (side == 0)
             kernel->in_count = kernel->buffer_count;
     }
+
     cox_status status = cox_video_mapping(&shape, false, &kernel->storage.video, &kernel->session);
-    return status ? status : cox_video_prepare(&shape, &settings, &kernel->frame_params.base.video);
+    if (status)
+        return status;
+    return cox_video_prepare(&shape, &settings, &kernel->frame_params.base.video);
 }
 
 static cox_status describe_work(struct lab_kernel *kernel)
 {
     const struct lab_kernel_params *params = &kernel->params;
+
     kernel->work = (struct work_shape){
         .columns = params->columns,
         .rows = params->rows,
         .work = 64,
         .pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime,
                                                (size_t)params->columns * WORK_ITEM_BYTES)};
+
     kernel->in_count = 1;
     kernel->buffer_count = 2;
     kernel->bytes[0] = kernel->bytes[1] = kernel->work.pitch_bytes * params->rows;
     kernel->row_bytes[0] = kernel->row_bytes[1] = (size_t)params->columns * WORK_ITEM_BYTES;
+
     work_pipeline_fill(&kernel->storage.work, &kernel->work, params->ratio > 1 ? 1 : -1,
                        (int)params->ratio, &kernel->session);
+
     kernel->frame_params.base.work = work_params_of(&kernel->work);
     return COX_OK;
 }
 
 enum { BLUR_RADIUS = 8, BLUR_CHANNELS = 4, BLUR_SHIFT = 10 };
 
-/* Weights like a triangle, whose sum is 1 << BLUR_SHIFT; the middle one has what the others leave. */
+/* A triangle of weights with the sum 1 << BLUR_SHIFT; the middle one gets the rest. */
 static void blur_weights(int32_t weights[2 * BLUR_RADIUS + 1])
 {
     int32_t left = 1 << BLUR_SHIFT;
+
     for (int i = -BLUR_RADIUS; i <= BLUR_RADIUS; i++) {
-        const int32_t weight = (BLUR_RADIUS + 1 - abs(i)) * 12;
-        weights[i + BLUR_RADIUS] = i ? weight : 0;
-        left -= i ? weight : 0;
+        weights[i + BLUR_RADIUS] = (BLUR_RADIUS + 1 - abs(i)) * 12;
+        if (i)
+            left -= weights[i + BLUR_RADIUS];
     }
     weights[BLUR_RADIUS] = left;
 }
 
-/* 8 bits, four channels: along the rows, then, in another pass, down the columns. */
+/* 8 bits, four channels: along the rows, then, in a second pass, down the columns. */
 static cox_status describe_blur(struct lab_kernel *kernel)
 {
     const struct lab_kernel_params *params = &kernel->params;
@@ -201,32 +214,54 @@ static cox_status describe_blur(struct lab_kernel *kernel)
                                            .radius_y = BLUR_RADIUS,
                                            .form = COX_FILTER_EXCHANGE};
     int32_t weights[2 * BLUR_RADIUS + 1];
+
     blur_weights(weights);
     cox_status status = cox_filter_separable(&shape, &kernel->storage.blur, &kernel->session);
+
     kernel->in_count = 1;
     kernel->buffer_count = kernel->session.binding_count;
     for (int b = 0; b < 2; b++) {
         kernel->bytes[b] = pitch_bytes * params->rows;
         kernel->row_bytes[b] = row_bytes;
     }
-    return status ? status
-                  : cox_filter_separable_prepare(&shape,
-                                                 &(struct cox_filter_weights){.across_int = weights,
-                                                                              .down_int = weights,
-                                                                              .shift = BLUR_SHIFT},
-                                                 &kernel->blur_params);
+
+    if (status)
+        return status;
+    return cox_filter_separable_prepare(&shape,
+                                        &(struct cox_filter_weights){.across_int = weights,
+                                                                     .down_int = weights,
+                                                                     .shift = BLUR_SHIFT},
+                                        &kernel->blur_params);
 }
 
 static cox_status describe_user(struct lab_kernel *kernel)
 {
     struct lab_user_pipeline *user = &kernel->storage.user;
+
     lab_user_pipeline_fill(user, kernel->params.user, kernel->runtime, kernel->params.columns,
                            kernel->params.rows, &kernel->session,
                            kernel->frame_params.base.constants);
+
     kernel->buffer_count = kernel->session.binding_count;
     memcpy(kernel->bytes, user->bytes, sizeof user->bytes);
     kernel->in_place = lab_user_in_place(user);
     return COX_OK;
+}
+
+static cox_status describe(struct lab_kernel *kernel)
+{
+    switch (kernel->params.kind) {
+    case LAB_KERNEL_TONEMAP:
+        return describe_tonemap(kernel);
+    case LAB_KERNEL_VIDEO:
+        return describe_video(kernel);
+    case LAB_KERNEL_WORK:
+        return describe_work(kernel);
+    case LAB_KERNEL_BLUR:
+        return describe_blur(kernel);
+    default:
+        return describe_user(kernel);
+    }
 }
 
 static bool writes_rows(enum cox_contract contract, enum cox_access access)
@@ -240,6 +275,7 @@ static uint32_t output_of(const struct cox_session_params *session, const struct
     for (uint32_t u = 0; u < pass->use_count; u++)
         if (writes_rows(pass->uses[u].contract, pass->uses[u].access))
             return pass->uses[u].binding;
+
     uint32_t b = 0;
     while (b + 1 < session->binding_count &&
            !writes_rows(session->bindings[b].contract, session->bindings[b].access))
@@ -251,6 +287,7 @@ static void delay_pass(struct lab_kernel *kernel, uint32_t p, struct cox_pass *p
 {
     struct delay_stage *delay = &kernel->delay;
     struct cox_arg *args = delay->args[p];
+
     args[0] = (struct cox_arg)COX_ARG_BUFFER(output_of(&kernel->session, pass));
     args[1] = (struct cox_arg)COX_ARG_FIRST_ROW;
     args[2] = (struct cox_arg)COX_ARG_FIELD(struct frame_params, steps);
@@ -259,33 +296,40 @@ static void delay_pass(struct lab_kernel *kernel, uint32_t p, struct cox_pass *p
                                              .variants = delay->variants,
                                              .arg_count = 3,
                                              .args = args};
+
     for (uint32_t s = 0; s < pass->stage_count; s++)
         delay->stages[p][1 + s] = pass->stages[s];
+
     pass->stages = delay->stages[p];
     pass->stage_count++;
 }
 
-/* False where there is no room for it. */
+/* Add the delay stage to each pass. False if there is no room for it. */
 static bool add_delay(struct lab_kernel *kernel)
 {
     struct delay_stage *delay = &kernel->delay;
     struct cox_session_params *session = &kernel->session;
     struct cox_pass only = {.stage_count = session->stage_count, .stages = session->stages};
+
     delay->variants[0] = (struct cox_variant){
         .source = delay_source, .options = "-D DELAYED=0", .local_rows = 64};
     delay->variants[1] = (struct cox_variant){.device_plus_1 = kernel->params.delay_device + 1,
                                               .source = delay_source,
                                               .options = "-D DELAYED=1",
                                               .local_rows = 64};
+
     for (uint32_t p = 0; p < session->pass_count; p++)
         if (session->passes[p].stage_count == COX_STAGES_MAX)
             return false;
+
     if (session->params_bytes > offsetof(struct frame_params, steps))
         return false;
+
     for (uint32_t p = 0; p < session->pass_count; p++) {
         delay->passes[p] = session->passes[p];
         delay_pass(kernel, p, &delay->passes[p]);
     }
+
     if (session->pass_count) {
         session->passes = delay->passes;
     } else {
@@ -293,6 +337,7 @@ static bool add_delay(struct lab_kernel *kernel)
         session->stages = only.stages;
         session->stage_count = only.stage_count;
     }
+
     session->params_bytes = sizeof(struct frame_params);
     return true;
 }
@@ -302,15 +347,16 @@ static bool is_user(const struct lab_kernel *kernel)
     return kernel->params.kind == LAB_KERNEL_USER;
 }
 
-/* --- Buffers ------------------------------------------------------------------------------------------------------ */
+/* --- Buffers ---------------------------------------------------------------------------------- */
 
-/* Numbers that look like light, the same on every machine. */
+/* Random numbers that look like light, the same on every machine. */
 static void fill(const struct lab_kernel *kernel, void *data, size_t bytes, uint32_t seed)
 {
     if (kernel->params.kind == LAB_KERNEL_WORK) {
         work_input_fill(data, &kernel->work);
         return;
     }
+
     uint16_t *words = data;
     for (size_t i = 0; i < bytes / 2; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -318,20 +364,23 @@ static void fill(const struct lab_kernel *kernel, void *data, size_t bytes, uint
             words[i] = (uint16_t)(seed >> 16);
         else if (kernel->params.kind == LAB_KERNEL_VIDEO)
             words[i] = (uint16_t)(64 + (seed >> 16) % 877); /* limited range */
+        else if (i % 4 == 3)
+            words[i] = 0x3c00; /* 1 */
         else
-            words[i] = i % 4 == 3 ? 0x3c00 : (uint16_t)(0x1000 + (seed >> 18)); /* 2^-11 .. 2^5 */
+            words[i] = (uint16_t)(0x1000 + (seed >> 18)); /* 2^-11 .. 2^5 */
     }
 }
 
 double lab_kernel_gigabytes(const struct lab_kernel *kernel)
 {
     double bytes = 0;
+
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         bytes += (double)kernel->bytes[b] * kernel->params.lanes * kernel->params.slots;
     return bytes / 1e9;
 }
 
-/* Whether this machine has so much memory at all. */
+/* Whether the buffers take less than three quarters of this machine's memory. */
 static bool fits(const struct lab_kernel *kernel)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
@@ -342,18 +391,24 @@ static bool fits(const struct lab_kernel *kernel)
 static cox_status make_buffers(struct lab_kernel *kernel, char *why, size_t why_bytes)
 {
     uint32_t sets = kernel->params.lanes * kernel->params.slots;
+
     kernel->buffers = calloc(sets, sizeof *kernel->buffers);
     if (!kernel->buffers)
         return COX_E_NOMEM;
+
     for (uint32_t set = 0; set < sets; set++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             if (!kernel->bytes[b])
                 continue;
+
             cox_status status = cox_buffer_create(kernel->runtime, kernel->bytes[b],
                                                   &kernel->buffers[set][b]);
             if (status != COX_OK)
                 return status;
-            void *data = cox_buffer_data(kernel->buffers[set][b]); /* the same for every session */
+
+            /* The same content for every session. */
+            void *data = cox_buffer_data(kernel->buffers[set][b]);
+
             if (b < kernel->in_count)
                 fill(kernel, data, kernel->bytes[b], set % kernel->params.slots * 16 + b);
             if (is_user(kernel) && !lab_user_fill(&kernel->storage.user, b, data, why, why_bytes))
@@ -367,35 +422,36 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
 {
     struct lab_kernel *kernel = calloc(1, sizeof *kernel);
     *out = NULL;
-    if (!kernel) {
-        snprintf(why, why_bytes, "out of memory");
-        return false;
-    }
+    if (!kernel)
+        return lab_refuse(why, why_bytes, "out of memory");
+
     kernel->params = *params;
     kernel->runtime = runtime;
     why[0] = '\0';
-    if (!params->columns) {
-        kernel->params.columns = is_user(kernel) ? params->user->bindings.columns
-                                                 : kinds[params->kind].columns;
-        kernel->params.rows = is_user(kernel) ? params->user->bindings.rows
-                                              : kinds[params->kind].rows;
+
+    if (!params->columns && is_user(kernel)) {
+        kernel->params.columns = params->user->bindings.columns;
+        kernel->params.rows = params->user->bindings.rows;
+    } else if (!params->columns) {
+        kernel->params.columns = kinds[params->kind].columns;
+        kernel->params.rows = kinds[params->kind].rows;
     }
-    cox_status status = params->kind == LAB_KERNEL_TONEMAP ? describe_tonemap(kernel)
-                        : params->kind == LAB_KERNEL_VIDEO ? describe_video(kernel)
-                        : params->kind == LAB_KERNEL_WORK  ? describe_work(kernel)
-                        : params->kind == LAB_KERNEL_BLUR  ? describe_blur(kernel)
-                                                           : describe_user(kernel);
+
+    cox_status status = describe(kernel);
+
     if (status == COX_OK && kernel->in_place && params->slots > 1) {
         snprintf(why, why_bytes, "%s reads what it writes: only one frame may be in flight",
                  name_of(params));
         status = COX_E_INVALID;
     }
+
     if (status == COX_OK && params->delayed && !add_delay(kernel)) {
         snprintf(why, why_bytes,
                  "%s: there is no room for an artificial delay beside its parameters and stages",
                  name_of(params));
         status = COX_E_INVALID;
     }
+
     if (status == COX_OK && !fits(kernel)) {
         snprintf(why, why_bytes,
                  "%s, %u x %u: %.1f GB of frames do not fit into this machine's memory",
@@ -403,8 +459,10 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
                  lab_kernel_gigabytes(kernel));
         status = COX_E_NOMEM;
     }
+
     if (status == COX_OK)
         status = make_buffers(kernel, why, why_bytes);
+
     if (status != COX_OK) {
         if (!why[0])
             snprintf(why, why_bytes, "%s, %u x %u: %s", name_of(params), kernel->params.columns,
@@ -412,6 +470,7 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
         lab_kernel_close(&kernel);
         return false;
     }
+
     *out = kernel;
     return true;
 }
@@ -422,9 +481,11 @@ void lab_kernel_close(struct lab_kernel **kernel)
     *kernel = NULL;
     if (!k)
         return;
+
     for (uint32_t set = 0; k->buffers && set < k->params.lanes * k->params.slots; set++)
         for (uint32_t b = 0; b < BUFFERS_MAX; b++)
             cox_buffer_destroy(&k->buffers[set][b]);
+
     free(k->buffers);
     if (is_user(k))
         lab_user_pipeline_free(&k->storage.user);
@@ -441,17 +502,9 @@ uint32_t lab_kernel_rows(const struct lab_kernel *kernel)
     return kernel->params.rows;
 }
 
-void lab_kernel_pipeline(const struct lab_kernel *kernel, struct cox_session_params *session)
+const struct cox_session_params *lab_kernel_session(const struct lab_kernel *kernel)
 {
-    session->rows = kernel->session.rows;
-    session->binding_count = kernel->session.binding_count;
-    session->bindings = kernel->session.bindings;
-    session->stage_count = kernel->session.stage_count;
-    session->stages = kernel->session.stages;
-    session->pass_count = kernel->session.pass_count;
-    session->passes = kernel->session.passes;
-    session->params_bytes = kernel->session.params_bytes;
-    session->allow_in_place = kernel->session.allow_in_place;
+    return &kernel->session;
 }
 
 static cox_buffer **buffers_of(const struct lab_kernel *kernel, uint32_t lane, uint64_t index)
@@ -462,8 +515,10 @@ static cox_buffer **buffers_of(const struct lab_kernel *kernel, uint32_t lane, u
 struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
     cox_buffer **buffers = buffers_of(kernel, lane, index);
+
     for (uint32_t b = 0; kernel->in_place && b < kernel->buffer_count; b++)
         lab_user_restore(&kernel->storage.user, b, cox_buffer_data(buffers[b]));
+
     return (struct cox_frame){
         .buffers = buffers, .buffer_count = kernel->buffer_count, .params = &kernel->frame_params};
 }
@@ -492,8 +547,8 @@ void lab_kernel_set_delay(struct lab_kernel *kernel, int32_t steps)
 uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (uint32_t b = kernel->in_count;
-         !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++) {
+
+    for (uint32_t b = kernel->in_count; b < kernel->buffer_count; b++) {
         const size_t pitch = kernel->session.bindings[b].pitch_bytes;
         const unsigned char *data = cox_buffer_data(buffers_of(kernel, lane, index)[b]);
         for (size_t row = 0; row + pitch <= kernel->bytes[b]; row += pitch)
@@ -505,8 +560,7 @@ uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_
 
 void lab_kernel_wipe(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
-    for (uint32_t b = kernel->in_count;
-         !is_user(kernel) && b < kernel->buffer_count && kernel->bytes[b]; b++)
+    for (uint32_t b = kernel->in_count; b < kernel->buffer_count; b++)
         memset(cox_buffer_data(buffers_of(kernel, lane, index)[b]), 0xa5, kernel->bytes[b]);
 }
 
@@ -514,6 +568,7 @@ bool lab_kernel_keep(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
 {
     cox_buffer **buffers = buffers_of(kernel, lane, index);
     bool good = true;
+
     for (uint32_t b = 0; is_user(kernel) && good && b < kernel->buffer_count; b++)
         good = lab_user_keep(&kernel->storage.user, b, cox_buffer_data(buffers[b]));
     return good;

@@ -1,5 +1,6 @@
-/* What a run computes: pictures or video tone-mapped, arithmetic with more work on one device, pictures blurred in two
- * passes, or a kernel of the user's own.
+/* The kernels of a run, and their frames: tone mapping of pictures or video, arithmetic with
+ * more work on one device, a blur in two passes, or a user's own kernel.
+ *
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_KERNELS_H
@@ -20,26 +21,25 @@ bool lab_kernel_find(const char *name, enum lab_kernel_kind *kind);
 
 struct lab_kernel_params {
     enum lab_kernel_kind kind;
-    const struct lab_user_kernel *user; /* LAB_KERNEL_USER; lives as long as what is opened */
+    const struct lab_user_kernel *user; /* LAB_KERNEL_USER; must outlive the kernel */
     uint32_t columns, rows;             /* 0 = the kind's default */
-    /* Sessions, each with buffers of its own: what the library keeps of a buffer's bands is then one session's, as in
-     * an application. */
+    /* Sessions. Each has its own buffers, as in an application: the library's state of a
+     * buffer's bands then belongs to one session. */
     uint32_t lanes;
-    uint32_t slots; /* frames that may be under way in each */
+    uint32_t slots; /* frames under way in each session */
     uint32_t ratio; /* work: work per row of device 1 over that of the others */
-    bool
-        delayed; /* there will be artificial delays: each launch gets a kernel before it that may wait */
+    bool delayed;   /* add a stage to each launch that may wait, for artificial delays */
     uint32_t delay_device;
 };
 
 struct lab_kernel;
 
-/* Buffers filled, the pipeline described. False with a sentence in `why`. */
+/* Describe the pipeline, and create and fill the buffers. False with a sentence in `why`. */
 bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *params,
                      struct lab_kernel **out, char *why, size_t why_bytes);
 void lab_kernel_close(struct lab_kernel **kernel);
 
-/* What its buffers take of the machine's memory. */
+/* The size of all buffers. */
 double lab_kernel_gigabytes(const struct lab_kernel *kernel);
 
 /* "tonemap", or the name of the user's file. */
@@ -48,36 +48,39 @@ const char *lab_kernel_name(const struct lab_kernel *kernel);
 uint32_t lab_kernel_columns(const struct lab_kernel *kernel);
 uint32_t lab_kernel_rows(const struct lab_kernel *kernel);
 
-/* A session's pipeline; valid while the kernel lives. */
-void lab_kernel_pipeline(const struct lab_kernel *kernel, struct cox_session_params *session);
+/* The parameters of a session with only the pipeline set; valid while the kernel exists. */
+const struct cox_session_params *lab_kernel_session(const struct lab_kernel *kernel);
 
-/* Frame number `index` of a session: its buffers and parameters, valid until the next call. A kernel in place finds its
- * buffers as they were at first. */
+/* Frame `index` of a session: its buffers and parameters, valid until the next call. The buffers
+ * of a kernel that works in place are restored first. */
 struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 
-/* work: rounds of arithmetic in each item of the frames to come. */
+/* Kernel `work`: rounds of arithmetic in each item of later frames. */
 bool lab_kernel_has_work(const struct lab_kernel *kernel);
 int32_t lab_kernel_work(const struct lab_kernel *kernel);
 void lab_kernel_set_work(struct lab_kernel *kernel, int32_t work);
 
-/* What frame number `index` of the session wrote, the padding of rows left out; of a kernel of the user's own nothing.
- * And all of it made wrong. Not while a frame is under way. */
+/* A hash of the output of frame `index`, without the padding of rows; and overwrite that output.
+ * Only for the kernels of this program that have no scratch buffers. No frame may be under way. */
 uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 void lab_kernel_wipe(struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 
-/* Steps of waiting in each launch on the delayed device, in the frames to come. What one lasts is to be measured. */
+/* Set the steps of waiting in each launch on the delayed device, for later frames. The caller
+ * measures the time of a step. */
 void lab_kernel_set_delay(struct lab_kernel *kernel, int32_t steps);
 
-/* --- What a kernel of the user's own writes; not while a frame is under way, nothing for other kernels ---------- */
+/* --- The output of a user's own kernel -------------------------------------------------------- */
 
-/* What frame number `index` of the session wrote is right from now on. False: out of memory. */
+/* No frame may be under way. These functions do nothing for other kernels. */
+
+/* Keep the output of frame `index` as the right one. False if out of memory. */
 bool lab_kernel_keep(struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 
-/* Make all that is right in the session's outputs wrong. */
+/* Overwrite the session's outputs with wrong values. */
 void lab_kernel_spoil(struct lab_kernel *kernel, uint32_t lane);
 
-/* Whether `count` frames from `first` on, the latest of the session, left in its outputs what is right: the last frame
- * of each set of buffers. If not, a place in `why`. */
+/* Whether the outputs of `count` frames from `first` on, the latest of the session, are right:
+ * the last frame of each set of buffers. If not, `why` names a place. */
 bool lab_kernel_compare(const struct lab_kernel *kernel, uint32_t lane, uint64_t first,
                         uint64_t count, char *why, size_t why_bytes);
 

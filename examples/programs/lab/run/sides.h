@@ -1,6 +1,8 @@
-/* --reserve both: two processes, the sides, that measure in turn, since a CPU platform's workers are started once in a
- * process, on the cores that they may use from then on. Each has devices, sessions and references of its own; only the
- * one that has the turn does anything.
+/* --reserve both: two processes, the sides, that measure in turns. A CPU platform starts its
+ * workers once in a process and binds them to the cores that it may use then, so one process
+ * cannot do both. Each side has its own devices, sessions and references. A side only works
+ * during its turn.
+ *
  * Thread-safety: from one thread of each process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_SIDES_H
@@ -11,19 +13,21 @@
 
 struct lab_sides;
 
-/* Begin the second process, before anything in this one touches OpenCL or starts a thread. Both return from here: the
- * first side has the turn. `shared_bytes` of zeros are mapped in both. NULL with errno set, and no second process. */
+/* Start the second process. Call this before the process uses OpenCL or starts a thread. Both
+ * processes return; the first side has the turn. Both map `shared_bytes` of zeros. On failure
+ * NULL with errno set, and there is no second process. */
 struct lab_sides *lab_sides_begin(size_t shared_bytes);
 
 bool lab_sides_is_second(const struct lab_sides *sides);
 void *lab_sides_shared(const struct lab_sides *sides);
 
-/* Wait for the turn. False: the other side has ended. NULL is one side alone, as for the next. */
+/* Wait for the turn. False if the other side has ended. Both functions accept NULL: one side
+ * alone. */
 bool lab_sides_take(struct lab_sides *sides);
 void lab_sides_pass(struct lab_sides *sides);
 
-/* The side ends, and gives its turn away; sets to NULL, NULL is accepted. The first one waits for the second and
- * returns its exit status; else `status` comes back. */
+/* End this side, pass its turn and set the pointer to NULL. NULL is accepted. The first side
+ * waits for the second one and returns its exit status; otherwise returns `status`. */
 int lab_sides_end(struct lab_sides **sides, int status);
 
 #endif

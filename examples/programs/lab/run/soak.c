@@ -1,20 +1,20 @@
-/* Devices at work without a pause: how the first seconds differ from what comes then, and a device alone from all
- * together.
+/* Devices that work without a pause: how the first seconds differ from later ones, and a device
+ * alone from all together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/now.h"
-#include "lab/commands.h"
-#include "parts.h"
+#include "state.h"
 
 #include <time.h>
 
-static const double rest_share =
-    0.25; /* of the time of a stage, before it: the machine cools down */
+/* The machine cools down before a stage, for this share of its time. */
+static const double rest_share = 0.25;
 
-/* A signal ends it. */
+/* A signal ends the rest. */
 static void rest(double seconds)
 {
     struct timespec time = {.tv_sec = (time_t)seconds,
                             .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
     nanosleep(&time, NULL);
 }
 
@@ -23,10 +23,12 @@ static bool run_stage(struct run *run, const struct lab_store_session *session,
 {
     const double seconds = run->options->soak_s;
     bool good = true;
+
     rest(rest_share * seconds);
     run->references.recorded = lab_store_begin_session(run->command->store, session);
     for (uint64_t from = now_ns(); good && (double)(now_ns() - from) < seconds * 1e9;)
         good = lab__run_split(run, rows, lab__run_block(run->options));
+
     run->references.recorded = NULL;
     return good && !lab__run_is_over(run);
 }
@@ -39,26 +41,33 @@ bool lab__run_soak(struct run *run)
     struct lab_store_session session = {
         .kind = LAB_SESSION_SOLO, .policy = "soak", .phase_plus_1 = 1};
     uint32_t rows[COX_DEVICES_MAX];
-    cox_session_info(run->references.session, &info);
+
+    cox_session_info(run->references.session, &info, sizeof info);
     lab_sweep_begin(&shape, run->device_count, lab_kernel_rows(run->kernel), info.granule, 1);
+
     for (uint32_t d = 0; d < run->device_count; d++) {
         if (!lab__run_measure_alone(run, d, 0.5, &ns))
             return false;
         speed[d] = 1 / ns;
     }
+
     for (uint32_t d = 0; d < run->device_count; d++) {
         session.device = d;
         if (!run_stage(run, &session, shape.candidates[d].rows))
             return false;
     }
+
     if (run->device_count < 2)
         return true;
-    lab_sweep_balance(&shape, speed,
-                      run->device_count >= 32 ? UINT32_MAX : (1u << run->device_count) - 1, rows);
+
+    lab_sweep_balance(&shape, speed, lab_sweep_all(&shape), rows);
+
     for (uint32_t d = 0; d < run->device_count; d++)
         ratios[d] = (double)rows[d] / shape.rows;
+
     session.kind = LAB_SESSION_SWEEP;
     session.ratios = ratios;
     session.ratio_count = run->device_count;
+
     return run_stage(run, &session, rows);
 }

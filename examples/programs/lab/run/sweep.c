@@ -1,4 +1,4 @@
-/* The candidates and their samples, and the policy that runs them.
+/* The candidates and their samples, and the policy that runs a candidate.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Candidates --------------------------------------------------------------------------------------------------- */
+/* --- Candidates ------------------------------------------------------------------------------- */
 
 void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows,
                      uint32_t granule, uint32_t turn)
@@ -28,18 +28,20 @@ void lab_sweep_end(struct lab_sweep *sweep)
         free(sweep->candidates[c].ns);
         free(sweep->candidates[c].rounds);
     }
+
     sweep->count = 0;
 }
 
-static uint32_t all_devices(const struct lab_sweep *sweep)
+uint32_t lab_sweep_all(const struct lab_sweep *sweep)
 {
     return sweep->device_count >= 32 ? UINT32_MAX : (1u << sweep->device_count) - 1;
 }
 
-/* The last device with rows has the frame's end, and with it what is no whole granule. */
+/* The last device with rows. It ends at the frame's last row, which may be within a granule. */
 static uint32_t last_of(const uint32_t *rows, uint32_t device_count)
 {
     uint32_t last = 0;
+
     for (uint32_t d = 0; d < device_count; d++)
         if (rows[d])
             last = d;
@@ -51,21 +53,28 @@ void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint3
 {
     double sum = 0, before = 0;
     uint32_t used = 0;
+
     for (uint32_t d = 0; d < sweep->device_count; d++)
-        sum += subset >> d & 1 ? speed[d] : 0;
+        if (subset >> d & 1)
+            sum += speed[d];
+
     for (uint32_t d = 0; d < sweep->device_count; d++) {
         rows[d] = 0;
         if (!(subset >> d & 1))
             continue;
+
         before += speed[d];
-        double granules = sum > 0 ? floor(before / sum * sweep->rows / sweep->granule + 0.5) : 0;
-        uint32_t end = granules * sweep->granule >= sweep->rows
-                           ? sweep->rows
-                           : (uint32_t)granules * sweep->granule;
-        if (!(subset >> d >> 1)) /* the last one */
+        double granules = 0;
+        if (sum > 0)
+            granules = floor(before / sum * sweep->rows / sweep->granule + 0.5);
+
+        uint32_t end = (uint32_t)fmin(granules * sweep->granule, sweep->rows);
+        if (!(subset >> d >> 1)) /* the last device */
             end = sweep->rows;
-        rows[d] = end > used ? end - used : 0;
-        used = end > used ? end : used;
+        if (end > used) {
+            rows[d] = end - used;
+            used = end;
+        }
     }
 }
 
@@ -81,40 +90,48 @@ static void propose(struct lab_sweep *sweep, const uint32_t *rows)
 {
     if (sweep->count == LAB_CANDIDATES_MAX || is_known(sweep, rows))
         return;
+
     struct lab_candidate *candidate = &sweep->candidates[sweep->count++];
     *candidate = (struct lab_candidate){.count = 0};
     memcpy(candidate->rows, rows, sweep->device_count * sizeof *rows);
 }
 
-/* Move a share of the frame's rows from one device to another, at least a granule, in whole granules. */
+/* Move a share of the frame's rows from one device to another, at least a granule, in whole
+ * granules. */
 static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_t from, uint32_t to,
                           double share)
 {
     uint32_t rows[COX_DEVICES_MAX];
     uint32_t granules = (uint32_t)(share * sweep->rows / sweep->granule + 0.5);
     uint32_t moved = (granules ? granules : 1) * sweep->granule;
+
     memcpy(rows, base, sweep->device_count * sizeof *rows);
     if (rows[from] <= moved ||
         (rows[from] - moved < sweep->granule && from != last_of(base, sweep->device_count)))
         return;
+
     rows[from] -= moved;
     rows[to] += moved;
     propose(sweep, rows);
 }
 
-/* Between every two devices with rows; of more than four only between neighbours. */
+/* Move rows between every two devices that have some; with more than four only between
+ * neighbours. */
 static void propose_around(struct lab_sweep *sweep, const uint32_t *base, const double *shares,
                            uint32_t share_count)
 {
     uint32_t with[COX_DEVICES_MAX], count = 0;
+
     for (uint32_t d = 0; d < sweep->device_count; d++)
         if (base[d])
             with[count++] = d;
+
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < count; j++) {
             bool neighbours = (i + 1) % count == j || (j + 1) % count == i;
             if (i == j || (count > 4 && !neighbours))
                 continue;
+
             for (uint32_t s = 0; s < share_count; s++)
                 propose_moved(sweep, base, with[i], with[j], shares[s]);
         }
@@ -125,9 +142,11 @@ static void spread_subset(struct lab_sweep *sweep, const double *speed, uint32_t
     static const double two[] = {0.007, 0.015, 0.025, 0.04, 0.06, 0.09, 0.13},
                         three[] = {0.015, 0.04, 0.09}, more[] = {0.02, 0.06};
     uint32_t base[COX_DEVICES_MAX], devices = sweep->device_count;
-    bool all = subset == all_devices(sweep);
+    bool all = subset == lab_sweep_all(sweep);
+
     lab_sweep_balance(sweep, speed, subset, base);
     propose(sweep, base);
+
     if (devices == 2)
         propose_around(sweep, base, two, 7);
     else if (devices == 3 && all)
@@ -140,16 +159,20 @@ void lab_sweep_curve(struct lab_sweep *sweep, const double *speed, uint32_t step
 {
     double others = 0, shares[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
+
     for (uint32_t d = 1; d < sweep->device_count; d++)
         others += speed[d];
+
     for (uint32_t step = 1; others > 0 && step < steps; step++) {
         shares[0] = (double)step / steps;
         for (uint32_t d = 1; d < sweep->device_count; d++)
             shares[d] = (1 - shares[0]) * speed[d] / others;
-        lab_sweep_balance(sweep, shares, all_devices(sweep), rows);
+
+        lab_sweep_balance(sweep, shares, lab_sweep_all(sweep), rows);
         if (rows[0] && rows[0] < sweep->rows)
             propose(sweep, rows);
     }
+
     sweep->kept = sweep->count;
 }
 
@@ -158,20 +181,25 @@ void lab_sweep_spread(struct lab_sweep *sweep, const double *speed)
     uint32_t devices = sweep->device_count;
     if (devices < 2)
         return;
-    spread_subset(sweep, speed, all_devices(sweep));
+
+    spread_subset(sweep, speed, lab_sweep_all(sweep));
     if (devices <= 4) {
-        for (uint32_t subset = 1; subset < all_devices(sweep); subset++)
+        for (uint32_t subset = 1; subset < lab_sweep_all(sweep); subset++)
             if (subset & (subset - 1)) /* two or more */
                 spread_subset(sweep, speed, subset);
         return;
     }
-    uint32_t fastest = 0; /* the k fastest of many */
+
+    /* With many devices: the k fastest, for each k. */
+    uint32_t fastest = 0;
     for (uint32_t k = 1; k < devices; k++) {
         uint32_t next = UINT32_MAX;
+
         for (uint32_t d = 0; d < devices; d++)
             if (!(fastest >> d & 1) && (next == UINT32_MAX || speed[d] > speed[next]))
                 next = d;
         fastest |= 1u << next;
+
         if (k > 1)
             spread_subset(sweep, speed, fastest);
     }
@@ -181,13 +209,16 @@ void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows)
 {
     double speed[COX_DEVICES_MAX];
     uint32_t rounded[COX_DEVICES_MAX] = {0}, subset = 0;
+
     for (uint32_t d = 0; d < sweep->device_count; d++) {
         speed[d] = rows[d];
         if (rows[d] >= sweep->granule)
             subset |= 1u << d;
     }
-    if (!(subset & (subset - 1)))
-        return; /* one device alone is there already */
+
+    if (!(subset & (subset - 1))) /* one device alone is a candidate already */
+        return;
+
     lab_sweep_balance(sweep, speed, subset, rounded);
     propose(sweep, rounded);
 }
@@ -198,15 +229,19 @@ void lab_sweep_refine(struct lab_sweep *sweep)
     struct lab_spread spreads[LAB_CANDIDATES_MAX];
     double step = steps[sweep->refined++ % 4];
     uint32_t base[COX_DEVICES_MAX];
-    uint32_t best = lab_sweep_spreads(sweep, spreads) ? lab_sweep_best(spreads, sweep->count)
-                                                      : UINT32_MAX;
+    uint32_t best = UINT32_MAX;
+
+    if (lab_sweep_spreads(sweep, spreads))
+        best = lab_sweep_best(spreads, sweep->count);
+
     if (best == UINT32_MAX || best < sweep->device_count)
         return;
+
     memcpy(base, sweep->candidates[best].rows, sizeof base);
     propose_around(sweep, base, &step, 1);
 }
 
-/* --- Samples ------------------------------------------------------------------------------------------------------ */
+/* --- Samples ---------------------------------------------------------------------------------- */
 
 bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns)
 {
@@ -217,12 +252,14 @@ bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns)
         if (!more)
             return false;
         c->ns = more;
+
         uint32_t *rounds = realloc(c->rounds, room * sizeof *rounds);
         if (!rounds)
             return false;
         c->rounds = rounds;
         c->room = room;
     }
+
     c->rounds[c->count] = sweep->round;
     c->ns[c->count++] = ns;
     return true;
@@ -231,6 +268,7 @@ bool lab_sweep_add(struct lab_sweep *sweep, uint32_t candidate, double ns)
 void lab_sweep_mark(struct lab_sweep *sweep)
 {
     bool any = false;
+
     for (uint32_t c = 0; c < sweep->count; c++) {
         any |= sweep->candidates[c].count > sweep->candidates[c].marked;
         sweep->candidates[c].marked = sweep->candidates[c].count;
@@ -244,7 +282,7 @@ void lab_sweep_undo(struct lab_sweep *sweep)
         sweep->candidates[c].count = sweep->candidates[c].marked;
 }
 
-/* --- On devices --------------------------------------------------------------------------------------------------- */
+/* --- On devices ------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t chosen_rows[COX_DEVICES_MAX];
 
@@ -262,22 +300,23 @@ static size_t chosen_bytes(uint32_t device_count)
 
 static cox_status chosen_init(void *state, const struct cox_sched_view *view,
                               const struct cox_policy_options *options)
+
 {
-    (void)state;
-    (void)view;
-    (void)options;
+    (void)state, (void)view, (void)options;
     return COX_OK;
 }
 
-/* Where the chosen rows before a device end in this pass, which may have other rows and granules than the frame. */
+/* The end of the chosen rows before a device, in rows of this pass. A pass may have other rows and
+ * granules than the frame. */
 static uint32_t chosen_end(const struct cox_sched_view *view, uint64_t before, uint64_t sum)
 {
     if (before == sum)
         return view->rows;
+
     const uint64_t granules = (2 * before * view->rows / sum + view->granule) /
                               (2 * (uint64_t)view->granule);
     const uint64_t end = granules * view->granule;
-    return end < view->rows ? (uint32_t)end : view->rows;
+    return (uint32_t)fmin((double)end, view->rows);
 }
 
 static cox_status chosen_split(void *state, const struct cox_sched_view *view,

@@ -1,188 +1,226 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "measure.h"
+/* The results of a run: tables for people, and rows for programs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "state.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
-static void print_spread(FILE *to, const char *name, const struct lab_spread *spread)
+static void print_spread(const char *name, const struct lab_spread *spread)
 {
-    fprintf(to, "  %-18s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
-            spread->p99_ns / 1e6);
+    printf("  %-18s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
+           spread->p99_ns / 1e6);
 }
 
-static void print_references(FILE *to, const struct lab_run_table *table,
-                             const struct lab_run_reference *reference)
+static void print_references(const struct run *run, const struct lab_run_reference *reference)
 {
     char name[32];
+
     for (uint32_t d = 0; d < reference->device_count; d++) {
         snprintf(name, sizeof name, "device %u alone", d);
-        print_spread(to, name, &reference->solo[d]);
-        fprintf(to, "  %zu frames%s\n", reference->solo[d].count,
-                d == reference->best_solo && reference->device_count > 1
-                    ? ", the best single device"
-                    : "");
+        print_spread(name, &reference->solo[d]);
+        printf("  %zu frames", reference->solo[d].count);
+        if (d == reference->best_solo && reference->device_count > 1)
+            fputs(", the best single device", stdout);
+        putchar('\n');
     }
-    print_spread(to, "oracle", &reference->oracle.spread);
-    fprintf(to, "  %zu frames, rows", reference->oracle.spread.count);
+
+    print_spread("oracle", &reference->oracle.spread);
+    printf("  %zu frames, rows", reference->oracle.spread.count);
     for (uint32_t d = 0; d < reference->device_count; d++)
-        fprintf(to, " %u", reference->oracle_rows[d]);
-    fprintf(to, " of %u, the best of %u splits\n", table->size.rows, reference->oracle.swept);
+        printf(" %u", reference->oracle_rows[d]);
+    printf(" of %u, the best of %u splits\n", run->size.rows, reference->oracle.swept);
 }
 
-static void print_figures(FILE *to, const char *policy, const struct lab_run_figures *figures,
+static void print_figures(const char *policy, const struct lab_run_figures *figures,
                           bool first_phase)
 {
-    print_spread(to, policy, &figures->spread);
-    fprintf(to, " %9.3f %9.3f %9.3f %9.3f %7.3f %8.1f", figures->over_oracle,
-            figures->mean_over_oracle, figures->over_single, figures->mean_over_single,
-            figures->efficiency, figures->changes);
+    print_spread(policy, &figures->spread);
+    printf(" %9.3f %9.3f %9.3f %9.3f %7.3f %8.1f", figures->over_oracle, figures->mean_over_oracle,
+           figures->over_single, figures->mean_over_single, figures->efficiency, figures->changes);
+
     if (figures->settled == LAB_RUN_NEVER)
-        fprintf(to, " %7s", "never");
+        printf(" %7s", "never");
     else
-        fprintf(to, " %6u%s", figures->settled, first_phase ? " " : "*");
+        printf(" %6u%s", figures->settled, first_phase ? " " : "*");
+
     if (figures->joules >= 0)
-        fprintf(to, " %9.4f", figures->joules);
+        printf(" %9.4f", figures->joules);
     else
-        fprintf(to, " %9s", "-");
+        printf(" %9s", "-");
+
     if (figures->failed)
-        fprintf(to, "  %" PRIu64 " frames failed", figures->failed);
+        printf("  %" PRIu64 " frames failed", figures->failed);
     if (figures->disturbed)
-        fprintf(to, "  %" PRIu64 " frames left out", figures->disturbed);
-    fputc('\n', to);
+        printf("  %" PRIu64 " frames left out", figures->disturbed);
+
+    putchar('\n');
 }
 
-static void print_interval(FILE *to, const struct lab_interval *interval, double scale)
+static void print_interval(const struct lab_interval *interval, double scale)
 {
     char text[48] = "-";
+
     if (isfinite(interval->low) && isfinite(interval->high))
         snprintf(text, sizeof text, "%.3f to %.3f", interval->low / scale, interval->high / scale);
-    fprintf(to, " %20s", text);
+    printf(" %20s", text);
 }
 
-static void print_certainties(FILE *to, const struct lab_run_table *table, uint32_t phase)
+static void print_certainties(const struct run *run, uint32_t phase)
 {
-    const struct lab_run_options *options = table->options;
-    fprintf(to, "  95 %% intervals      %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms",
-            "T/single");
+    const struct lab_run_options *options = run->options;
+
+    printf("  95 %% intervals      %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms",
+           "T/single");
     for (uint32_t i = 0; i < options->policy_count; i++) {
-        const struct lab_run_certainty *sure = &table->certainties[i * table->phase_count + phase];
-        fprintf(to, "  %-18s", options->policies[i].name);
-        print_interval(to, &sure->of.mean, 1e6);
-        print_interval(to, &sure->of.p50, 1e6);
-        print_interval(to, &sure->of.p99, 1e6);
-        print_interval(to, &sure->of.ratio, 1);
-        fputc('\n', to);
+        const struct lab_run_certainty *sure = &run->certainties[i * run->phase_count + phase];
+        printf("  %-18s", options->policies[i].name);
+        print_interval(&sure->of.mean, 1e6);
+        print_interval(&sure->of.p50, 1e6);
+        print_interval(&sure->of.p99, 1e6);
+        print_interval(&sure->of.ratio, 1);
+        putchar('\n');
     }
 }
 
-/* From submission to delivery: where that is what counts. */
-static void print_latencies(FILE *to, const struct lab_run_table *table, uint32_t phase)
+/* From submission to delivery. */
+static void print_latencies(const struct run *run, uint32_t phase)
 {
-    const struct lab_run_options *options = table->options;
-    fprintf(to, "  %-18s %9s %9s %9s", "latency", "mean ms", "p50 ms", "p99 ms");
+    const struct lab_run_options *options = run->options;
+
+    printf("  %-18s %9s %9s %9s", "latency", "mean ms", "p50 ms", "p99 ms");
     if (options->deadline_ns)
-        fprintf(to, "  over %g ms", (double)options->deadline_ns / 1e6);
-    fputc('\n', to);
+        printf("  over %g ms", (double)options->deadline_ns / 1e6);
+    putchar('\n');
+
     for (uint32_t i = 0; i < options->policy_count; i++) {
-        const struct lab_run_figures *figures = &table->figures[i * table->phase_count + phase];
-        print_spread(to, options->policies[i].name, &figures->latency);
+        const struct lab_run_figures *figures = &run->figures[i * run->phase_count + phase];
+        print_spread(options->policies[i].name, &figures->latency);
         if (options->deadline_ns)
-            fprintf(to, "  %.2f %%", 100 * figures->late);
-        fputc('\n', to);
+            printf("  %.2f %%", 100 * figures->late);
+        putchar('\n');
     }
 }
 
-/* What a reserved core is worth: on the side that has one, which is the second. */
-static void print_reserve(FILE *to, const struct lab_run_table *table)
+/* The effect of a reserved core: printed on the side that has one, which is the second. */
+static void print_reserve(const struct run *run)
 {
-    const struct lab_run_options *options = table->options;
+    const struct lab_run_options *options = run->options;
+
     fputs("\nframe times with a reserved core over those without, medians, and 95 % intervals:\n",
-          to);
-    for (uint32_t p = 0; p < table->phase_count; p++)
+          stdout);
+    for (uint32_t p = 0; p < run->phase_count; p++)
         for (uint32_t i = 0; i < options->policy_count; i++) {
-            const struct lab_run_certainty *sure = &table->certainties[i * table->phase_count + p];
-            fprintf(to, "  phase %u %-18s %9.3f", p, options->policies[i].name, sure->over_off);
-            print_interval(to, &sure->over_off_interval, 1);
-            fputc('\n', to);
+            const struct lab_run_certainty *sure = &run->certainties[i * run->phase_count + p];
+            printf("  phase %u %-18s %9.3f", p, options->policies[i].name, sure->over_off);
+            print_interval(&sure->over_off_interval, 1);
+            putchar('\n');
         }
 }
 
-static void print_outputs(FILE *to, const struct lab_run_table *table)
+static void print_outputs(const struct run *run)
 {
-    for (uint32_t i = 0; i < table->options->policy_count; i++)
-        if (table->compared[i])
-            fprintf(
-                to,
-                "%s: outputs as device 0 alone writes them, bit for bit, after %u of %u blocks\n",
-                table->options->policies[i].name, table->compared[i] - table->different[i],
-                table->compared[i]);
+    for (uint32_t i = 0; i < run->options->policy_count; i++)
+        if (run->policies[i].compared)
+            printf("%s: outputs as device 0 alone writes them, bit for bit, after %u of %u "
+                   "blocks\n",
+                   run->options->policies[i].name,
+                   run->policies[i].compared - run->policies[i].different,
+                   run->policies[i].compared);
 }
 
-static void print_verdict(FILE *to, const char *policy, const struct lab_run_verdict *verdict,
+static const char *word_for(bool met)
+{
+    return met ? "met" : "MISSED";
+}
+
+static void print_verdict(const char *policy, const struct lab_run_verdict *verdict,
                           uint32_t phase_count)
 {
-    fprintf(
-        to,
-        "%s: T/T_oracle at most %.3f (bar %.2f: %s), whole run over the best single device %.3f (bar %.2f: %s)",
-        policy, verdict->over_oracle, lab_run_bar_oracle,
-        verdict->over_oracle <= lab_run_bar_oracle ? "met" : "MISSED", verdict->over_single,
-        lab_run_bar_single, verdict->over_single <= lab_run_bar_single ? "met" : "MISSED");
+    printf("%s: T/T_oracle at most %.3f (bar %.2f: %s), whole run over the best single device "
+           "%.3f (bar %.2f: %s)",
+           policy, verdict->over_oracle, lab_run_bar_oracle,
+           word_for(verdict->over_oracle <= lab_run_bar_oracle), verdict->over_single,
+           lab_run_bar_single, word_for(verdict->over_single <= lab_run_bar_single));
+
     if (phase_count > 1 && verdict->settled == LAB_RUN_NEVER)
-        fprintf(to, ", not settled again after a change (bar %u frames: MISSED)",
-                lab_run_bar_settled);
+        printf(", not settled again after a change (bar %u frames: MISSED)", lab_run_bar_settled);
     else if (phase_count > 1)
-        fprintf(to, ", settled again after %u frame%s (bar %u: %s)", verdict->settled,
-                verdict->settled == 1 ? "" : "s", lab_run_bar_settled,
-                verdict->settled <= lab_run_bar_settled ? "met" : "MISSED");
-    fputc('\n', to);
+        printf(", settled again after %u frame%s (bar %u: %s)", verdict->settled,
+               verdict->settled == 1 ? "" : "s", lab_run_bar_settled,
+               word_for(verdict->settled <= lab_run_bar_settled));
+    putchar('\n');
 }
 
-void lab_run_print(FILE *to, const struct lab_run_table *table)
+static void print_quiet(const struct run *run)
 {
-    const struct lab_run_options *options = table->options;
-    if (options->reserve == LAB_RESERVE_BOTH)
-        fprintf(to, "\nreserved core: %s\n", table->reserve);
-    for (uint32_t p = 0; p < table->phase_count; p++) {
-        const struct lab_phase *phase = &table->phases[p];
-        fprintf(to, "\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame,
-                phase->end_frame - 1, phase->text);
-        fprintf(to, "  %-18s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms",
-                "p50 ms", "p99 ms", "T/oracle", "by means", "T/single", "by means", "effic.",
-                "changes", "settled", "J/frame");
-        print_references(to, table, &table->references[p]);
-        for (uint32_t i = 0; i < options->policy_count; i++)
-            print_figures(to, options->policies[i].name,
-                          &table->figures[i * table->phase_count + p], p == 0);
-        if (options->repeats > 1)
-            print_certainties(to, table, p);
-        if (options->deadline_ns || options->objective == COX_OBJECTIVE_LATENCY)
-            print_latencies(to, table, p);
-    }
-    fputs(
-        "\nT/oracle and T/single compare medians, beside them the means. changes: of the split, per 100 frames. settled:\n"
-        "frames until frame times stay within 5 % of the oracle's or what nine of ten of its own keep to, * after a change.\n",
-        to);
-    for (uint32_t i = 0; i < options->policy_count; i++) {
-        struct lab_run_verdict verdict = lab_run_judge(&table->figures[i * table->phase_count],
-                                                       table->references, table->phases,
-                                                       table->phase_count);
-        print_verdict(to, options->policies[i].name, &verdict, table->phase_count);
-    }
-    print_outputs(to, table);
-    if (options->reserve == LAB_RESERVE_BOTH &&
-        strcmp(table->reserve, lab_run_reserve_name(LAB_RESERVE_ON)) == 0)
-        print_reserve(to, table);
+    double others = quiet_others(&run->quiet);
+
+    if (others >= 0)
+        printf("\nother programs used %.2f processors meanwhile; %u of %" PRIu64
+               " rounds were left out for them\n",
+               others, run->quiet.again, run->rounds);
+
+    if (quiet_busy(&run->quiet))
+        printf("The machine was BUSY: the figures say little.\n");
 }
 
-/* --- As rows ------------------------------------------------------------------------------------------------------ */
+static void print_tables(const struct run *run)
+{
+    const struct lab_run_options *options = run->options;
 
-/* What there is of one contestant in one phase; NULL = it has none. */
+    if (options->reserve == LAB_RESERVE_BOTH)
+        printf("\nreserved core: %s\n", lab_run_reserve_name(run->command->reserve));
+
+    for (uint32_t p = 0; p < run->phase_count; p++) {
+        const struct lab_phase *phase = &run->phases[p];
+        printf("\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame,
+               phase->end_frame - 1, phase->text);
+        printf("  %-18s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms", "p50 ms",
+               "p99 ms", "T/oracle", "by means", "T/single", "by means", "effic.", "changes",
+               "settled", "J/frame");
+
+        print_references(run, &run->reference[p]);
+        for (uint32_t i = 0; i < options->policy_count; i++)
+            print_figures(options->policies[i].name, &run->figures[i * run->phase_count + p],
+                          p == 0);
+        if (options->repeats > 1)
+            print_certainties(run, p);
+        if (options->deadline_ns || options->objective == COX_OBJECTIVE_LATENCY)
+            print_latencies(run, p);
+    }
+
+    fputs("\nT/oracle and T/single compare medians, beside them the means. changes: of the split, "
+          "per 100 frames. settled:\n"
+          "frames until frame times stay within 5 % of the oracle's or what nine of ten of its own "
+          "keep to, * after a change.\n",
+          stdout);
+
+    for (uint32_t i = 0; i < options->policy_count; i++) {
+        struct lab_run_verdict verdict = lab_run_judge(&run->figures[i * run->phase_count],
+                                                       run->reference, run->phases,
+                                                       run->phase_count);
+        print_verdict(options->policies[i].name, &verdict, run->phase_count);
+    }
+
+    print_outputs(run);
+    if (options->reserve == LAB_RESERVE_BOTH && run->command->reserve == LAB_RESERVE_ON)
+        print_reserve(run);
+}
+
+/* --- As rows ---------------------------------------------------------------------------------- */
+
+/* The figures of a reference. */
+static const struct lab_run_figures no_figures = {.frames = 0};
+static const struct lab_run_certainty unknown = {
+    .of = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}},
+    .over_off = NAN,
+    .over_off_interval = {NAN, NAN}};
+
+/* One contestant in one phase. */
 struct row {
     const char *kind, *policy;
     uint32_t device; /* of kind solo */
     uint32_t phase;
-    uint64_t frames;
     const struct lab_spread *spread;
     const struct lab_run_figures *figures;
     const struct lab_run_certainty *certainty;
@@ -192,8 +230,8 @@ struct row {
 static void put_interval(struct lab_rows *rows, const char *low, const char *high,
                          const struct lab_interval *interval, double scale)
 {
-    lab_rows_number(rows, low, interval ? interval->low / scale : NAN);
-    lab_rows_number(rows, high, interval ? interval->high / scale : NAN);
+    lab_rows_number(rows, low, interval->low / scale);
+    lab_rows_number(rows, high, interval->high / scale);
 }
 
 static void put_number(struct lab_rows *rows, const char *key, bool known, double value)
@@ -209,90 +247,98 @@ static void put_count(struct lab_rows *rows, const char *key, bool known, uint64
         lab_rows_unknown(rows, key);
 }
 
-static void put_row(struct lab_rows *rows, const struct lab_run_table *table, const struct row *row)
+static void put_row(struct lab_rows *rows, const struct run *run, const struct row *row)
 {
     const struct lab_run_figures *figures = row->figures;
     const struct lab_run_certainty *sure = row->certainty;
-    bool own = figures && figures->frames, times = row->spread->count > 0;
+    const double others = quiet_others(&run->quiet);
+    const bool own = figures->frames > 0, times = row->spread->count > 0;
+
     lab_rows_open(rows);
-    lab_rows_count(rows, "run", (uint64_t)table->run);
-    lab_rows_text(rows, "kernel", table->kernel);
-    lab_rows_count(rows, "columns", table->size.columns);
-    lab_rows_count(rows, "rows", table->size.rows);
-    put_count(rows, "ratio", table->ratio > 0, table->ratio);
-    lab_rows_text(rows, "reserve", table->reserve);
+    lab_rows_count(rows, "run", (uint64_t)run->number);
+    lab_rows_text(rows, "kernel", lab_kernel_name(run->kernel));
+    lab_rows_count(rows, "columns", run->size.columns);
+    lab_rows_count(rows, "rows", run->size.rows);
+    put_count(rows, "ratio", lab_kernel_has_work(run->kernel), run->ratio);
+    lab_rows_text(rows, "reserve", lab_run_reserve_name(run->command->reserve));
     lab_rows_count(rows, "phase", row->phase);
-    lab_rows_text(rows, "phase_text", table->phases[row->phase].text);
+    lab_rows_text(rows, "phase_text", run->phases[row->phase].text);
     lab_rows_text(rows, "kind", row->kind);
     lab_rows_text(rows, "policy", row->policy);
     put_count(rows, "device", !row->policy, row->device);
-    lab_rows_count(rows, "repeats", table->options->repeats);
-    lab_rows_count(rows, "frames", row->frames);
-    lab_rows_count(rows, "failed", figures ? figures->failed : 0);
-    lab_rows_count(rows, "left_out", figures ? figures->disturbed : 0);
+    lab_rows_count(rows, "repeats", run->options->repeats);
+    lab_rows_count(rows, "frames", row->spread->count);
+    lab_rows_count(rows, "failed", figures->failed);
+    lab_rows_count(rows, "left_out", figures->disturbed);
+
     put_number(rows, "mean_us", times, row->spread->mean_ns / 1e3);
-    put_interval(rows, "mean_us_low", "mean_us_high", sure ? &sure->of.mean : NULL, 1e3);
+    put_interval(rows, "mean_us_low", "mean_us_high", &sure->of.mean, 1e3);
     put_number(rows, "p50_us", times, row->spread->p50_ns / 1e3);
-    put_interval(rows, "p50_us_low", "p50_us_high", sure ? &sure->of.p50 : NULL, 1e3);
+    put_interval(rows, "p50_us_low", "p50_us_high", &sure->of.p50, 1e3);
     put_number(rows, "p99_us", times, row->spread->p99_ns / 1e3);
-    put_interval(rows, "p99_us_low", "p99_us_high", sure ? &sure->of.p99 : NULL, 1e3);
-    put_number(rows, "mean_over_oracle", own, own ? figures->mean_over_oracle : 0);
-    put_number(rows, "p50_over_oracle", own, own ? figures->over_oracle : 0);
-    put_number(rows, "mean_over_single", own, own ? figures->mean_over_single : 0);
-    put_number(rows, "p50_over_single", own, own ? figures->over_single : 0);
-    put_interval(rows, "p50_over_single_low", "p50_over_single_high", sure ? &sure->of.ratio : NULL,
-                 1);
-    put_number(rows, "p50_over_unreserved", sure != NULL, sure ? sure->over_off : 0);
+    put_interval(rows, "p99_us_low", "p99_us_high", &sure->of.p99, 1e3);
+
+    put_number(rows, "mean_over_oracle", own, figures->mean_over_oracle);
+    put_number(rows, "p50_over_oracle", own, figures->over_oracle);
+    put_number(rows, "mean_over_single", own, figures->mean_over_single);
+    put_number(rows, "p50_over_single", own, figures->over_single);
+    put_interval(rows, "p50_over_single_low", "p50_over_single_high", &sure->of.ratio, 1);
+    lab_rows_number(rows, "p50_over_unreserved", sure->over_off);
     put_interval(rows, "p50_over_unreserved_low", "p50_over_unreserved_high",
-                 sure ? &sure->over_off_interval : NULL, 1);
-    put_number(rows, "efficiency", own, own ? figures->efficiency : 0);
-    put_number(rows, "split_changes", own, own ? figures->changes : 0);
-    put_count(rows, "settled", own && figures->settled != LAB_RUN_NEVER,
-              own ? figures->settled : 0);
-    put_number(rows, "latency_mean_us", own, own ? figures->latency.mean_ns / 1e3 : 0);
-    put_number(rows, "latency_p50_us", own, own ? figures->latency.p50_ns / 1e3 : 0);
-    put_number(rows, "latency_p99_us", own, own ? figures->latency.p99_ns / 1e3 : 0);
-    put_number(rows, "over_deadline", own && table->options->deadline_ns, own ? figures->late : 0);
-    put_number(rows, "joules", own && figures->joules >= 0, own ? figures->joules : 0);
-    put_count(rows, "outputs_compared", figures && row->compared, row->compared);
-    put_count(rows, "outputs_different", figures && row->compared, row->different);
-    put_number(rows, "foreign_load", table->foreign_load >= 0, table->foreign_load);
+                 &sure->over_off_interval, 1);
+
+    put_number(rows, "efficiency", own, figures->efficiency);
+    put_number(rows, "split_changes", own, figures->changes);
+    put_count(rows, "settled", own && figures->settled != LAB_RUN_NEVER, figures->settled);
+    put_number(rows, "latency_mean_us", own, figures->latency.mean_ns / 1e3);
+    put_number(rows, "latency_p50_us", own, figures->latency.p50_ns / 1e3);
+    put_number(rows, "latency_p99_us", own, figures->latency.p99_ns / 1e3);
+    put_number(rows, "over_deadline", own && run->options->deadline_ns, figures->late);
+    put_number(rows, "joules", own && figures->joules >= 0, figures->joules);
+    put_count(rows, "outputs_compared", row->compared > 0, row->compared);
+    put_count(rows, "outputs_different", row->compared > 0, row->different);
+    put_number(rows, "foreign_load", others >= 0, others);
     lab_rows_close(rows);
 }
 
-void lab_run_rows(struct lab_rows *rows, const struct lab_run_table *table)
+static void print_rows(const struct run *run)
 {
-    const struct lab_run_options *options = table->options;
-    if (rows->format == LAB_TABLE)
-        return;
-    for (uint32_t p = 0; p < table->phase_count; p++) {
-        const struct lab_run_reference *reference = &table->references[p];
-        for (uint32_t d = 0; d < reference->device_count; d++)
-            put_row(rows, table,
-                    &(const struct row){.kind = "solo",
-                                        .device = d,
-                                        .phase = p,
-                                        .frames = reference->solo[d].count,
-                                        .spread = &reference->solo[d]});
-        put_row(rows, table,
-                &(const struct row){.kind = "oracle",
-                                    .policy = "oracle",
-                                    .phase = p,
-                                    .frames = reference->oracle.spread.count,
-                                    .spread = &reference->oracle.spread});
-        for (uint32_t i = 0; i < options->policy_count; i++) {
-            const struct lab_run_figures *figures = &table->figures[i * table->phase_count + p];
-            put_row(rows, table,
-                    &(const struct row){
-                        .kind = "policy",
-                        .policy = options->policies[i].name,
-                        .phase = p,
-                        .frames = figures->frames,
-                        .spread = &figures->spread,
-                        .figures = figures,
-                        .certainty = &table->certainties[i * table->phase_count + p],
-                        .compared = table->compared[i],
-                        .different = table->different[i]});
+    struct lab_rows *rows = &run->command->shared->rows;
+
+    for (uint32_t p = 0; p < run->phase_count; p++) {
+        const struct lab_run_reference *reference = &run->reference[p];
+        struct row row = {
+            .kind = "solo", .phase = p, .figures = &no_figures, .certainty = &unknown};
+
+        for (uint32_t d = 0; d < reference->device_count; d++) {
+            row.device = d;
+            row.spread = &reference->solo[d];
+            put_row(rows, run, &row);
         }
+
+        row.kind = row.policy = "oracle";
+        row.spread = &reference->oracle.spread;
+        put_row(rows, run, &row);
+
+        row.kind = "policy";
+        for (uint32_t i = 0; i < run->options->policy_count; i++) {
+            row.policy = run->options->policies[i].name;
+            row.figures = &run->figures[i * run->phase_count + p];
+            row.spread = &row.figures->spread;
+            row.certainty = &run->certainties[i * run->phase_count + p];
+            row.compared = run->policies[i].compared;
+            row.different = run->policies[i].different;
+            put_row(rows, run, &row);
+        }
+    }
+}
+
+void lab__run_print(const struct run *run)
+{
+    if (run->options->format == LAB_TABLE) {
+        print_quiet(run);
+        print_tables(run);
+    } else {
+        print_rows(run);
     }
 }

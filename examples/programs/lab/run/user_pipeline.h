@@ -1,5 +1,6 @@
-/* The pipeline of a kernel of the user's own, what its buffers are filled with, and what it wrote compared with what
- * one device alone wrote.
+/* The pipeline of a user's own kernel, the content of its buffers, and the comparison of its
+ * output with that of one device alone.
+ *
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_USER_PIPELINE_H
@@ -7,7 +8,8 @@
 
 #include "bindings.h"
 
-/* The constants among the arguments are the first bytes of a frame's parameters: four for each argument. */
+/* A frame's parameters begin with the constants among the arguments: four bytes for each
+ * argument. */
 enum { LAB_USER_PARAMS_BYTES = 4 * LAB_ARGUMENTS_MAX };
 
 struct lab_user_pipeline {
@@ -17,41 +19,42 @@ struct lab_user_pipeline {
     struct cox_arg args[LAB_ARGUMENTS_MAX];
     struct cox_variant variants[LAB_STAGES_MAX];
     struct cox_stage stages[LAB_STAGES_MAX];
-    struct cox_use uses[COX_PASSES_MAX][COX_BINDINGS_MAX];
     struct cox_pass passes[COX_PASSES_MAX];
-    size_t bytes[COX_BINDINGS_MAX];  /* of each buffer; scratch: 0 */
-    void *initial[COX_BINDINGS_MAX]; /* READ_WRITE: what the buffer holds before each frame */
-    unsigned char *reference
-        [COX_BINDINGS_MAX]; /* written ones: what one device alone made of it; NULL = unknown */
+    size_t bytes[COX_BINDINGS_MAX];             /* of each buffer; scratch: 0 */
+    void *initial[COX_BINDINGS_MAX];            /* READ_WRITE: the content before each frame */
+    unsigned char *reference[COX_BINDINGS_MAX]; /* output of one device alone; NULL = unknown */
 };
 
-/* Fill `pipeline` and the session's part of it, which is valid while the pipeline lives, and the constants.
- * `kernel` must live as long. */
+/* Fill `pipeline`, the session's pipeline and the constants. The session's part is valid while
+ * `pipeline` exists; `kernel` must exist as long. */
 void lab_user_pipeline_fill(struct lab_user_pipeline *pipeline,
                             const struct lab_user_kernel *kernel, const cox_runtime *runtime,
                             uint32_t columns, uint32_t rows, struct cox_session_params *session,
                             unsigned char constants[LAB_USER_PARAMS_BYTES]);
 void lab_user_pipeline_free(struct lab_user_pipeline *pipeline);
 
-/* Whether it reads what it writes: then each frame needs its buffers as they were. */
+/* Whether the pipeline reads a buffer that it writes. Then the buffers must be restored before each
+ * frame. */
 bool lab_user_in_place(const struct lab_user_pipeline *pipeline);
 
-/* What the buffer of binding `b` holds at first; padding is zero. False with a sentence in `why`: a file that is
- * missing or of another size. */
+/* Write the first content of binding `b`'s buffer; padding is zero. False with a sentence in
+ * `why` if a file is missing or has the wrong size. */
 bool lab_user_fill(struct lab_user_pipeline *pipeline, uint32_t b, void *data, char *why,
                    size_t why_bytes);
 
-/* Before a frame of a pipeline in place: the buffer as it was at first. Nothing for other bindings. */
+/* Restore the first content, before a frame of a pipeline in place. Does nothing for other
+ * bindings. */
 void lab_user_restore(const struct lab_user_pipeline *pipeline, uint32_t b, void *data);
 
-/* Keep what the buffer holds as what is right. False: out of memory. */
+/* Keep the buffer's content as the right output. False if out of memory. */
 bool lab_user_keep(struct lab_user_pipeline *pipeline, uint32_t b, const void *data);
 
-/* Make every byte of what is only written another one than the right one, so that rows that no device writes show. */
+/* Change every byte of a buffer that is only written, so that the comparison finds rows that no
+ * device writes. */
 void lab_user_spoil(const struct lab_user_pipeline *pipeline, uint32_t b, void *data);
 
-/* Whether the buffer holds what is right; if not, the first place where it does not in `why`. True for bindings that
- * are only read, and where nothing was kept. */
+/* Whether the buffer has the right output; if not, `why` names the first difference. True for
+ * bindings without a kept output. */
 bool lab_user_compare(const struct lab_user_pipeline *pipeline, uint32_t b, const void *data,
                       char *why, size_t why_bytes);
 

@@ -1,21 +1,22 @@
-/* Clocks, temperatures, power and load of graphics processors whose drivers show them in /sys: i915, xe, amdgpu.
+/* Clocks, temperatures, power and load of GPUs whose drivers have files in /sys: i915, xe, amdgpu.
  *
- * i915 and xe count energy (Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and -xe-hwmon: discrete cards only;
- * an integrated one is the processor's zone "uncore"). amdgpu averages power itself; in a processor with graphics that
- * is the whole chip's (Documentation/gpu/amdgpu/thermal.rst).
+ * i915 and xe count the energy of discrete cards (Documentation/ABI/testing/
+ * sysfs-driver-intel-i915-hwmon and -xe-hwmon); an integrated GPU is RAPL's zone "uncore". amdgpu
+ * averages power itself; for a GPU within a CPU it is the power of the whole chip
+ * (Documentation/gpu/amdgpu/thermal.rst).
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "add_source.h"
+#include "discover.h"
 #include "sysfs.h"
 
-#include <string.h>
+enum { CARDS_MAX = 16, TEMPERATURES_MAX = 8, POWERS_MAX = 2 };
 
-enum { CARDS_MAX = 16, SENSORS_MAX = 8 };
-
-/* The part, and what the driver calls the sensor. */
+/* The part and the driver's label of the sensor. */
 static void name_sensor(const char *root, const char *chip, const char *kind, unsigned number,
                         const char *part, char *name, size_t bytes)
 {
     char label[24];
+
     if (!sysfs_text(root, label, sizeof label, "%s/%s%u_label", chip, kind, number) && number > 1)
         snprintf(label, sizeof label, "%u", number);
     snprintf(name, bytes, "%s%s%s", part, *label ? " " : "", label);
@@ -25,47 +26,46 @@ static void find_sensors(struct lab_telemetry *telemetry, const char *root, cons
                          const char *chip)
 {
     char name[48];
-    for (unsigned i = 1; i <= SENSORS_MAX; i++) {
+
+    for (unsigned i = 1; i <= TEMPERATURES_MAX; i++) {
         name_sensor(root, chip, "temp", i, part, name, sizeof name);
-        struct lab__source *heat = lab__source_add(telemetry, LAB_TEMPERATURE, LAB__MEAN,
-                                                   LAB__QUICK, "temperature of ", "%s", name);
-        lab__source_file(telemetry, heat, 1e-3, "%s/temp%u_input", chip, i);
-        lab__source_end(telemetry, heat);
+        lab__source_single(telemetry, LAB_TEMPERATURE, LAB__MEAN, LAB__QUICK, "temperature of ",
+                           name, 1e-3, "%s/temp%u_input", chip, i);
     }
-    for (unsigned i = 1; i <= 2; i++) {
+
+    for (unsigned i = 1; i <= POWERS_MAX; i++) {
         name_sensor(root, chip, "power", i, part, name, sizeof name);
-        struct lab__source *power = lab__source_add(telemetry, LAB_POWER, LAB__MEAN, LAB__QUICK,
-                                                    "power of ", "%s", name);
-        if (!lab__source_file(telemetry, power, 1e-6, "%s/power%u_average", chip, i))
-            lab__source_file(telemetry, power, 1e-6, "%s/power%u_input", chip, i);
-        if (lab__source_end(telemetry, power))
+        if (lab__source_single(telemetry, LAB_POWER, LAB__MEAN, LAB__QUICK, "power of ", name, 1e-6,
+                               "%s/power%u_average", chip, i) ||
+            lab__source_single(telemetry, LAB_POWER, LAB__MEAN, LAB__QUICK, "power of ", name, 1e-6,
+                               "%s/power%u_input", chip, i))
             continue;
+
         name_sensor(root, chip, "energy", i, part, name, sizeof name);
-        power = lab__source_add(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK, "power of ", "%s",
-                                name);
-        lab__source_file(telemetry, power, 1e-6, "%s/energy%u_input", chip, i);
-        lab__source_end(telemetry, power);
+        lab__source_single(telemetry, LAB_POWER, LAB__RATE, LAB__QUICK, "power of ", name, 1e-6,
+                           "%s/energy%u_input", chip, i);
     }
 }
 
-/* What the clock is comes before what was asked for. */
+/* The actual clock is preferred to the requested one. */
 static void find_clock(struct lab_telemetry *telemetry, const char *card, const char *part,
                        const char *chip)
 {
-    char folder[SYSFS_PATH_BYTES];
-    snprintf(folder, sizeof folder, "class/drm/%.63s", card);
-    struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK,
-                                                 "clock of ", "%s", part);
     static const char *const files[] = {
         "gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq",
         "gt/gt0/rps_cur_freq_mhz", "gt_cur_freq_mhz", "device/tile0/gt0/freq0/cur_freq"};
+    struct lab__source *source = lab__source_add(telemetry, LAB_CLOCK, LAB__MEAN, LAB__QUICK,
+                                                 "clock of ", part);
     bool found = false;
+
     for (int i = 0; i < 6 && !found; i++)
-        found = lab__source_file(telemetry, source, 1, "%s/%s", folder, files[i]);
+        found = lab__source_file(telemetry, source, LAB__NUMBER, 1, "class/drm/%s/%s", card,
+                                 files[i]);
     if (!found && *chip)
-        found = lab__source_file(telemetry, source, 1e-6, "%s/freq1_input", chip);
+        found = lab__source_file(telemetry, source, LAB__NUMBER, 1e-6, "%s/freq1_input", chip);
     if (!found)
-        lab__source_levels(telemetry, source, 1, "%s/device/pp_dpm_sclk", folder);
+        lab__source_file(telemetry, source, LAB__LEVELS, 1, "class/drm/%s/device/pp_dpm_sclk",
+                         card);
     lab__source_end(telemetry, source);
 }
 
@@ -73,18 +73,19 @@ void lab__find_gpus(struct lab_telemetry *telemetry, const char *root)
 {
     char cards[CARDS_MAX][SYSFS_NAME_BYTES], chips[1][SYSFS_NAME_BYTES], folder[SYSFS_PATH_BYTES];
     size_t count = sysfs_list(root, "class/drm", "card", cards, CARDS_MAX);
+
     for (size_t i = 0; i < count; i++) {
         char chip[SYSFS_PATH_BYTES] = "", part[24];
+
         snprintf(part, sizeof part, "GPU %.16s", cards[i]);
         snprintf(folder, sizeof folder, "class/drm/%.63s/device/hwmon", cards[i]);
         if (sysfs_list(root, folder, "hwmon", chips, 1))
             snprintf(chip, sizeof chip, "%.100s/%.60s", folder, chips[0]);
+
         find_clock(telemetry, cards[i], part, chip);
         if (*chip)
             find_sensors(telemetry, root, part, chip);
-        struct lab__source *load = lab__source_add(telemetry, LAB_LOAD, LAB__MEAN, LAB__QUICK,
-                                                   "load of ", "%s", part);
-        lab__source_file(telemetry, load, 1, "class/drm/%s/device/gpu_busy_percent", cards[i]);
-        lab__source_end(telemetry, load);
+        lab__source_single(telemetry, LAB_LOAD, LAB__MEAN, LAB__QUICK, "load of ", part, 1,
+                           "class/drm/%s/device/gpu_busy_percent", cards[i]);
     }
 }

@@ -16,8 +16,9 @@ struct lab_sampler {
     uint64_t period_ns;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t told;
-    /* Under the lock, as each reading is: */
+    pthread_cond_t wake; /* a setting below has changed */
+
+    /* Under the lock, which every reading holds: */
     bool stopped, paused;
     uint64_t next_ns; /* the time of the next reading */
     struct lab_sampler_cost cost;
@@ -29,8 +30,10 @@ static void sample(struct lab_sampler *sampler, bool all)
     uint32_t count = lab_telemetry_count(sampler->telemetry);
     uint64_t at_ns = now_ns();
     bool changed;
+
     lab_telemetry_read(sampler->telemetry, all, sampler->values);
     lab_store_values(sampler->store, at_ns, sampler->values, count);
+
     for (uint32_t i = 0; i < count; i++) {
         const char *text = lab_telemetry_setting(sampler->telemetry, i, &changed);
         if (changed)
@@ -38,16 +41,17 @@ static void sample(struct lab_sampler *sampler, bool all)
     }
 }
 
-/* Sleeps until the next reading's time, as long as the sampler is paused, or until it is stopped. */
+/* Wait for the next reading's time, and while the sampler is paused. False once it is stopped. */
 static bool wait_for_next(struct lab_sampler *sampler)
 {
     while (!sampler->stopped && (sampler->paused || now_ns() < sampler->next_ns)) {
         struct timespec until = {.tv_sec = (time_t)(sampler->next_ns / 1000000000),
                                  .tv_nsec = (long)(sampler->next_ns % 1000000000)};
+
         if (sampler->paused)
-            pthread_cond_wait(&sampler->told, &sampler->lock);
+            pthread_cond_wait(&sampler->wake, &sampler->lock);
         else
-            pthread_cond_timedwait(&sampler->told, &sampler->lock, &until);
+            pthread_cond_timedwait(&sampler->wake, &sampler->lock, &until);
     }
     return !sampler->stopped;
 }
@@ -56,20 +60,26 @@ static void *run(void *user)
 {
     struct lab_sampler *sampler = user;
     struct timespec used;
+
     pthread_mutex_lock(&sampler->lock);
     uint64_t all_ns = sampler->next_ns;
+
     while (wait_for_next(sampler)) {
         bool all = sampler->next_ns >= all_ns;
         sample(sampler, all);
+
         if (all)
             all_ns = sampler->next_ns + slow_period_ns;
+
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
         sampler->cost.readings++;
         sampler->cost.cpu_ns = (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
-        /* What took longer than a period leaves out the times that have passed. */
+        /* A reading that took longer than a period skips the times that have passed. */
+
         uint64_t late = now_ns() - sampler->next_ns;
         sampler->next_ns += (late / sampler->period_ns + 1) * sampler->period_ns;
     }
+
     pthread_mutex_unlock(&sampler->lock);
     return NULL;
 }
@@ -82,8 +92,10 @@ struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct la
     sigset_t all, before;
     if (!sampler)
         return NULL;
+
     *sampler = (struct lab_sampler){
         .telemetry = telemetry, .store = store, .period_ns = period_ns, .next_ns = now_ns()};
+
     for (uint32_t i = 0; i < lab_telemetry_count(telemetry); i++) {
         const struct lab_telemetry_source *source = lab_telemetry_source(telemetry, i);
         lab_store_source(store, i,
@@ -94,18 +106,23 @@ struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct la
                              .unit = lab_telemetry_unit(source->kind),
                              .origin = source->origin});
     }
+
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&sampler->lock, NULL);
-    pthread_cond_init(&sampler->told, &monotonic);
+    pthread_cond_init(&sampler->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    sigfillset(&all); /* signals are for the thread that runs the frames */
+
+    /* Signals are for the thread that runs the frames. */
+    sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&sampler->thread, NULL, run, sampler) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+
     if (started)
         return sampler;
-    pthread_cond_destroy(&sampler->told);
+
+    pthread_cond_destroy(&sampler->wake);
     pthread_mutex_destroy(&sampler->lock);
     free(sampler);
     return NULL;
@@ -115,13 +132,15 @@ void lab_sampler_pause(struct lab_sampler *sampler, bool paused)
 {
     if (!sampler)
         return;
+
     pthread_mutex_lock(&sampler->lock);
     if (sampler->paused && !paused) {
         lab_telemetry_restart(sampler->telemetry);
         sampler->next_ns = now_ns();
     }
+
     sampler->paused = paused;
-    pthread_cond_signal(&sampler->told);
+    pthread_cond_signal(&sampler->wake);
     pthread_mutex_unlock(&sampler->lock);
 }
 
@@ -132,13 +151,15 @@ void lab_sampler_stop(struct lab_sampler **sampler, struct lab_sampler_cost *cos
     *cost = (struct lab_sampler_cost){0};
     if (!s)
         return;
+
     pthread_mutex_lock(&s->lock);
     s->stopped = true;
-    pthread_cond_signal(&s->told);
+    pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
+
     *cost = s->cost;
-    pthread_cond_destroy(&s->told);
+    pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

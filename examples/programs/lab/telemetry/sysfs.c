@@ -25,10 +25,10 @@ bool sysfs_is_folder(const char *path)
 static int open_path(const char *root, const char *format, va_list args)
 {
     char path[WHOLE_PATH_BYTES];
-    int length = snprintf(path, sizeof path, "%s/", root);
-    int more = length < 0 || (size_t)length >= sizeof path
-                   ? -1
-                   : vsnprintf(path + length, sizeof path - (size_t)length, format, args);
+    int length = snprintf(path, sizeof path, "%s/", root), more = -1;
+
+    if (length >= 0 && (size_t)length < sizeof path)
+        more = vsnprintf(path + length, sizeof path - (size_t)length, format, args);
     if (more < 0 || more >= (int)sizeof path - length) {
         errno = ENAMETOOLONG;
         return -1;
@@ -39,6 +39,7 @@ static int open_path(const char *root, const char *format, va_list args)
 int sysfs_open(const char *root, const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     int file = open_path(root, format, args);
     va_end(args);
@@ -50,14 +51,21 @@ static bool read_line(int file, char *text, size_t bytes)
     *text = '\0';
     if (file < 0)
         return false;
+
     ssize_t length = read(file, text, bytes - 1);
-    int error = length < 0 ? errno : ENODATA;
+    int error = ENODATA;
+    if (length < 0) {
+        error = errno;
+        length = 0;
+    }
     close(file);
-    text[length > 0 ? length : 0] = '\0';
+    text[length] = '\0';
+
     size_t end = strcspn(text, "\n");
     while (end && isspace((unsigned char)text[end - 1]))
         end--;
     text[end] = '\0';
+
     errno = error;
     return end > 0;
 }
@@ -75,11 +83,14 @@ bool sysfs_number(const char *root, double *value, const char *format, ...)
 {
     char text[LINE_BYTES], *end;
     va_list args;
+
     va_start(args, format);
     int file = open_path(root, format, args);
     va_end(args);
+
     if (!read_line(file, text, sizeof text))
         return false;
+
     *value = strtod(text, &end);
     return end != text && isfinite(*value);
 }
@@ -92,6 +103,7 @@ static int by_version(const void *left, const void *right)
 static bool is_numbered(const char *name, const char *prefix)
 {
     size_t length = strlen(prefix);
+
     return strncmp(name, prefix, length) == 0 && isdigit((unsigned char)name[length]) &&
            name[length + strspn(name + length, "0123456789")] == '\0';
 }
@@ -101,17 +113,20 @@ size_t sysfs_list(const char *root, const char *folder, const char *prefix,
 {
     char path[WHOLE_PATH_BYTES];
     size_t count = 0;
-    DIR *entries = snprintf(path, sizeof path, "%s/%s", root, folder) < (int)sizeof path
-                       ? opendir(path)
-                       : NULL;
+    DIR *entries = NULL;
+
+    if (snprintf(path, sizeof path, "%s/%s", root, folder) < (int)sizeof path)
+        entries = opendir(path);
     if (!entries)
         return 0;
+
     for (struct dirent *entry; count < most && (entry = readdir(entries));) {
         const char *name = entry->d_name;
         bool wanted = *prefix ? is_numbered(name, prefix) : *name != '.';
         if (wanted && strlen(name) < SYSFS_NAME_BYTES)
             memcpy(names[count++], name, strlen(name) + 1);
     }
+
     closedir(entries);
     qsort(names, count, sizeof *names, by_version);
     return count;
@@ -126,7 +141,8 @@ bool sysfs_list_has(const char *list, uint32_t number)
             last = strtoul(end + 1, &end, 10);
         if (number >= first && number <= last)
             return true;
-        at = *end == ',' ? end + 1 : end;
+
+        at = end + (*end == ',');
     }
     return false;
 }

@@ -1,45 +1,20 @@
-/* Sessions and their frames, and the end of a run by a signal.
+/* Sessions and their frames.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "interrupt.h"
 #include "lab/commands.h"
-#include "parts.h"
+#include "state.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 
-/* --- Interruption ------------------------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupts;
-
-static void on_signal(int number)
-{
-    if (++interrupts > 1) {
-        signal(number, SIG_DFL);
-        raise(number);
-    }
-}
-
-void lab__run_catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    interrupts = 0;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-bool lab__run_interrupted(void)
-{
-    return interrupts > 0;
-}
-
-/* --- Sessions ----------------------------------------------------------------------------------------------------- */
-
+/* A hash of the bands at the start of the frame, without rows that were handed out later. */
 static uint64_t hash_split(const struct cox_frame_report *report)
 {
     uint64_t hash = 14695981039346656037u;
+
     for (uint32_t b = 0; b < report->band_count; b++) {
         const struct cox_band_report *band = &report->bands[b];
+
         if (!band->on_demand && band->attempt == 0)
             hash = (hash ^
                     ((uint64_t)band->device << 40 ^ (uint64_t)band->first_row << 8 ^ band->rows)) *
@@ -51,19 +26,30 @@ static uint64_t hash_split(const struct cox_frame_report *report)
 void lab__run_report(void *user, const struct cox_frame_report *report)
 {
     struct lane *lane = user;
+
     if (lane->recorded)
         lab_session_frame(lane->recorded, report);
+
     if (report->warmup || report->shadow)
         return;
-    uint64_t from = report->start_ns > lane->last_end_ns ? report->start_ns : lane->last_end_ns;
-    double ns = report->end_ns > from ? (double)(report->end_ns - from) : 0;
+
+    uint64_t from = lane->last_end_ns;
+    double ns = 0;
+    if (report->start_ns > from)
+        from = report->start_ns;
+    if (report->end_ns > from)
+        ns = (double)(report->end_ns - from);
     const double latency_ns = (double)(report->delivered_ns - report->submit_ns);
+
     lane->last_end_ns = report->end_ns;
     memset(lane->rows, 0, sizeof lane->rows);
     memset(lane->wall_ns, 0, sizeof lane->wall_ns);
+
     for (uint32_t b = 0; b < report->band_count; b++) {
         const struct cox_band_report *band = &report->bands[b];
-        lane->rows[band->device] += band->status == COX_OK ? band->rows : 0;
+
+        if (band->status == COX_OK)
+            lane->rows[band->device] += band->rows;
         lane->wall_ns[band->device] += band->wall_ns;
     }
     if (lane->frames) {
@@ -76,55 +62,59 @@ void lab__run_report(void *user, const struct cox_frame_report *report)
             .late = report->deadline_ns && latency_ns > (double)report->deadline_ns};
         return;
     }
+
     if (report->status == COX_OK && lane->turn_count < LAB__RUN_BLOCK_MAX)
         lane->turn_ns[lane->turn_count++] = ns;
 }
 
+/* Nothing to do: the report has everything. */
 static void on_done(void *user, uint64_t frame, cox_status status)
 {
-    (void)user; /* the report says it all */
-    (void)frame;
-    (void)status;
-}
-
-static double meter(void *user)
-{
-    return lab_energy_joules(user);
+    (void)user, (void)frame, (void)status;
 }
 
 bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_policy *policy)
 {
     const struct lab_run_options *options = run->options;
-    struct cox_session_params params = {
-        .custom_policy = policy,
-        .policy_options = &(const struct cox_policy_options){.objective = options->objective,
-                                                             .deadline_ns = options->deadline_ns},
-        .in_flight = options->in_flight,
-        .no_profile = true,
-        .meter = run->command->energy ? meter : NULL,
-        .meter_user = run->command->energy,
-        .report = lab__run_report,
-        .report_user = lane};
-    lab_kernel_pipeline(run->kernel, &params);
+    struct cox_session_params params = *lab_kernel_session(run->kernel);
+
+    params.custom_policy = policy;
+    params.policy_options = COX_POLICY_OPTIONS(.objective = options->objective,
+                                               .deadline_ns = options->deadline_ns);
+    params.in_flight = options->in_flight;
+    params.no_profile = true;
+    params.report = lab__run_report;
+    params.report_user = lane;
+    if (run->command->energy) {
+        params.meter = lab_energy_joules;
+        params.meter_user = run->command->energy;
+    }
+
     cox_status status = cox_session_create(run->runtime, &params, &lane->session);
     return status == COX_OK || lab_fail("policy %s: %s", policy->name, cox_status_text(status));
 }
 
 bool lab__run_is_over(const struct run *run)
 {
-    return run->failed || interrupts;
+    return run->failed || lab__run_interrupted();
 }
 
 bool lab__run_frames(struct run *run, struct lane *lane, uint64_t count)
 {
     for (uint64_t i = 0; i < count && !lab__run_is_over(run); i++) {
         struct cox_frame frame = lab_kernel_frame(run->kernel, lane->number, lane->submitted++);
-        cox_status status = run->options->in_flight == 1
-                                ? cox_session_run(lane->session, &frame)
-                                : cox_session_submit(lane->session, &frame, on_done, lane);
+
+        cox_status status;
+
+        if (run->options->in_flight == 1)
+            status = cox_session_run(lane->session, &frame);
+        else
+            status = cox_session_submit(lane->session, &frame, on_done, lane);
+
         if (status == COX_E_NO_DEVICE || status == COX_E_INVALID || status == COX_E_NOMEM)
             run->failed = !lab_fail("a frame: %s", cox_status_text(status));
     }
+
     if (run->options->in_flight != 1)
         cox_session_wait(lane->session);
     lab_store_write(run->command->store);
@@ -135,19 +125,26 @@ bool lab__run_checked(struct run *run, struct lane *lane, uint64_t count, const 
 {
     const uint64_t first = lane->submitted;
     char why[240];
+
     lane->turn_count = 0;
     lab_kernel_spoil(run->kernel, lane->number);
+
     if (!lab__run_frames(run, lane, count))
         return false;
+
     bool failed = !lane->frames && lane->turn_count == 0;
     for (uint64_t f = first; f < first + count && lane->frames; f++)
         failed = failed || lane->frames[f].failed;
-    if (!run->command->user || failed) /* what a failed frame wrote is undefined */
+
+    /* The output of a failed frame is undefined. */
+    if (!run->command->user || failed)
         return true;
+
     lane->compared++;
     if (!lab_kernel_compare(run->kernel, lane->number, first, count, why, sizeof why) &&
         lane->different++ == 0)
         lab_fail("%s, frame %" PRIu64 ": %s from what device 0 alone wrote", name,
                  first + count - 1, why);
+
     return true;
 }

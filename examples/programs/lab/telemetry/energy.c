@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
 #include "energy.h"
+#include "lab/refuse.h"
+#include "sysfs.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DOMAINS_MAX = 16 };
+enum { DOMAINS_MAX = 16, ENTRIES_MAX = 64 };
 
 struct domain {
     int file; /* its counter */
@@ -28,67 +26,58 @@ struct lab_energy {
     char name[128];
 };
 
-/* The first line of a small file. */
-static bool read_line(const char *folder, const char *entry, const char *name, char *text,
-                      size_t bytes)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%.500s/%.255s/%s", folder, entry, name);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    bool good = fgets(text, (int)bytes, file) != NULL;
-    int error = errno;
-    fclose(file);
-    errno = error;
-    text[good ? strcspn(text, "\n") : 0] = '\0';
-    return good;
-}
-
 static bool read_whole(const char *text, uint64_t *value)
 {
     char *end;
+
     errno = 0;
     *value = strtoull(text, &end, 10);
     return !errno && end != text && (*end == '\0' || *end == '\n') && *text != '-';
 }
 
-/* sysfs gives a new value to each read from the start. */
+/* sysfs writes a new value for each read from the start. */
 static bool read_counter(const struct domain *domain, uint64_t *uj)
 {
     char text[32];
     ssize_t length = pread(domain->file, text, sizeof text - 1, 0);
+
     if (length <= 0)
         return false;
     text[length] = '\0';
     return read_whole(text, uj);
 }
 
-/* A package is `intel-rapl:N` with the name "package-...", on AMD's processors too. Its parts (`intel-rapl:N:M`) are in
- * it, the platform ("psys") has it in itself, and `intel-rapl-mmio:N` is the same counter by another way. */
-static bool is_candidate(const char *entry)
+static struct lab_energy *create(void)
 {
-    return strncmp(entry, "intel-rapl:", 11) == 0 && !strchr(entry + 11, ':');
+    struct lab_energy *energy = calloc(1, sizeof *energy);
+
+    if (energy)
+        pthread_mutex_init(&energy->lock, NULL);
+    return energy;
 }
 
 /* False with errno set if the counter cannot be read. */
 static bool add_domain(struct lab_energy *energy, const char *root, const char *entry)
 {
     struct domain *domain = &energy->domains[energy->count];
-    char text[64], path[1024];
-    if (!read_line(root, entry, "max_energy_range_uj", text, sizeof text) ||
+    char text[64];
+
+    if (!sysfs_text(root, text, sizeof text, "%s/max_energy_range_uj", entry) ||
         !read_whole(text, &domain->range_uj))
         domain->range_uj = 0;
-    snprintf(path, sizeof path, "%.500s/%.255s/energy_uj", root, entry);
-    domain->file = open(path, O_RDONLY | O_CLOEXEC);
+
+    domain->file = sysfs_open(root, "%s/energy_uj", entry);
     if (domain->file < 0)
         return false;
     if (!read_counter(domain, &domain->last_uj)) {
         int error = errno;
         close(domain->file);
-        errno = error ? error : EIO;
+        errno = error;
+        if (!errno)
+            errno = EIO;
         return false;
     }
+
     energy->count++;
     size_t length = strlen(energy->name);
     snprintf(energy->name + length, sizeof energy->name - length, "%s%s",
@@ -96,41 +85,35 @@ static bool add_domain(struct lab_energy *energy, const char *root, const char *
     return true;
 }
 
-/* False if it is a package whose counter cannot be read. */
+/* False if the entry is a package whose counter cannot be read. */
 static bool add_package(struct lab_energy *energy, const char *root, const char *entry)
 {
     struct domain *domain = &energy->domains[energy->count];
-    return !read_line(root, entry, "name", domain->name, sizeof domain->name) ||
-           strncmp(domain->name, "package", 7) != 0 || add_domain(energy, root, entry);
-}
 
-static int by_name(const struct dirent **left, const struct dirent **right)
-{
-    return strcmp((*left)->d_name, (*right)->d_name);
+    return !sysfs_text(root, domain->name, sizeof domain->name, "%s/name", entry) ||
+           strncmp(domain->name, "package", 7) != 0 || add_domain(energy, root, entry);
 }
 
 bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_t why_bytes)
 {
-    struct dirent **entries = NULL;
-    struct lab_energy *energy = calloc(1, sizeof *energy);
-    *out = NULL;
-    if (!energy) {
-        snprintf(why, why_bytes, "out of memory");
-        return false;
-    }
-    pthread_mutex_init(&energy->lock, NULL);
-    root = root ? root : "/sys/class/powercap";
-    int count = scandir(root, &entries, NULL, by_name), error = 0;
-    for (int i = 0; i < count; i++) {
-        if (is_candidate(entries[i]->d_name) && energy->count < DOMAINS_MAX && !error)
-            error = add_package(energy, root, entries[i]->d_name) ? 0 : errno;
-        free(entries[i]);
-    }
-    free(entries);
-    if (energy->count > 0 && !error) {
-        *out = energy;
+    char entries[ENTRIES_MAX][SYSFS_NAME_BYTES];
+    int error = 0;
+
+    *out = create();
+    if (!*out)
+        return lab_refuse(why, why_bytes, "out of memory");
+
+    /* A package is `intel-rapl:N` with the name "package-...", on AMD's CPUs too. Its parts
+     * (`intel-rapl:N:M`) and the platform ("psys") would count its energy twice. */
+    if (!root)
+        root = "/sys/class/powercap";
+    size_t count = sysfs_list(root, ".", "intel-rapl:", entries, ENTRIES_MAX);
+    for (size_t i = 0; i < count && (*out)->count < DOMAINS_MAX && !error; i++)
+        if (!add_package(*out, root, entries[i]))
+            error = errno;
+    if ((*out)->count > 0 && !error)
         return true;
-    }
+
     if (error)
         snprintf(why, why_bytes, "the processor's energy counter cannot be read: %s%s",
                  strerror(error), error == EACCES ? " (only root may, on most systems)" : "");
@@ -138,20 +121,20 @@ bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_
         snprintf(why, why_bytes,
                  "this machine lets no energy counter be read: there is no RAPL package in %.400s",
                  root);
-    lab_energy_close(&energy);
+    lab_energy_close(out);
     return false;
 }
 
 bool lab_energy_open_domain(const char *root, const char *entry, struct lab_energy **out)
 {
-    struct lab_energy *energy = calloc(1, sizeof *energy);
-    *out = energy;
+    struct lab_energy *energy = *out = create();
     if (!energy)
         return false;
-    pthread_mutex_init(&energy->lock, NULL);
-    read_line(root, entry, "name", energy->domains[0].name, sizeof energy->domains[0].name);
+
+    sysfs_text(root, energy->domains[0].name, sizeof energy->domains[0].name, "%s/name", entry);
     if (add_domain(energy, root, entry))
         return true;
+
     int error = errno;
     lab_energy_close(out);
     errno = error;
@@ -164,6 +147,7 @@ void lab_energy_close(struct lab_energy **energy)
     *energy = NULL;
     if (!e)
         return;
+
     for (uint32_t i = 0; i < e->count; i++)
         close(e->domains[i].file);
     pthread_mutex_destroy(&e->lock);
@@ -174,22 +158,25 @@ double lab_energy_joules(void *user)
 {
     struct lab_energy *energy = user;
     bool good = true;
+
     pthread_mutex_lock(&energy->lock);
     for (uint32_t i = 0; i < energy->count; i++) {
         struct domain *domain = &energy->domains[i];
         uint64_t now;
+
         if (!read_counter(domain, &now)) {
             good = false;
             continue;
         }
         if (now >= domain->last_uj)
             energy->total_uj += (double)(now - domain->last_uj);
-        else if (domain->range_uj >= domain->last_uj) /* it began again from 0 */
+        else if (domain->range_uj >= domain->last_uj) /* the counter wrapped around to 0 */
             energy->total_uj += (double)(domain->range_uj - domain->last_uj + now);
         domain->last_uj = now;
     }
     double joules = good ? energy->total_uj / 1e6 : -1;
     pthread_mutex_unlock(&energy->lock);
+
     return joules;
 }
 
