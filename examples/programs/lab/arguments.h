@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A whole number in digits. False, with a line on stderr, if it is none or not from `low` to `high`. */
+/* A whole number in digits. False, with a line on stderr, if it is none or not from `low` to
+ * `high`. */
 bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t high,
                     uint64_t *out);
 

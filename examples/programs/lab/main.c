@@ -1,5 +1,5 @@
-/* cox-lab: a lab for load balancing. Policies in a simulator and on the devices of this machine, under disturbances,
- * against the best there is. docs/guide/cox-lab.md is its manual.
+/* cox-lab: a lab for load balancing. Policies in a simulator and on the devices of this machine,
+ * under disturbances, against the best there is. docs/guide/cox-lab.md is its manual.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
 

@@ -1,5 +1,5 @@
-/* Rows of keys and values, as CSV or as JSON: the keys are the same. Every row of a command has the same keys in the
- * same order; what is not known is an empty field, or null.
+/* Rows of keys and values, as CSV or as JSON: the keys are the same. Every row of a command has the
+ * same keys in the same order; what is not known is an empty field, or null.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_ROWS_H

@@ -1,4 +1,5 @@
-/* Texts that are files in the source tree and part of the program: scenarios, the style of the report, the schema.
+/* Texts that are files in the source tree and part of the program: scenarios, the style of the
+ * report, the schema.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TEXTS_H
 #define COX_EXAMPLES_LAB_TEXTS_H

@@ -4,7 +4,7 @@
 #include "lab/commands.h"
 #include "common/text.h"
 #include "lab/run/measure.h"
-#include "lab/laptop/laptop.h"
+#include "lab/laptop/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ enum {
     OPTION_POWERCAP
 };
 
-/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+/* --- Arguments -------------------------------------------------------------------------------- */
 
 static bool read_number(const char *option, const char *text, double low, double high,
                         double *value)
@@ -169,7 +169,7 @@ static int parse(int argc, char **argv, struct laptop_options *options)
     return -1;
 }
 
-/* --- The parts ---------------------------------------------------------------------------------------------------- */
+/* --- The parts -------------------------------------------------------------------------------- */
 
 struct laptop {
     struct laptop_options options;
@@ -186,7 +186,8 @@ static void show_plan(const struct laptop_record *record)
     fflush(stdout);
 }
 
-/* Unless it is done. Returns an exit status: a part that fails is no reason to leave out the others. */
+/* Unless it is done. Returns an exit status: a part that fails is no reason to leave out the
+ * others. */
 static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
 {
     const char *sysfs = laptop_or_null(laptop->options.sysfs);
@@ -270,8 +271,8 @@ static int do_parts(struct laptop *laptop)
     return status;
 }
 
-/* The folder becomes the current one, so that no path stands in what is recorded. Another one at work in it is refused;
- * the lock ends with this process. */
+/* The folder becomes the current one, so that no path stands in what is recorded. Another one at
+ * work in it is refused; the lock ends with this process. */
 static bool enter_folder(const struct laptop_options *options)
 {
     if (mkdir(options->folder, 0777) != 0 && errno != EEXIST)

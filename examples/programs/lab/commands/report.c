@@ -3,8 +3,8 @@
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/store/database.h"
-#include "lab/report/page.h"
-#include "lab/report/rows.h"
+#include "lab/report/document.h"
+#include "lab/report/figure_rows.h"
 
 #include <getopt.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "common/now.h"
 #include "lab/commands.h"
-#include "laptop.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,8 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* How long the machine has been suspended since it was started; the two clocks are not read at one moment. */
+/* How long the machine has been suspended since it was started; the two clocks are not read at one
+ * moment. */
 static int64_t suspended_ns(void)
 {
     struct timespec boot;

@@ -1,8 +1,8 @@
-/* Devices at work at once: how much each slows down beside the others, and how the first seconds differ from those that
- * come then.
+/* Devices at work at once: how much each slows down beside the others, and how the first seconds
+ * differ from those that come then.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/figures.h"
-#include "figures.h"
+#include "findings.h"
 #include "lab/run/measure.h"
 #include "source.h"
 
@@ -28,7 +28,7 @@ struct bands {
     struct band *all;
 };
 
-/* --- Beside the others -------------------------------------------------------------------------------------------- */
+/* --- Beside the others ------------------------------------------------------------------------ */
 
 static bool read_bands(struct source *source, const struct source_run *run, struct bands *bands)
 {
@@ -60,7 +60,8 @@ static bool read_bands(struct source *source, const struct source_run *run, stru
     return good && statement;
 }
 
-/* How long of the band any other device was at work. Bands of frames far from it are over or have not begun. */
+/* How long of the band any other device was at work. Bands of frames far from it are over or have
+ * not begun. */
 static double beside_ns(const struct bands *bands, size_t index)
 {
     const struct band *band = &bands->all[index];
@@ -68,7 +69,8 @@ static double beside_ns(const struct bands *bands, size_t index)
     size_t from = index > 2 * COX_IN_FLIGHT_MAX ? index - 2 * COX_IN_FLIGHT_MAX : 0;
     size_t to = index + 2 * COX_IN_FLIGHT_MAX < bands->count ? index + 2 * COX_IN_FLIGHT_MAX
                                                              : bands->count;
-    /* The others' time, each moment once: with two devices, bands of the other one never overlap. */
+    /* The others' time, each moment once: with two devices, bands of the other one never
+     * overlap. */
     for (uint32_t pass = 0; pass < to - from; pass++) {
         double start = INFINITY, end = 0;
         for (size_t i = from; i < to; i++) {
@@ -114,7 +116,8 @@ static double median_of(const struct lab_blocks *blocks)
     return median;
 }
 
-/* Of a band of wall time w, o of it beside others, that takes a alone: a = w - o + o / s, so s = o / (a - w + o). */
+/* Of a band of wall time w, o of it beside others, that takes a alone: a = w - o + o / s, so s = o
+ * / (a - w + o). */
 static bool make_slowdown(struct source *source, const struct source_run *run,
                           struct figures *figures)
 {
@@ -157,7 +160,7 @@ static bool make_slowdown(struct source *source, const struct source_run *run,
     return good;
 }
 
-/* --- In the course of time ---------------------------------------------------------------------------------------- */
+/* --- In the course of time -------------------------------------------------------------------- */
 
 /* A stage of the soak. */
 struct stage {

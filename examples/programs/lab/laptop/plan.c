@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/energy.h"
 #include "lab/run/measure.h"
-#include "laptop.h"
+#include "plan.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -74,7 +74,7 @@ void laptop_machine_read(const struct laptop_options *options, struct laptop_mac
         lab_energy_close(&energy);
 }
 
-/* --- Commands ----------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static void add(struct laptop_command *command,
                                                       const char *format, ...)
@@ -143,10 +143,10 @@ static void add_pair(struct laptop_command *command, const char *option, const c
     add(command, "%s", value);
 }
 
-/* --- How long it takes -------------------------------------------------------------------------------------------- */
+/* --- How long it takes ------------------------------------------------------------------------ */
 
-/* Seconds of a round: eight frames of each policy, and the references'. A step of the curve takes half of what the
- * slowest device takes alone, in the mean, or what the balanced frame takes. */
+/* Seconds of a round: eight frames of each policy, and the references'. A step of the curve takes
+ * half of what the slowest device takes alone, in the mean, or what the balanced frame takes. */
 static double round_s(const struct laptop_probe *probe, uint32_t policies, uint32_t steps,
                       uint32_t turn)
 {
@@ -174,7 +174,7 @@ static void add_frames(struct laptop_command *command, uint32_t frames)
     add(command, "%" PRIu32, frames);
 }
 
-/* --- The parts ---------------------------------------------------------------------------------------------------- */
+/* --- The parts -------------------------------------------------------------------------------- */
 
 static void plan_probe(const struct laptop_options *options, const char *database,
                        struct laptop_plan *plan)
@@ -258,7 +258,8 @@ static void plan_corun(const struct laptop_options *options, const struct laptop
                        double seconds, const char *database, struct laptop_plan *plan)
 {
     struct laptop_command *command = add_command(options, database, "", plan);
-    /* Half of the time: a stage for each device and one for all, with a quarter of rest before each. */
+    /* Half of the time: a stage for each device and one for all, with a quarter of rest before
+     * each. */
     double soak = options->frames
                       ? soak_short
                       : fmin(fmax(0.5 * seconds / (1.25 * (probe->device_count + 1)), soak_least),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/commands.h"
-#include "lab/report/data.h"
-#include "laptop.h"
+#include "lab/report/runs.h"
+#include "plan.h"
 
 #include <math.h>
 #include <stdio.h>

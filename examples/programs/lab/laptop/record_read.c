@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/commands.h"
 #include "lab/strict_json.h"
-#include "laptop.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -111,7 +111,7 @@ void source_close(struct source **source)
     *source = NULL;
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 bool source_values(struct source *source, const struct source_wish *wish, struct lab_blocks *out)
 {

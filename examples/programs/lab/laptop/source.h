@@ -6,7 +6,7 @@
 
 #include "lab/report/reader.h"
 #include "lab/run/bootstrap.h"
-#include "laptop.h"
+#include "plan.h"
 #include "lab/plot/plot.h"
 
 enum { SOURCE_RUNS_MAX = 16 };
@@ -31,8 +31,8 @@ struct source {
 struct source *source_open(const struct laptop_record *record);
 void source_close(struct source **source);
 
-/* Which frames: those of a kind of session, of a policy (NULL = none), with these ratios (NULL = any), of a device
- * (-1 = any), of a phase (-1 = all), from a frame on. */
+/* Which frames: those of a kind of session, of a policy (NULL = none), with these ratios (NULL =
+ * any), of a device (-1 = any), of a phase (-1 = all), from a frame on. */
 struct source_wish {
     const struct source_run *run;
     const char *kind, *policy, *ratios;
@@ -53,7 +53,8 @@ struct plot_point source_ratio(struct lab_blocks *of, struct lab_blocks *over, d
 /* All of it in one: the median time of these frames. */
 struct plot_point source_point(struct source *source, const struct source_wish *wish, double x);
 
-/* The share of the rows that the first device did in the frames of a policy, from `first_frame` on; NaN = unknown. */
+/* The share of the rows that the first device did in the frames of a policy, from `first_frame` on;
+ * NaN = unknown. */
 double source_share(struct source *source, const struct source_wish *wish);
 
 /* A statement with the run as ?1; the caller finalizes it. NULL after saying why. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/telemetry/sysfs.h"
-#include "laptop.h"
+#include "plan.h"
 
 #include <string.h>
 

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Without what would end a text between double quotes of gnuplot, or mean something in it, and without `more`. */
+/* Without what would end a text between double quotes of gnuplot, or mean something in it, and
+ * without `more`. */
 static void put_without(const char *text, const char *more, FILE *to)
 {
     for (; *text; text++)

@@ -17,7 +17,7 @@ enum {
     MARKED_MOST = 30 /* points of a line */
 };
 
-/* --- Points ------------------------------------------------------------------------------------------------------- */
+/* --- Points ----------------------------------------------------------------------------------- */
 
 void plot_free(struct plot *plot)
 {
@@ -77,7 +77,7 @@ bool plot_has_points(const struct plot *plot)
     return false;
 }
 
-/* --- Scales ------------------------------------------------------------------------------------------------------- */
+/* --- Scales ----------------------------------------------------------------------------------- */
 
 /* Values from least to most, with their intervals; `x` or y. */
 struct span {
@@ -179,7 +179,7 @@ static void axis(const struct svg *svg, const struct plot *plot, const struct sc
     }
 }
 
-/* --- Marks -------------------------------------------------------------------------------------------------------- */
+/* --- Marks ------------------------------------------------------------------------------------ */
 
 /* "line d0"; ink has classes of its own. */
 static const char *class_of(char *class, size_t bytes, const char *kind,
@@ -232,7 +232,7 @@ static void draw_series(const struct svg *svg, const struct plot *plot,
                  place(plot, y, series->points[i].y));
 }
 
-/* --- The key ------------------------------------------------------------------------------------------------------ */
+/* --- The key ---------------------------------------------------------------------------------- */
 
 static void key_entry(const struct svg *svg, const struct plot_series *series, double x, double y)
 {
@@ -282,7 +282,7 @@ static void draw_key(const struct svg *svg, const struct plot *plot, const struc
     }
 }
 
-/* --- Drawings ----------------------------------------------------------------------------------------------------- */
+/* --- Drawings --------------------------------------------------------------------------------- */
 
 static void words(struct html *out, const struct plot *plot)
 {
@@ -343,7 +343,8 @@ static void row_value(const struct svg *svg, const struct plot *plot,
     svg_label_end(svg->out);
 }
 
-/* A row for each name, in it one value of each series with its interval. On a narrow page the name stands above. */
+/* A row for each name, in it one value of each series with its interval. On a narrow page the name
+ * stands above. */
 static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
 {
     struct svg svg = svg_of(out, narrow, 170);

@@ -1,5 +1,5 @@
-/* A plot: series of points with intervals. It is drawn as SVG in the page, written as CSV, and named in the gnuplot
- * script, all from the same points.
+/* A plot: series of points with intervals. It is drawn as SVG in the page, written as CSV, and
+ * named in the gnuplot script, all from the same points.
  *
  * Running out of memory is kept in `failed`.
  * Thread-safety: one plot from one thread at a time.
@@ -64,8 +64,8 @@ bool plot_has_points(const struct plot *plot);
 /* Both drawings: for a wide page and a narrow one. */
 void plot_draw(const struct plot *plot, struct html *out);
 
-/* figure.c: title, drawings and a table of the values, in a page; nothing without points. `folder`: in which the
- * plot's file of values lies; NULL = there is none. */
+/* figure.c: title, drawings and a table of the values, in a page; nothing without points. `folder`:
+ * in which the plot's file of values lies; NULL = there is none. */
 void plot_figure(const struct plot *plot, const char *folder, struct html *out);
 
 /* files.c: "series,x,y,low,high" and of rows "label"; and what gnuplot draws of it. */

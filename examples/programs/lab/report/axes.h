@@ -1,4 +1,4 @@
-/* What the charts of a report share: the axis of frames, the phases, lines over bins.
+/* Shared by the charts of a report: the axis of frames, the phases, lines over bins, labels.
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -6,7 +6,9 @@
 #define COX_PROGRAMS_LAB_REPORT_AXES_H
 
 #include "common/svg.h"
-#include "figures.h"
+#include "series.h"
+
+enum { CHART_BINS_WIDE = 328, CHART_BINS_NARROW = 160 };
 
 /* A chart of one run. */
 struct paper {
@@ -18,10 +20,14 @@ struct paper {
 struct paper paper_of(struct html *out, const struct report_run *run, bool narrow,
                       double label_width);
 
-/* The numbers of the frames, below. */
+/* A label with text of the program's own. */
+__attribute__((format(printf, 5, 6))) void axes_label(struct html *out, const char *class, double x,
+                                                      double y, const char *format, ...);
+
+/* The numbers of the frames, below the chart. */
 void axes_frame_axis(const struct paper *paper, double y);
 
-/* The phases: shaded where something disturbs, named above. */
+/* The phases: shaded if something disturbs, with names above. */
 void axes_phases(const struct paper *paper, double name_y, double top, double bottom);
 
 /* The line over the means of the bins, `stride` apart; it breaks where a bin is empty. */

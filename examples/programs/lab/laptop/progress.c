@@ -3,7 +3,7 @@
 #include "common/json.h"
 #include "common/outfile.h"
 #include "lab/commands.h"
-#include "laptop.h"
+#include "plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,7 +42,7 @@ void laptop_record_put(struct laptop_records *records, const struct laptop_recor
     records->count += i == records->count;
 }
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
 static void put_text(struct json *json, const char *key, const char *text)
 {

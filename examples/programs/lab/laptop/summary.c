@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "page.h"
+#include "summary.h"
 #include "lab/commands.h"
 #include "lab/report/chapter.h"
 #include "lab/texts.h"

@@ -1,5 +1,6 @@
-/* cox-lab laptop: everything a paper's section on the load balancing of one machine needs, by one command. It is made
- * in parts: each is `cox-lab run`, with a database of its own in the folder. A part that is done is not done again.
+/* cox-lab laptop: everything a paper's section on the load balancing of one machine needs, by one
+ * command. It is made in parts: each is `cox-lab run`, with a database of its own in the folder. A
+ * part that is done is not done again.
  *
  * Thread-safety: from one thread.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -41,7 +42,7 @@ struct laptop_options {
 /* Where a text may be NULL: "" is. */
 const char *laptop_or_null(const char *text);
 
-/* --- What was measured first (probe.c) ---------------------------------------------------------------------------- */
+/* --- What was measured first (probe.c) -------------------------------------------------------- */
 
 /* "" = unknown. */
 struct laptop_device {
@@ -58,7 +59,7 @@ struct laptop_probe {
 /* From the last run of the database. False after saying why. */
 bool laptop_probe_read(const char *database, struct laptop_probe *probe);
 
-/* --- The parts (plan.c) ------------------------------------------------------------------------------------------- */
+/* --- The parts (plan.c) ----------------------------------------------------------------------- */
 
 enum laptop_part {
     LAPTOP_PROBE, /* what the others are planned by */
@@ -111,7 +112,7 @@ void laptop_plan(const struct laptop_options *options, const struct laptop_machi
 /* How much of the time is for the part: the seconds that are left are shared by these. */
 double laptop_part_weight(const struct laptop_machine *machine, enum laptop_part part);
 
-/* --- What is done (record.c) -------------------------------------------------------------------------------------- */
+/* --- What is done (record.c) ------------------------------------------------------------------ */
 
 /* A part that is done, or failed. */
 struct laptop_record {
@@ -134,8 +135,8 @@ extern const char laptop_records_file[]; /* "parts.json" */
 void laptop_file_name(enum laptop_part part, enum laptop_supply supply, const char *ending,
                       char *name, size_t bytes);
 
-/* In the folder that is the current one. No file is no record. False after saying why: what it holds was measured with
- * other devices, another kernel or size. */
+/* In the folder that is the current one. No file is no record. False after saying why: what it
+ * holds was measured with other devices, another kernel or size. */
 bool laptop_records_read(const struct laptop_options *options, struct laptop_records *records);
 bool laptop_records_write(const struct laptop_options *options,
                           const struct laptop_records *records);
@@ -150,15 +151,16 @@ void laptop_record_put(struct laptop_records *records, const struct laptop_recor
 /* Remove what all parts wrote. */
 void laptop_records_clear(void);
 
-/* --- Running a part (child.c) ------------------------------------------------------------------------------------- */
+/* --- Running a part (child.c) ----------------------------------------------------------------- */
 
-/* Run the plan's commands. The record gets the status, the seconds, the supplies. False: it was interrupted. */
+/* Run the plan's commands. The record gets the status, the seconds, the supplies. False: it was
+ * interrupted. */
 bool laptop_run_part(const struct laptop_options *options, struct laptop_record *record);
 
-/* --- What comes out (results.c) ----------------------------------------------------------------------------------- */
+/* --- What comes out (results.c) --------------------------------------------------------------- */
 
-/* The page, the plots' CSV files with the gnuplot script, the description of the machine, the archive of all. False
- * after saying why. */
+/* The page, the plots' CSV files with the gnuplot script, the description of the machine, the
+ * archive of all. False after saying why. */
 bool laptop_write_results(const struct laptop_options *options,
                           const struct laptop_machine *machine,
                           const struct laptop_records *records);

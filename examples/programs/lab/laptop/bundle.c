@@ -4,9 +4,9 @@
 #include "common/json.h"
 #include "common/machine.h"
 #include "common/outfile.h"
-#include "figures.h"
+#include "findings.h"
 #include "lab/commands.h"
-#include "page.h"
+#include "summary.h"
 
 #include <coxswain/version.h>
 #include <errno.h>
@@ -62,7 +62,7 @@ static bool end_file(struct writer *writer, struct files *files)
     return true;
 }
 
-/* --- The plots' files --------------------------------------------------------------------------------------------- */
+/* --- The plots' files ------------------------------------------------------------------------- */
 
 static bool write_plots(const struct laptop_page *page, struct files *files)
 {
@@ -95,7 +95,7 @@ static bool write_plots(const struct laptop_page *page, struct files *files)
     return end_file(&writer, files);
 }
 
-/* --- The machine -------------------------------------------------------------------------------------------------- */
+/* --- The machine ------------------------------------------------------------------------------ */
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
@@ -149,7 +149,7 @@ static bool write_machine(const struct laptop_options *options,
     return end_file(&writer, files);
 }
 
-/* --- The archive -------------------------------------------------------------------------------------------------- */
+/* --- The archive ------------------------------------------------------------------------------ */
 
 static bool write_archive(const struct files *files)
 {
@@ -173,7 +173,7 @@ static bool write_archive(const struct files *files)
     return outfile_finish(&file, &error) || lab_fail("%s: %s", archive_name, error.text);
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- All -------------------------------------------------------------------------------------- */
 
 /* What cannot be made of one part is left out, and said. */
 static bool take_figures(struct laptop_page *page, bool made)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "figures.h"
+#include "findings.h"
 #include "source.h"
 
 #include <math.h>
@@ -106,7 +106,7 @@ static struct plot_point policy_point(struct source *source, const struct source
                         x);
 }
 
-/* --- Sizes -------------------------------------------------------------------------------------------------------- */
+/* --- Sizes ------------------------------------------------------------------------------------ */
 
 static bool make_sizes(struct source *source, struct figures *figures)
 {
@@ -138,7 +138,7 @@ static bool make_sizes(struct source *source, struct figures *figures)
     return true;
 }
 
-/* --- The curve ---------------------------------------------------------------------------------------------------- */
+/* --- The curve -------------------------------------------------------------------------------- */
 
 struct sweep_point {
     double share;
@@ -154,7 +154,8 @@ static int by_share(const void *left, const void *right)
 
 enum { SWEEP_MAX = 200 };
 
-/* The splits of the curve; with two devices, those of the sweep around its minimum lie on it too. */
+/* The splits of the curve; with two devices, those of the sweep around its minimum lie on it
+ * too. */
 static size_t read_splits(struct source *source, const struct source_run *run,
                           struct sweep_point *splits)
 {
@@ -257,7 +258,7 @@ end:
     return good;
 }
 
-/* --- A reserved core ---------------------------------------------------------------------------------------------- */
+/* --- A reserved core -------------------------------------------------------------------------- */
 
 static bool make_reserve(struct source *source, struct figures *figures)
 {
@@ -289,7 +290,7 @@ static bool make_reserve(struct source *source, struct figures *figures)
     return true;
 }
 
-/* --- Kinds of cores ----------------------------------------------------------------------------------------------- */
+/* --- Kinds of cores --------------------------------------------------------------------------- */
 
 static bool make_kinds(const struct laptop_machine *machine, struct source *source,
                        struct figures *figures)
@@ -313,7 +314,7 @@ static bool make_kinds(const struct laptop_machine *machine, struct source *sour
     return true;
 }
 
-/* --- Disturbed ---------------------------------------------------------------------------------------------------- */
+/* --- Disturbed -------------------------------------------------------------------------------- */
 
 static bool make_disturb(struct source *source, struct figures *figures)
 {
@@ -342,7 +343,7 @@ static bool make_disturb(struct source *source, struct figures *figures)
     return true;
 }
 
-/* --- Energy ------------------------------------------------------------------------------------------------------- */
+/* --- Energy ----------------------------------------------------------------------------------- */
 
 /* How many of their frames the policies did not have done by the deadline. */
 static bool make_late(struct source *source, const struct policies *policies,
@@ -420,7 +421,7 @@ static bool make_energy(struct source *source, struct figures *figures)
     return true;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- All -------------------------------------------------------------------------------------- */
 
 bool figures_make(const struct laptop_machine *machine, const struct laptop_record *record,
                   struct figures *figures)

@@ -1,10 +1,10 @@
 /* The plots of the parts, from their databases.
  * Thread-safety: one set of figures from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_EXAMPLES_LAB_LAPTOP_FIGURES_H
-#define COX_EXAMPLES_LAB_LAPTOP_FIGURES_H
+#ifndef COX_EXAMPLES_LAB_LAPTOP_FINDINGS_H
+#define COX_EXAMPLES_LAB_LAPTOP_FINDINGS_H
 
-#include "laptop.h"
+#include "plan.h"
 #include "lab/plot/plot.h"
 
 enum { FIGURES_MAX = 4 /* plots of a part on one supply */ };
@@ -32,7 +32,7 @@ struct plot *figures_plot(struct figures *figures, const char *name, const char 
 bool figures_supplies(const struct laptop_record *mains, const struct laptop_record *battery,
                       struct figures *figures);
 
-/* --- Of single parts, for figures.c ------------------------------------------------------------------------------- */
+/* --- Of single parts, for figures.c ----------------------------------------------------------- */
 
 struct source;
 bool figures_corun(struct source *source, struct figures *figures);

@@ -1,11 +1,11 @@
 /* The page of cox-lab laptop.
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_EXAMPLES_LAB_LAPTOP_PAGE_H
-#define COX_EXAMPLES_LAB_LAPTOP_PAGE_H
+#ifndef COX_EXAMPLES_LAB_LAPTOP_SUMMARY_H
+#define COX_EXAMPLES_LAB_LAPTOP_SUMMARY_H
 
 #include "common/machine.h"
-#include "figures.h"
+#include "findings.h"
 
 struct laptop_page {
     const struct laptop_options *options;
