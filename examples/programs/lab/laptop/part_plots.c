@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "findings.h"
+#include "part_plots.h"
+#include "corun.h"
 #include "source.h"
 
 #include <math.h>
@@ -9,23 +10,10 @@
 
 enum {
     POLICIES_MAX = 16,
-    LEARNING = 4 /* a part of the frames is left to learning where a policy's choice is shown */
+    LEARNING = 4, /* a policy's first frames, a quarter, are left to learning */
+    DEVICES_SHOWN = 8,
+    SWEEP_MAX = 200
 };
-
-struct plot *figures_plot(struct figures *figures, const char *name, const char *title,
-                          const char *x, const char *y)
-{
-    const bool on_battery = figures->record->supply == LAPTOP_SUPPLY_BATTERY;
-    if (figures->count == FIGURES_MAX)
-        return NULL;
-    struct plot *plot = &figures->plots[figures->count++];
-    *plot = (struct plot){.line = NAN};
-    snprintf(plot->name, sizeof plot->name, "%s%s", name, on_battery ? "-battery" : "");
-    snprintf(plot->title, sizeof plot->title, "%s%s", title, on_battery ? ", on battery" : "");
-    snprintf(plot->x, sizeof plot->x, "%s", x);
-    snprintf(plot->y, sizeof plot->y, "%s", y);
-    return plot;
-}
 
 static const char *device_colour(uint32_t device, char colour[4])
 {
@@ -33,20 +21,11 @@ static const char *device_colour(uint32_t device, char colour[4])
     return colour;
 }
 
-/* Those of p0 and p1 are like the devices'; p1 is the oracle's. */
+/* p0 and p1 look like the devices' colours; p1 is the oracle's. */
 static const char *policy_colour(uint32_t policy, char colour[4])
 {
     snprintf(colour, 4, "p%u", (policy + 2) % 10);
     return colour;
-}
-
-static struct plot_series *add_device(struct plot *plot, enum plot_style style,
-                                      const struct source_run *run, uint32_t device,
-                                      const char *what)
-{
-    char colour[4];
-    return plot_series_add(plot, style, device_colour(device, colour), "%s%s", run->devices[device],
-                           what);
 }
 
 /* The policies of a run in the order of their sessions. */
@@ -62,10 +41,12 @@ static bool read_policies(struct source *source, const struct source_run *run,
         source_ask(source, run,
                    "SELECT policy FROM session WHERE run = ?1 AND kind = 'policy' "
                    "GROUP BY policy ORDER BY min(session)");
+
     policies->count = 0;
     while (statement && policies->count < POLICIES_MAX &&
            reader_next(&source->reader, statement) == 1) {
         const char *name = (const char *)sqlite3_column_text(statement, 0);
+
         snprintf(policies->names[policies->count++], sizeof policies->names[0], "%s",
                  name ? name : "");
     }
@@ -76,18 +57,19 @@ static bool read_policies(struct source *source, const struct source_run *run,
 static struct plot_point solo_point(struct source *source, const struct source_run *run,
                                     uint32_t device, double x)
 {
-    return source_point(source,
-                        &(const struct source_wish){
-                            .run = run, .kind = "solo", .device = (int)device},
-                        x);
+    const struct source_wish wish = {.run = run, .kind = "solo", .device = (int)device};
+
+    return source_point(source, &wish, x);
 }
 
-/* Its time by halves of its samples, and the interval of all of them. */
+/* The time that the sweep took for the oracle's split, and the interval of all frames with that
+ * split. */
 static struct plot_point oracle_point(struct source *source, const struct source_run *run, double x)
 {
     const struct source_wish wish = {
-        .run = run, .kind = "sweep", .ratios = run->oracle_text, .device = -1, .phase = 0};
+        .run = run, .kind = "sweep", .ratios = run->oracle_text, .device = -1};
     struct plot_point point = source_point(source, &wish, x);
+
     point.y = run->oracle_ns / 1e6;
     if (!(point.low <= point.y && point.y <= point.high))
         point.low = point.high = NAN;
@@ -97,41 +79,59 @@ static struct plot_point oracle_point(struct source *source, const struct source
 static struct plot_point policy_point(struct source *source, const struct source_run *run,
                                       const char *policy, int phase, double x)
 {
-    return source_point(source,
-                        &(const struct source_wish){.run = run,
-                                                    .kind = "policy",
-                                                    .policy = policy,
-                                                    .device = -1,
-                                                    .phase = phase},
-                        x);
+    const struct source_wish wish = {
+        .run = run, .kind = "policy", .policy = policy, .device = -1, .phase = phase};
+
+    return source_point(source, &wish, x);
+}
+
+static struct plot_series *policy_series(struct plot *plot, enum plot_style style,
+                                         const struct policies *policies, uint32_t policy)
+{
+    char colour[4];
+
+    return plot_series_add(plot, style, policy_colour(policy, colour), "%s",
+                           policies->names[policy]);
 }
 
 /* --- Sizes ------------------------------------------------------------------------------------ */
 
-static bool make_sizes(struct source *source, struct figures *figures)
+static bool make_sizes(const struct laptop_machine *machine, struct source *source,
+                       struct findings *findings)
 {
-    struct plot *plot = figures_plot(figures, "sizes", "Time of a frame by its size",
-                                     "million pixels in a frame", "time of a frame, ms");
+    struct plot *plot = findings_plot(findings, "sizes", "Time of a frame by its size",
+                                      "million pixels in a frame", "time of a frame, ms");
     const struct source_run *first = source->runs;
-    struct plot_series *devices[8] = {NULL}, *oracle, *adaptive;
+    struct plot_series *devices[DEVICES_SHOWN] = {NULL};
+    uint32_t count = first->device_count;
+    char colour[4];
+
+    (void)machine;
     if (!plot || !source->run_count)
         return plot != NULL;
+
     plot->logarithmic = true;
-    uint32_t count = first->device_count < 8 ? first->device_count : 8;
+    if (count > DEVICES_SHOWN)
+        count = DEVICES_SHOWN;
     for (uint32_t d = 0; d < count; d++)
-        devices[d] = add_device(plot, PLOT_LINE, first, d, " alone");
-    oracle = plot_series_add(plot, PLOT_DASHED, "", "oracle: best static split");
-    adaptive = plot_series_add(plot, PLOT_LINE, "p2", "adaptive");
+        devices[d] = plot_series_add(plot, PLOT_LINE, device_colour(d, colour), "%s alone",
+                                     first->devices[d]);
+    struct plot_series *oracle = plot_series_add(plot, PLOT_DASHED, "",
+                                                 "oracle: best static split");
+    struct plot_series *adaptive = plot_series_add(plot, PLOT_LINE, "p2", "adaptive");
+
     for (uint32_t r = 0; r < source->run_count; r++) {
         const struct source_run *run = &source->runs[r];
         const double x = run->columns * (double)run->rows / 1e6;
+
         for (uint32_t d = 0; d < count && d < run->device_count; d++)
             plot_add(plot, devices[d], solo_point(source, run, d, x));
         plot_add(plot, oracle, oracle_point(source, run, x));
         plot_add(plot, adaptive, policy_point(source, run, "adaptive", 0, x));
     }
+
     html_raw(
-        &figures->words,
+        &findings->words,
         "<p>Medians with 95&#160;% intervals. Where a device's line bends to the left, the fixed cost "
         "of a launch shows; where the oracle leaves the best device's line, balancing begins to "
         "be worth it.</p>");
@@ -147,15 +147,13 @@ struct sweep_point {
 
 static int by_share(const void *left, const void *right)
 {
-    double a = ((const struct sweep_point *)left)->share,
-           b = ((const struct sweep_point *)right)->share;
+    double a = ((const struct sweep_point *)left)->share;
+    double b = ((const struct sweep_point *)right)->share;
+
     return (a > b) - (a < b);
 }
 
-enum { SWEEP_MAX = 200 };
-
-/* The splits of the curve; with two devices, those of the sweep around its minimum lie on it
- * too. */
+/* The splits of the curve, by share. */
 static size_t read_splits(struct source *source, const struct source_run *run,
                           struct sweep_point *splits)
 {
@@ -164,10 +162,12 @@ static size_t read_splits(struct source *source, const struct source_run *run,
                    "SELECT DISTINCT ratios FROM session WHERE run = ?1 AND kind = 'sweep' "
                    "AND policy IS 'curve'");
     size_t count = 0;
+
     while (statement && count < SWEEP_MAX && reader_next(&source->reader, statement) == 1) {
         const char *text = (const char *)sqlite3_column_text(statement, 0);
         if (!text || *text != '[')
             continue;
+
         splits[count].share = strtod(text + 1, NULL);
         snprintf(splits[count++].ratios, sizeof splits[0].ratios, "%s", text);
     }
@@ -176,83 +176,99 @@ static size_t read_splits(struct source *source, const struct source_run *run,
     return count;
 }
 
-static void say_curve(const struct source_run *run, const struct plot_series *curve,
-                      double adaptive_ms, struct figures *figures)
+/* The finding, if the oracle is known. */
+static void say_oracle(const struct source_run *run, const struct plot_series *curve,
+                       double adaptive_ms, struct html *finding)
 {
-    struct html *finding = &figures->finding;
     double best = INFINITY, oracle_ms = run->oracle_ns / 1e6;
+
+    if (!run->oracle_text[0] || !isfinite(oracle_ms))
+        return;
+
+    /* The ends of the curve are the devices alone. */
     for (size_t i = 0; i < curve->count; i++)
         if (curve->points[i].x <= 0 || curve->points[i].x >= 100)
             best = fmin(best, curve->points[i].y);
-    if (run->oracle_text[0] && isfinite(oracle_ms)) {
-        html_format(finding, "The best static split gives %.0f&#160;%% of the rows to ",
-                    100 * strtod(run->oracle_text + 1, NULL));
-        html_text(finding, run->devices[0]);
-        html_format(finding, " and takes %.3g&#160;ms", oracle_ms);
-        if (run->device_count == 2 && isfinite(best))
-            html_format(finding, "; the faster device alone takes %.3g&#160;ms, %.2f times as long",
-                        best, best / oracle_ms);
-        if (isfinite(adaptive_ms))
-            html_format(finding,
-                        ". The policy <em>adaptive</em> takes %.3g&#160;ms, %.2f times as long",
-                        adaptive_ms, adaptive_ms / oracle_ms);
-        html_raw(finding, ".");
-    }
-    html_raw(
-        &figures->words,
-        "<p>Each split has a turn in each round, between the policies' frames, so that what happens "
-        "on the machine meets all alike: medians with 95&#160;% intervals. A policy stands at the "
-        "share that it gave in the mean, after the first quarter of its frames.</p>");
+
+    html_format(finding, "The best static split gives %.0f&#160;%% of the rows to ",
+                100 * strtod(run->oracle_text + 1, NULL));
+    html_text(finding, run->devices[0]);
+    html_format(finding, " and takes %.3g&#160;ms", oracle_ms);
+    if (run->device_count == 2 && isfinite(best))
+        html_format(finding, "; the faster device alone takes %.3g&#160;ms, %.2f times as long",
+                    best, best / oracle_ms);
+    if (isfinite(adaptive_ms))
+        html_format(finding,
+                    ". The policy <em>adaptive</em> takes %.3g&#160;ms, %.2f times as long",
+                    adaptive_ms, adaptive_ms / oracle_ms);
+    html_raw(finding, ".");
 }
 
-static bool make_curve(struct source *source, struct figures *figures)
+static void add_splits(struct source *source, const struct sweep_point *splits, size_t count,
+                       struct plot *plot, struct plot_series *curve)
 {
-    struct plot *plot = figures_plot(figures, "curve", "Time of a frame by the split",
-                                     "share of the rows on the first device, per cent",
-                                     "time of a frame, ms");
+    const struct source_run *run = source->runs;
+    struct source_wish wish = {.run = run, .kind = "sweep", .policy = "curve", .device = -1};
+
+    if (run->device_count == 2)
+        plot_add(plot, curve, solo_point(source, run, 1, 0));
+    for (size_t i = 0; i < count; i++) {
+        wish.ratios = splits[i].ratios;
+        plot_add(plot, curve, source_point(source, &wish, 100 * splits[i].share));
+    }
+    plot_add(plot, curve, solo_point(source, run, 0, 100));
+}
+
+/* The time of a policy at its mean share, after learning. */
+static struct plot_point learned_point(struct source *source, const char *policy)
+{
+    struct source_wish wish = {
+        .run = source->runs, .kind = "policy", .policy = policy, .device = -1};
+    struct lab_blocks all = {0};
+
+    if (source_values(source, &wish, &all))
+        wish.first_frame = all.count / LEARNING;
+    lab_blocks_free(&all);
+    return source_point(source, &wish, 100 * source_share(source, &wish));
+}
+
+static bool make_curve(const struct laptop_machine *machine, struct source *source,
+                       struct findings *findings)
+{
+    struct plot *plot = findings_plot(findings, "curve", "Time of a frame by the split",
+                                      "share of the rows on the first device, per cent",
+                                      "time of a frame, ms");
     const struct source_run *run = source->runs;
     struct sweep_point *splits = calloc(SWEEP_MAX, sizeof *splits);
     struct policies policies;
     double adaptive_ms = NAN;
-    char colour[4];
     bool good = plot && splits && source->run_count && read_policies(source, run, &policies);
+
+    (void)machine;
     if (!good)
         goto end;
+
     plot->from_zero = true;
     struct plot_series *curve = plot_series_add(plot, PLOT_LINE, "", "static splits");
-    size_t count = read_splits(source, run, splits);
-    if (run->device_count == 2)
-        plot_add(plot, curve, solo_point(source, run, 1, 0));
-    for (size_t i = 0; i < count; i++)
-        plot_add(plot, curve,
-                 source_point(source,
-                              &(const struct source_wish){.run = run,
-                                                          .kind = "sweep",
-                                                          .policy = "curve",
-                                                          .ratios = splits[i].ratios,
-                                                          .device = -1,
-                                                          .phase = 0},
-                              100 * splits[i].share));
-    plot_add(plot, curve, solo_point(source, run, 0, 100));
+    add_splits(source, splits, read_splits(source, run, splits), plot, curve);
     if (run->oracle_text[0])
         plot_add(plot, plot_series_add(plot, PLOT_MARKS, "p1", "oracle: best static split"),
                  oracle_point(source, run, 100 * strtod(run->oracle_text + 1, NULL)));
+
     for (uint32_t p = 0; p < policies.count; p++) {
-        struct source_wish wish = {
-            .run = run, .kind = "policy", .policy = policies.names[p], .device = -1, .phase = 0};
-        struct lab_blocks all = {0};
-        if (source_values(source, &wish, &all))
-            wish.first_frame = all.count / LEARNING;
-        lab_blocks_free(&all);
-        struct plot_point point = source_point(source, &wish, 100 * source_share(source, &wish));
-        plot_add(plot,
-                 plot_series_add(plot, PLOT_MARKS, policy_colour(p, colour), "%s",
-                                 policies.names[p]),
-                 point);
+        struct plot_point point = learned_point(source, policies.names[p]);
+
+        plot_add(plot, policy_series(plot, PLOT_MARKS, &policies, p), point);
         if (strcmp(policies.names[p], "adaptive") == 0)
             adaptive_ms = point.y;
     }
-    say_curve(run, curve, adaptive_ms, figures);
+
+    say_oracle(run, curve, adaptive_ms, &findings->finding);
+    html_raw(
+        &findings->words,
+        "<p>Each split has a turn in each round, between the policies' frames, so that what happens "
+        "on the machine meets all alike: medians with 95&#160;% intervals. A policy stands at the "
+        "share that it gave in the mean, after the first quarter of its frames.</p>");
 end:
     free(splits);
     return good;
@@ -260,20 +276,27 @@ end:
 
 /* --- A reserved core -------------------------------------------------------------------------- */
 
-static bool make_reserve(struct source *source, struct figures *figures)
+static bool make_reserve(const struct laptop_machine *machine, struct source *source,
+                         struct findings *findings)
 {
-    struct plot *plot = figures_plot(figures, "reserve", "A core reserved for feeding the devices",
-                                     "policy", "time with a reserved core over that without");
+    struct plot *plot = findings_plot(findings, "reserve",
+                                      "A core reserved for feeding the devices", "policy",
+                                      "time with a reserved core over that without");
     struct policies policies;
+
+    (void)machine;
     if (!plot || source->run_count < 2 || !read_policies(source, source->runs, &policies))
         return false;
+
     plot->has_rows = true;
     plot->line = 1;
     struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "p2", "with over without");
+
     for (uint32_t p = 0; p < policies.count; p++) {
         struct source_wish wish = {
             .kind = "policy", .policy = policies.names[p], .device = -1, .phase = -1};
         struct lab_blocks on = {0}, off = {0};
+
         wish.run = &source->runs[0];
         bool good = source_values(source, &wish, &off);
         wish.run = &source->runs[1];
@@ -282,8 +305,9 @@ static bool make_reserve(struct source *source, struct figures *figures)
         lab_blocks_free(&on);
         lab_blocks_free(&off);
     }
+
     html_raw(
-        &figures->words,
+        &findings->words,
         "<p>Less than 1: the reserved core is worth it. Two processes take turns, one with a core on "
         "which no kernel runs, one without; medians, and 95&#160;% intervals of their "
         "quotients.</p>");
@@ -293,22 +317,26 @@ static bool make_reserve(struct source *source, struct figures *figures)
 /* --- Kinds of cores --------------------------------------------------------------------------- */
 
 static bool make_kinds(const struct laptop_machine *machine, struct source *source,
-                       struct figures *figures)
+                       struct findings *findings)
 {
-    struct plot *plot = figures_plot(figures, "kinds", "The kinds of cores apart", "kind",
-                                     "time of a frame, ms");
+    struct plot *plot = findings_plot(findings, "kinds", "The kinds of cores apart", "kind",
+                                      "time of a frame, ms");
     char name[64];
+
     if (!plot)
         return false;
+
     plot->has_rows = plot->from_zero = true;
     struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "d0",
                                                  "the CPU device on these cores only");
+
     for (uint32_t r = 0; r < source->run_count && r < machine->kind_count; r++) {
         snprintf(name, sizeof name, "%u %s", machine->kinds[r].cores, machine->kinds[r].name);
         plot_add(plot, series, solo_point(source, &source->runs[r], 0, plot_row(plot, name)));
     }
+
     html_raw(
-        &figures->words,
+        &findings->words,
         "<p>The CPU alone, in a process that may use the cores of one kind only, one thread on each: "
         "medians with 95&#160;% intervals. The processes ran one after the other.</p>");
     return true;
@@ -316,27 +344,34 @@ static bool make_kinds(const struct laptop_machine *machine, struct source *sour
 
 /* --- Disturbed -------------------------------------------------------------------------------- */
 
-static bool make_disturb(struct source *source, struct figures *figures)
+static bool make_disturb(const struct laptop_machine *machine, struct source *source,
+                         struct findings *findings)
 {
     static const char *const names[] = {"before", "while others compute", "after"};
     static const char *const colours[] = {"d0", "d1", "d3"};
-    struct plot *plot = figures_plot(figures, "disturb", "Policies while another process computes",
-                                     "policy", "time of a frame, ms");
+    struct plot *plot = findings_plot(findings, "disturb",
+                                      "Policies while another process computes", "policy",
+                                      "time of a frame, ms");
     const struct source_run *run = source->runs;
     struct policies policies;
+
+    (void)machine;
     if (!plot || !source->run_count || !read_policies(source, run, &policies))
         return false;
+
     plot->has_rows = plot->from_zero = true;
     for (int phase = 0; phase < 3; phase++) {
         struct plot_series *series = plot_series_add(plot, PLOT_MARKS, colours[phase], "%s",
                                                      names[phase]);
+
         for (uint32_t p = 0; p < policies.count; p++)
             plot_add(plot, series,
                      policy_point(source, run, policies.names[p], phase,
                                   plot_row(plot, policies.names[p])));
     }
+
     html_raw(
-        &figures->words,
+        &findings->words,
         "<p>In the second third of the frames a process of endless computing runs on the cores of the "
         "CPU device. Medians with 95&#160;% intervals; the report of the database has every frame, "
         "and the oracle of each phase.</p>");
@@ -345,142 +380,143 @@ static bool make_disturb(struct source *source, struct figures *figures)
 
 /* --- Energy ----------------------------------------------------------------------------------- */
 
-/* How many of their frames the policies did not have done by the deadline. */
-static bool make_late(struct source *source, const struct policies *policies,
-                      struct figures *figures)
+/* The share of a policy's frames after their deadline, per cent; NaN = not known. */
+static double late_percent(struct source *source, const struct source_run *run, const char *policy)
 {
-    struct plot *plot = figures_plot(figures, "late", "Frames after their deadline", "deadline, ms",
-                                     "frames after the deadline, per cent");
-    char colour[4];
-    if (!plot)
-        return false;
-    plot->from_zero = true;
-    for (uint32_t p = 0; p < policies->count; p++) {
-        struct plot_series *series = plot_series_add(plot, PLOT_LINE, policy_colour(p, colour),
-                                                     "%s", policies->names[p]);
-        for (uint32_t r = 0; r < source->run_count; r++) {
-            sqlite3_stmt *statement = source_ask(
-                source, &source->runs[r],
-                "SELECT 100.0 * avg(f.wall_ns > r.deadline_ns) FROM frame f JOIN session s USING (session) JOIN run r "
-                "USING (run) WHERE run = ?1 AND s.kind = 'policy' AND s.policy = ?2 AND f.status = 0");
-            if (!statement)
-                return false;
-            sqlite3_bind_text(statement, 2, policies->names[p], -1, SQLITE_STATIC);
-            if (reader_next(&source->reader, statement) == 1)
-                plot_add(plot, series,
-                         (struct plot_point){source->runs[r].deadline_ms,
-                                             reader_number(statement, 0), NAN, NAN});
-            sqlite3_finalize(statement);
-        }
-    }
-    return true;
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT 100.0 * avg(f.wall_ns > r.deadline_ns) FROM frame f "
+                   "JOIN session s USING (session) JOIN run r USING (run) WHERE run = ?1 "
+                   "AND s.kind = 'policy' AND s.policy = ?2 AND f.status = 0");
+    double percent = NAN;
+
+    if (!statement)
+        return NAN;
+    sqlite3_bind_text(statement, 2, policy, -1, SQLITE_STATIC);
+    if (reader_next(&source->reader, statement) == 1)
+        percent = reader_number(statement, 0);
+    sqlite3_finalize(statement);
+    return percent;
 }
 
-static bool make_energy(struct source *source, struct figures *figures)
+/* The mean energy of a policy's frames with its interval. */
+static struct plot_point energy_point(struct source *source, const struct source_run *run,
+                                      const char *policy)
 {
-    struct plot *plot = figures_plot(figures, "energy", "Energy of a frame by its deadline",
-                                     "deadline, ms", "energy of a frame, J");
+    const struct source_wish wish = {
+        .run = run, .kind = "policy", .policy = policy, .device = -1, .phase = -1, .joules = true};
+    struct lab_blocks joules = {0};
+    struct lab_intervals sure;
+    struct plot_point point = {run->deadline_ms, NAN, NAN, NAN};
+    double sum = 0;
+
+    if (source_values(source, &wish, &joules) && joules.count &&
+        lab_bootstrap(&joules, NULL, &sure)) {
+        for (size_t i = 0; i < joules.count; i++)
+            sum += joules.values[i].value;
+        point = (struct plot_point){run->deadline_ms, sum / (double)joules.count, sure.mean.low,
+                                    sure.mean.high};
+    }
+
+    lab_blocks_free(&joules);
+    return point;
+}
+
+static bool make_energy(const struct laptop_machine *machine, struct source *source,
+                        struct findings *findings)
+{
+    struct plot *energy = findings_plot(findings, "energy", "Energy of a frame by its deadline",
+                                        "deadline, ms", "energy of a frame, J");
+    struct plot *late = findings_plot(findings, "late", "Frames after their deadline",
+                                      "deadline, ms", "frames after the deadline, per cent");
     struct policies policies;
-    char colour[4];
-    if (!plot || !source->run_count || !read_policies(source, source->runs, &policies))
+
+    (void)machine;
+    if (!energy || !late || !source->run_count || !read_policies(source, source->runs, &policies))
         return false;
-    plot->from_zero = true;
+
+    energy->from_zero = late->from_zero = true;
     for (uint32_t p = 0; p < policies.count; p++) {
-        struct plot_series *series = plot_series_add(plot, PLOT_LINE, policy_colour(p, colour),
-                                                     "%s", policies.names[p]);
+        struct plot_series *joules = policy_series(energy, PLOT_LINE, &policies, p);
+        struct plot_series *share = policy_series(late, PLOT_LINE, &policies, p);
+
         for (uint32_t r = 0; r < source->run_count; r++) {
             const struct source_run *run = &source->runs[r];
-            struct lab_blocks joules = {0};
-            struct lab_intervals sure;
-            double sum = 0;
-            if (source_values(source,
-                              &(const struct source_wish){.run = run,
-                                                          .kind = "policy",
-                                                          .policy = policies.names[p],
-                                                          .device = -1,
-                                                          .phase = -1,
-                                                          .joules = true},
-                              &joules) &&
-                joules.count && lab_bootstrap(&joules, NULL, &sure)) {
-                for (size_t i = 0; i < joules.count; i++)
-                    sum += joules.values[i].value;
-                plot_add(plot, series,
-                         (struct plot_point){run->deadline_ms, sum / (double)joules.count,
-                                             sure.mean.low, sure.mean.high});
-            }
-            lab_blocks_free(&joules);
+            double percent = late_percent(source, run, policies.names[p]);
+
+            plot_add(energy, joules, energy_point(source, run, policies.names[p]));
+            plot_add(late, share, (struct plot_point){run->deadline_ms, percent, NAN, NAN});
         }
     }
-    if (!make_late(source, &policies, figures))
-        return false;
+
     html_raw(
-        &figures->words,
+        &findings->words,
         "<p>Means with 95&#160;% intervals. <em>adaptive</em> makes the energy small as long as the "
         "deadline is kept; the other policies do not know of it. The meter is the processor's: a "
         "graphics card of its own is not in it.</p>");
     return true;
 }
 
-/* --- All -------------------------------------------------------------------------------------- */
+/* --- All parts -------------------------------------------------------------------------------- */
 
-bool figures_make(const struct laptop_machine *machine, const struct laptop_record *record,
-                  struct figures *figures)
+static bool make_corun(const struct laptop_machine *machine, struct source *source,
+                       struct findings *findings)
 {
-    *figures = (struct figures){.record = record};
+    (void)machine;
+    return findings_corun(source, findings);
+}
+
+typedef bool make_fn(const struct laptop_machine *machine, struct source *source,
+                     struct findings *findings);
+
+static make_fn *const makers[LAPTOP_ALL_PARTS] = {
+    [LAPTOP_SIZES] = make_sizes,  [LAPTOP_CURVE] = make_curve, [LAPTOP_RESERVE] = make_reserve,
+    [LAPTOP_CORUN] = make_corun,  [LAPTOP_KINDS] = make_kinds, [LAPTOP_DISTURB] = make_disturb,
+    [LAPTOP_ENERGY] = make_energy};
+
+bool findings_make(const struct laptop_machine *machine, const struct laptop_record *record,
+                   struct findings *findings)
+{
     struct source *source = source_open(record);
-    bool good = source != NULL;
-    for (uint32_t r = 0; good && r < source->run_count; r++)
-        figures->busy |= source->runs[r].busy;
-    if (good && record->part == LAPTOP_SIZES)
-        good = make_sizes(source, figures);
-    else if (good && record->part == LAPTOP_CURVE)
-        good = make_curve(source, figures);
-    else if (good && record->part == LAPTOP_RESERVE)
-        good = make_reserve(source, figures);
-    else if (good && record->part == LAPTOP_CORUN)
-        good = figures_corun(source, figures);
-    else if (good && record->part == LAPTOP_KINDS)
-        good = make_kinds(machine, source, figures);
-    else if (good && record->part == LAPTOP_DISTURB)
-        good = make_disturb(source, figures);
-    else if (good && record->part == LAPTOP_ENERGY)
-        good = make_energy(source, figures);
+
+    *findings = (struct findings){.record = record};
+    if (!source)
+        return false;
+
+    for (uint32_t r = 0; r < source->run_count; r++)
+        findings->busy |= source->runs[r].busy;
+    bool good = makers[record->part](machine, source, findings);
+
     source_close(&source);
     return good;
 }
 
-void figures_free(struct figures *figures)
-{
-    for (uint32_t i = 0; i < figures->count; i++)
-        plot_free(&figures->plots[i]);
-    html_free(&figures->words);
-    html_free(&figures->finding);
-    figures->count = 0;
-}
-
+/* The devices alone, the oracle and the policy adaptive on one supply. */
 static void add_supply(struct source *source, struct plot *plot, struct plot_series *series)
 {
     const struct source_run *run = source->runs;
     char name[100];
-    for (uint32_t d = 0; source->run_count && d < run->device_count; d++) {
+
+    if (!source->run_count)
+        return;
+
+    for (uint32_t d = 0; d < run->device_count; d++) {
         snprintf(name, sizeof name, "%s alone", run->devices[d]);
         plot_add(plot, series, solo_point(source, run, d, plot_row(plot, name)));
     }
-    if (source->run_count) {
-        plot_add(plot, series, oracle_point(source, run, plot_row(plot, "oracle")));
-        plot_add(plot, series,
-                 policy_point(source, run, "adaptive", 0, plot_row(plot, "adaptive")));
-    }
+    plot_add(plot, series, oracle_point(source, run, plot_row(plot, "oracle")));
+    plot_add(plot, series, policy_point(source, run, "adaptive", 0, plot_row(plot, "adaptive")));
 }
 
-bool figures_supplies(const struct laptop_record *mains, const struct laptop_record *battery,
-                      struct figures *figures)
+bool findings_supplies(const struct laptop_record *mains, const struct laptop_record *battery,
+                       struct findings *findings)
 {
-    *figures = (struct figures){.record = mains};
-    struct plot *plot = figures_plot(figures, "supplies", "On mains and on battery", "",
-                                     "time of a frame, ms");
+    *findings = (struct findings){.record = mains};
+    struct plot *plot = findings_plot(findings, "supplies", "On mains and on battery", "",
+                                      "time of a frame, ms");
     struct source *sources[2] = {source_open(mains), source_open(battery)};
     bool good = plot && sources[0] && sources[1];
+
     if (good) {
         plot->has_rows = plot->from_zero = true;
         add_supply(sources[0], plot,
@@ -488,6 +524,7 @@ bool figures_supplies(const struct laptop_record *mains, const struct laptop_rec
                                    laptop_supply_name(mains->supply)));
         add_supply(sources[1], plot, plot_series_add(plot, PLOT_MARKS, "d1", "battery"));
     }
+
     source_close(&sources[0]);
     source_close(&sources[1]);
     return good;
