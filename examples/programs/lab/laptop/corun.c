@@ -339,8 +339,8 @@ static bool make_course(struct source *source, const struct source_run *run,
 
     html_raw(
         &findings->words,
-        "<p>At first each device works alone without a pause, then all together, with the rows shared "
-        "by their speeds alone; before each stage the machine rests. More than 1: it slows "
+        "<p>At first each device works alone without a pause, then all together, with the rows "
+        "shared by their speeds alone; before each stage the machine rests. More than 1: it slows "
         "down, from heat or because the power that is allowed for the first seconds ends.</p>");
     return good;
 }

@@ -132,9 +132,9 @@ static bool make_sizes(const struct laptop_machine *machine, struct source *sour
 
     html_raw(
         &findings->words,
-        "<p>Medians with 95&#160;% intervals. Where a device's line bends to the left, the fixed cost "
-        "of a launch shows; where the oracle leaves the best device's line, balancing begins to "
-        "be worth it.</p>");
+        "<p>Medians with 95&#160;% intervals. Where a device's line bends to the left, the fixed "
+        "cost of a launch shows; where the oracle leaves the best device's line, balancing begins "
+        "to be worth it.</p>");
     return true;
 }
 
@@ -266,9 +266,9 @@ static bool make_curve(const struct laptop_machine *machine, struct source *sour
     say_oracle(run, curve, adaptive_ms, &findings->finding);
     html_raw(
         &findings->words,
-        "<p>Each split has a turn in each round, between the policies' frames, so that what happens "
-        "on the machine meets all alike: medians with 95&#160;% intervals. A policy stands at the "
-        "share that it gave in the mean, after the first quarter of its frames.</p>");
+        "<p>Each split has a turn in each round, between the policies' frames, so that what "
+        "happens on the machine meets all alike: medians with 95&#160;% intervals. A policy stands "
+        "at the share that it gave in the mean, after the first quarter of its frames.</p>");
 end:
     free(splits);
     return good;
@@ -308,8 +308,8 @@ static bool make_reserve(const struct laptop_machine *machine, struct source *so
 
     html_raw(
         &findings->words,
-        "<p>Less than 1: the reserved core is worth it. Two processes take turns, one with a core on "
-        "which no kernel runs, one without; medians, and 95&#160;% intervals of their "
+        "<p>Less than 1: the reserved core is worth it. Two processes take turns, one with a core "
+        "on which no kernel runs, one without; medians, and 95&#160;% intervals of their "
         "quotients.</p>");
     return true;
 }
@@ -337,8 +337,8 @@ static bool make_kinds(const struct laptop_machine *machine, struct source *sour
 
     html_raw(
         &findings->words,
-        "<p>The CPU alone, in a process that may use the cores of one kind only, one thread on each: "
-        "medians with 95&#160;% intervals. The processes ran one after the other.</p>");
+        "<p>The CPU alone, in a process that may use the cores of one kind only, one thread on "
+        "each: medians with 95&#160;% intervals. The processes ran one after the other.</p>");
     return true;
 }
 
@@ -372,9 +372,9 @@ static bool make_disturb(const struct laptop_machine *machine, struct source *so
 
     html_raw(
         &findings->words,
-        "<p>In the second third of the frames a process of endless computing runs on the cores of the "
-        "CPU device. Medians with 95&#160;% intervals; the report of the database has every frame, "
-        "and the oracle of each phase.</p>");
+        "<p>In the second third of the frames a process of endless computing runs on the cores of "
+        "the CPU device. Medians with 95&#160;% intervals; the report of the database has every "
+        "frame, and the oracle of each phase.</p>");
     return true;
 }
 
@@ -451,9 +451,9 @@ static bool make_energy(const struct laptop_machine *machine, struct source *sou
 
     html_raw(
         &findings->words,
-        "<p>Means with 95&#160;% intervals. <em>adaptive</em> makes the energy small as long as the "
-        "deadline is kept; the other policies do not know of it. The meter is the processor's: a "
-        "graphics card of its own is not in it.</p>");
+        "<p>Means with 95&#160;% intervals. <em>adaptive</em> makes the energy small as long as "
+        "the deadline is kept; the other policies do not know of it. The meter is the processor's: "
+        "a graphics card of its own is not in it.</p>");
     return true;
 }
 

@@ -29,7 +29,11 @@ static void put_number(double value, FILE *to)
 
 void plot_csv(const struct plot *plot, FILE *to)
 {
-    fprintf(to, "series,x,y,low,high%s\n", plot->has_rows ? ",label" : "");
+    fputs("series,x,y,low,high", to);
+    if (plot->has_rows)
+        fputs(",label", to);
+    fputc('\n', to);
+
     for (uint32_t i = 0; i < plot->count; i++)
         for (size_t k = 0; k < plot->series[i].count; k++) {
             const struct plot_point *point = &plot->series[i].points[k];
@@ -72,11 +76,13 @@ static void put_rows(const struct plot *plot, FILE *to)
 static void put_series(const struct plot *plot, const struct plot_series *series, uint32_t index,
                        FILE *to)
 {
-    const double shift = plot->has_rows ? 0.12 * index : 0;
     const char *style = "yerrorlines";
+    double shift = 0;
 
     if (plot->has_rows || series->style == PLOT_MARKS)
         style = "yerrorbars";
+    if (plot->has_rows)
+        shift = 0.12 * index;
 
     fprintf(to, "%s'%s.csv' skip 1 using (strcol(1) eq \"", index ? ", \\\n     " : "plot ",
             plot->name);

@@ -2,6 +2,7 @@
 #include "plot.h"
 #include "common/svg.h"
 #include "lab/array.h"
+#include "lab/report/axes.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -188,7 +189,7 @@ static void axis(const struct svg *svg, const struct plot *plot, const struct sc
     unsigned count, most = 5;
 
     if (below)
-        most = svg->narrow ? 4 : 8;
+        most = (unsigned)axes_pick(svg, 4, 8);
     if (plot->logarithmic) {
         count = log_ticks(scale, values);
     } else {
@@ -230,10 +231,12 @@ static const char *class_of(char *class, size_t bytes, const char *kind,
     const bool dashed = series->style == PLOT_DASHED;
     const char *ink = "leader ink";
 
-    if (strcmp(kind, "line") == 0)
-        ink = dashed ? "oracle" : "mark";
-    else if (strcmp(kind, "fill") == 0)
+    if (strcmp(kind, "fill") == 0)
         ink = "fill p8";
+    else if (strcmp(kind, "line") == 0 && dashed)
+        ink = "oracle";
+    else if (strcmp(kind, "line") == 0)
+        ink = "mark";
 
     if (series->colour[0])
         snprintf(class, bytes, "%s %s%s", kind, series->colour, dashed ? " dashed" : "");
@@ -296,7 +299,7 @@ static void key_entry(const struct svg *svg, const struct plot_series *series, d
         svg_line(svg->out, class_of(class, sizeof class, "line", series), x, y - 4, x + 12, y - 4);
 
     svg_label(svg->out, "name", x + 18, y);
-    html_text_middle(svg->out, series->name, svg->narrow ? 42 : 28);
+    html_text_middle(svg->out, series->name, (unsigned)axes_pick(svg, 42, 28));
     svg_label_end(svg->out);
 }
 
@@ -395,7 +398,7 @@ static void draw_curve(const struct plot *plot, struct html *out, bool narrow)
 /* Quotients have a fixed number of decimals. */
 static void number(const struct svg *svg, const struct plot *plot, double value)
 {
-    const int digits = svg->narrow ? 2 : 3;
+    const int digits = (int)axes_pick(svg, 2, 3);
 
     if (isfinite(plot->line))
         html_format(svg->out, "%.*f", digits, value);
@@ -477,7 +480,7 @@ static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
         row += ROW;
     }
     if (series > 1)
-        top += KEY_ROW * (narrow ? (double)series : 1);
+        top += KEY_ROW * axes_pick(&svg, series, 1);
     const double bottom = top + row * plot->row_count;
     struct scale x = scale_of(plot, span_of_y(plot), svg.left + 6, svg.right - 6, true);
 
@@ -498,9 +501,9 @@ static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
             svg_label(out, "name", svg.left, y + 10);
         else
             svg_label(out, "name end", svg.left - 10, y + ROW * series / 2.0 + 4);
-        html_text_middle(out, plot->rows[r], narrow ? 50 : 34);
+        html_text_middle(out, plot->rows[r], (unsigned)axes_pick(&svg, 50, 34));
         svg_label_end(out);
-        row_values(&svg, plot, &x, r, narrow ? y + ROW : y);
+        row_values(&svg, plot, &x, r, y + axes_pick(&svg, ROW, 0));
     }
     html_raw(out, "</svg>");
 }

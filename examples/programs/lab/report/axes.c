@@ -8,11 +8,12 @@
 struct paper paper_of(struct html *out, const struct report_run *run, bool narrow,
                       double label_width)
 {
-    return (struct paper){
-        .svg = svg_of(out, narrow, label_width),
-        .run = run,
-        .bins = narrow ? CHART_BINS_NARROW : CHART_BINS_WIDE,
-    };
+    struct paper paper = {
+        .svg = svg_of(out, narrow, label_width), .run = run, .bins = CHART_BINS_WIDE};
+
+    if (narrow)
+        paper.bins = CHART_BINS_NARROW;
+    return paper;
 }
 
 void axes_label(struct html *out, const char *class, double x, double y, const char *format, ...)
@@ -37,7 +38,7 @@ static struct scale frame_scale(const struct paper *paper)
 void axes_frame_axis(const struct paper *paper, double y)
 {
     struct scale frames = frame_scale(paper);
-    double step = fmax(ticks_step(frames.high, paper->svg.narrow ? 4 : 8), 1);
+    double step = fmax(ticks_step(frames.high, (unsigned)axes_pick(&paper->svg, 4, 8)), 1);
 
     svg_line(paper->svg.out, "axis", paper->svg.left, y, paper->svg.right, y);
     for (unsigned i = 0; i * step < frames.high; i++) {

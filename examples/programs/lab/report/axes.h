@@ -17,6 +17,14 @@ struct paper {
     size_t bins; /* most points of a line */
 };
 
+/* One value for narrow pages, another for wide ones. */
+static inline double axes_pick(const struct svg *svg, double narrow, double wide)
+{
+    if (svg->narrow)
+        return narrow;
+    return wide;
+}
+
 struct paper paper_of(struct html *out, const struct report_run *run, bool narrow,
                       double label_width);
 

@@ -256,7 +256,8 @@ static size_t times_columns(const struct paper *paper, uint32_t policy, const st
 {
     enum { COLUMNS = 120 };
     struct html *out = paper->svg.out;
-    size_t columns[COLUMNS], most = 1, count = paper->svg.narrow ? COLUMNS / 2 : COLUMNS;
+    size_t columns[COLUMNS], most = 1;
+    size_t count = (size_t)axes_pick(&paper->svg, COLUMNS / 2, COLUMNS);
     double step = (scale->high - scale->low) / (double)count;
     size_t beyond = report_histogram(paper->run, policy, scale->low, step, count, columns);
     struct steps steps = {.left = paper->svg.left,
@@ -282,9 +283,7 @@ static size_t times_columns(const struct paper *paper, uint32_t policy, const st
 /* Where the medians end, from the right edge of the drawing. */
 static double p50_offset(const struct paper *paper)
 {
-    if (paper->svg.narrow)
-        return 74;
-    return 66;
+    return axes_pick(&paper->svg, 74, 66);
 }
 
 static void time_label(const struct paper *paper, double offset, double y, double ns)
@@ -340,11 +339,11 @@ static void times_head(const struct paper *paper, const char *name, const char *
 bool chart_times(struct html *out, const struct chart_policies *about, bool narrow)
 {
     struct paper paper = paper_of(out, about->run, narrow, 138);
-    double row = narrow ? 68 : 46, top = narrow ? 68 : 54;
+    double row = axes_pick(&paper.svg, 68, 46), top = axes_pick(&paper.svg, 68, 54);
     double bottom = top + row * (about->count - 1) + 16;
     size_t frames = 0;
 
-    paper.svg.left = narrow ? 6 : 118;
+    paper.svg.left = axes_pick(&paper.svg, 6, 118);
     for (uint32_t i = 0; i < about->count; i++)
         frames += about->all[about->policies[i]].frames;
     if (!frames)
@@ -365,7 +364,8 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
     times_head(&paper, "p50", "mark", p50_offset(&paper));
     times_head(&paper, "p99", "mark dashed", 4);
 
-    struct ticks ticks = ticks_of(scale.low / 1e6, scale.high / 1e6, narrow ? 5 : 9);
+    struct ticks ticks = ticks_of(scale.low / 1e6, scale.high / 1e6,
+                                  (unsigned)axes_pick(&paper.svg, 5, 9));
     for (unsigned i = 0; i < ticks.count; i++) {
         double x = scale_place(&scale, tick_at(&ticks, i) * 1e6);
 
@@ -426,8 +426,10 @@ static void regret_line(const struct paper *paper, const struct regret *regret, 
             continue;
         }
         if (!drawing) {
+            double first = isnan(before) ? values[i] : before;
+
             svg_number(out, "M", paper->svg.left + (double)i * width);
-            svg_number(out, " ", scale_place(scale, isnan(before) ? values[i] : before));
+            svg_number(out, " ", scale_place(scale, first));
         }
         svg_number(out, "L", paper->svg.left + (double)(i + 1) * width);
         svg_number(out, " ", scale_place(scale, values[i]));
@@ -508,7 +510,7 @@ static void regret_key(const struct paper *paper, const struct regret *regret, d
     for (uint32_t i = 0; i < regret->about->count; i++) {
         uint32_t policy = regret->about->policies[i];
         double value = last_known(regret, i);
-        double x = i % 2 ? 186 : 6, row = y + 16 * floor(i / 2.0);
+        double x = 6 + 180 * (i % 2), row = y + 16 * floor(i / 2.0);
 
         snprintf(class, sizeof class, "line p%u", chart_policy_colour(paper->run, policy));
         svg_line(out, class, x, row - 4, x + 18, row - 4);
@@ -546,7 +548,7 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
     const double top = 46, bottom = 262;
     struct paper paper = paper_of(out, about->run, narrow, 184);
     struct regret regret = {.about = about, .stride = paper.bins};
-    double least, key = narrow ? 16 * ceil(about->count / 2.0) + 8 : 0;
+    double key = axes_pick(&paper.svg, 16 * ceil(about->count / 2.0) + 8, 0), least;
 
     if (!regret_read(&regret, &least)) {
         out->failed |= !regret.values;
@@ -557,7 +559,9 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
     double most = fmax(regret_high(&regret), least + 1e3);
     least = fmax(least, -4 * most);
     double room = 0.03 * (most - least);
-    struct scale scale = {least < 0 ? least - room : 0, most + room, bottom, top};
+    struct scale scale = {least, most + room, bottom, top};
+    if (least < 0)
+        scale.low -= room;
 
     svg_begin(&paper.svg, bottom + 38 + key);
     html_raw(out, "<title>Regret over time</title><desc>Milliseconds lost against the oracle up to"

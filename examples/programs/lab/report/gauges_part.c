@@ -146,7 +146,7 @@ static void panel_names(const struct paper *paper, const struct panel *panel,
 {
     struct tag tags[LINES_MAX];
     struct html *out = paper->svg.out;
-    const double x = paper->svg.narrow ? paper->svg.left : paper->svg.right + 9;
+    const double x = axes_pick(&paper->svg, paper->svg.left, paper->svg.right + 9);
     char class[24];
 
     for (uint32_t i = 0; i < panel->count; i++) {
@@ -170,7 +170,7 @@ static void panel_names(const struct paper *paper, const struct panel *panel,
         svg_label(out, "name", x + 18, y);
         mean_text(out, panel->bins[line], bins);
         html_raw(out, "<tspan class=\"value\" dx=\"6\">");
-        gauge_name(out, panel->gauges[line], paper->svg.narrow ? 36 : 22);
+        gauge_name(out, panel->gauges[line], (unsigned)axes_pick(&paper->svg, 36, 22));
         html_raw(out, "</tspan>");
         svg_label_end(out);
     }
@@ -218,7 +218,7 @@ static void share_axis(const struct paper *paper, const struct scale *shares, do
 
     svg_label(paper->svg.out, "tick end", paper->svg.right, y + 31);
     html_raw(paper->svg.out, "rows on ");
-    chart_device_name(paper->svg.out, paper->run, 0, paper->svg.narrow ? 24 : 60);
+    chart_device_name(paper->svg.out, paper->run, 0, (unsigned)axes_pick(&paper->svg, 24, 60));
     html_raw(paper->svg.out, ", per cent →");
     svg_label_end(paper->svg.out);
 }
@@ -298,7 +298,7 @@ static bool draw(const struct chapter *chapter, const struct report_session *ses
     if (end > names) {
         struct scale shares = {0, REPORT_SHARES - 1, paper.svg.left, paper.svg.right};
 
-        end -= narrow ? 4 : GAP;
+        end -= axes_pick(&paper.svg, 4, GAP);
         svg_begin(&paper.svg, end + 36);
         chart_words(paper.svg.out, run, session, &chart);
         if (session)

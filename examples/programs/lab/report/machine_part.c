@@ -39,7 +39,10 @@ static void facts(const struct chapter *chapter)
     words_whole(out, run->granule);
     html_raw(out, " rows");
     for (uint32_t p = 0; p < run->pass_count && run->pass_count > 1; p++) {
-        html_raw(out, p ? ", " : "; its passes: ");
+        if (p)
+            html_raw(out, ", ");
+        else
+            html_raw(out, "; its passes: ");
         chart_pass_name(out, run, p, 40);
     }
 

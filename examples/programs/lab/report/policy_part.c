@@ -58,8 +58,10 @@ static void share_table(const struct chapter *chapter, uint32_t policy)
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
     const bool many = run->group_count < run->device_count;
-    const uint32_t phases = run->phase_count > 1 ? run->phase_count : 0;
+    uint32_t phases = 0;
 
+    if (run->phase_count > 1)
+        phases = run->phase_count;
     if (many)
         html_format(out, "<details><summary>Share of the rows of each of the %u devices</summary>",
                     run->device_count);

@@ -130,8 +130,10 @@ static bool read_devices(struct reader *reader, struct report_run *run)
 /* The length of a name without the number at its end. */
 static size_t stem_letters(const char *name)
 {
-    size_t letters = name ? strlen(name) : 0;
+    size_t letters = 0;
 
+    if (name)
+        letters = strlen(name);
     while (letters && strchr("0123456789 -_#.:", name[letters - 1]))
         letters--;
     return letters;

@@ -254,7 +254,7 @@ static void reason_label(const struct paper *paper, const char *text, size_t fra
 
     svg_label(out, "name", x, y);
     html_format(out, "%zu<tspan class=\"value\" dx=\"6\">", frames);
-    html_text_cut(out, head, paper->svg.narrow ? 40 : 26);
+    html_text_cut(out, head, (unsigned)axes_pick(&paper->svg, 40, 26));
     html_raw(out, "</tspan>");
     svg_label_end(out);
     free(head);
@@ -312,7 +312,7 @@ static void split_title(const struct paper *paper, const struct report_session *
 
     if (series->pass_count > 1) {
         html_raw(out, " in ");
-        chart_pass_name(out, paper->run, pass, paper->svg.narrow ? 12 : 40);
+        chart_pass_name(out, paper->run, pass, (unsigned)axes_pick(&paper->svg, 12, 40));
         html_raw(out, ", per cent; it takes ");
         chart_ms(out, session->pass_ns[pass]);
         html_raw(out, " ms");
@@ -375,9 +375,11 @@ bool chart_session(struct html *out, const struct chart_policies *about,
     /* Where each panel begins and ends. */
     double split = names + TITLE, finish = split + run->pass_count * lane;
     double finish_end = finish + FINISH_HEIGHT, error = finish_end + GAP + TITLE;
-    double error_end = predicted ? error + ERROR_HEIGHT : finish_end;
+    double error_end = finish_end;
+    if (predicted)
+        error_end = error + ERROR_HEIGHT;
     double reasons = error_end + GAP + TITLE - 4;
-    double end = reasons + (double)lanes * (narrow ? 32 : 17) + 6;
+    double end = reasons + (double)lanes * axes_pick(&paper.svg, 32, 17) + 6;
 
     svg_begin(&paper.svg, end + 36);
     session_words(out, run, session, &series);
