@@ -35,7 +35,8 @@ static const char usage_text[] =
     " 1920x1080; work: 128x480)\n"
     "  --parts LIST         only these of sizes, curve, reserve, corun, kinds, disturb, energy"
     " (default: all)\n"
-    "  --frames N           of each policy in each part, 24 to 100000 (default: as the time allows)\n"
+    "  --frames N           of each policy in each part, 24 to 100000 (default: as the time"
+    " allows)\n"
     "  -o DIR               the folder (default: laptop)\n"
     "  --fresh              what the folder holds is removed first\n"
     "  -h, --help           this text\n";

@@ -15,10 +15,12 @@
 static const char usage[] =
     "Usage: cox-lab report SESSION.db [-o REPORT.html] [--run N] [--csv | --json]\n"
     "\n"
-    "Makes one page of HTML from a database that `cox-lab run` or `cox-lab sim` recorded. The page\n"
+    "Makes one page of HTML from a database that `cox-lab run` or `cox-lab sim` recorded."
+    " The page\n"
     "loads nothing and runs nothing. The database may still be growing.\n"
     "\n"
-    "  -o, --output FILE   the page; - is standard output (default: the database's name with .html)\n"
+    "  -o, --output FILE   the page; - is standard output (default: the database's name with"
+    " .html)\n"
     "      --run N         only this run of the database (default: all)\n"
     "      --csv, --json   instead of the page: its figures, on standard output\n"
     "  -h, --help          this text\n";

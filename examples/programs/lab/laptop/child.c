@@ -1,4 +1,4 @@
-/* Runs a part's commands one after the other. Each is this program again, in a process of its own.
+/* Runs a part's commands one after the other. Each is this program again, in its own process.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "child.h"

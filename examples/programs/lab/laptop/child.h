@@ -1,4 +1,4 @@
-/* A part's commands, each in a process of its own.
+/* A part's commands, each in its own process.
  * Thread-safety: from one thread; installs signal handlers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_LAPTOP_CHILD_H

@@ -12,6 +12,7 @@ enum { FINDINGS_PLOTS_MAX = 4 };
 
 struct findings {
     const struct laptop_record *record;
+    const struct laptop_machine *machine; /* NULL if not needed */
     uint32_t count;
     struct plot plots[FINDINGS_PLOTS_MAX];
     struct html words;   /* paragraphs of HTML */

@@ -96,8 +96,7 @@ static struct plot_series *policy_series(struct plot *plot, enum plot_style styl
 
 /* --- Sizes ------------------------------------------------------------------------------------ */
 
-static bool make_sizes(const struct laptop_machine *machine, struct source *source,
-                       struct findings *findings)
+static bool make_sizes(struct source *source, struct findings *findings)
 {
     struct plot *plot = findings_plot(findings, "sizes", "Time of a frame by its size",
                                       "million pixels in a frame", "time of a frame, ms");
@@ -106,7 +105,6 @@ static bool make_sizes(const struct laptop_machine *machine, struct source *sour
     uint32_t count = first->device_count;
     char colour[4];
 
-    (void)machine;
     if (!plot || !source->run_count)
         return plot != NULL;
 
@@ -232,8 +230,7 @@ static struct plot_point learned_point(struct source *source, const char *policy
     return source_point(source, &wish, 100 * source_share(source, &wish));
 }
 
-static bool make_curve(const struct laptop_machine *machine, struct source *source,
-                       struct findings *findings)
+static bool make_curve(struct source *source, struct findings *findings)
 {
     struct plot *plot = findings_plot(findings, "curve", "Time of a frame by the split",
                                       "share of the rows on the first device, per cent",
@@ -244,7 +241,6 @@ static bool make_curve(const struct laptop_machine *machine, struct source *sour
     double adaptive_ms = NAN;
     bool good = plot && splits && source->run_count && read_policies(source, run, &policies);
 
-    (void)machine;
     if (!good)
         goto end;
 
@@ -276,15 +272,13 @@ end:
 
 /* --- A reserved core -------------------------------------------------------------------------- */
 
-static bool make_reserve(const struct laptop_machine *machine, struct source *source,
-                         struct findings *findings)
+static bool make_reserve(struct source *source, struct findings *findings)
 {
     struct plot *plot = findings_plot(findings, "reserve",
                                       "A core reserved for feeding the devices", "policy",
                                       "time with a reserved core over that without");
     struct policies policies;
 
-    (void)machine;
     if (!plot || source->run_count < 2 || !read_policies(source, source->runs, &policies))
         return false;
 
@@ -316,9 +310,9 @@ static bool make_reserve(const struct laptop_machine *machine, struct source *so
 
 /* --- Kinds of cores --------------------------------------------------------------------------- */
 
-static bool make_kinds(const struct laptop_machine *machine, struct source *source,
-                       struct findings *findings)
+static bool make_kinds(struct source *source, struct findings *findings)
 {
+    const struct laptop_machine *machine = findings->machine;
     struct plot *plot = findings_plot(findings, "kinds", "The kinds of cores apart", "kind",
                                       "time of a frame, ms");
     char name[64];
@@ -344,8 +338,7 @@ static bool make_kinds(const struct laptop_machine *machine, struct source *sour
 
 /* --- Disturbed -------------------------------------------------------------------------------- */
 
-static bool make_disturb(const struct laptop_machine *machine, struct source *source,
-                         struct findings *findings)
+static bool make_disturb(struct source *source, struct findings *findings)
 {
     static const char *const names[] = {"before", "while others compute", "after"};
     static const char *const colours[] = {"d0", "d1", "d3"};
@@ -355,7 +348,6 @@ static bool make_disturb(const struct laptop_machine *machine, struct source *so
     const struct source_run *run = source->runs;
     struct policies policies;
 
-    (void)machine;
     if (!plot || !source->run_count || !read_policies(source, run, &policies))
         return false;
 
@@ -422,8 +414,7 @@ static struct plot_point energy_point(struct source *source, const struct source
     return point;
 }
 
-static bool make_energy(const struct laptop_machine *machine, struct source *source,
-                        struct findings *findings)
+static bool make_energy(struct source *source, struct findings *findings)
 {
     struct plot *energy = findings_plot(findings, "energy", "Energy of a frame by its deadline",
                                         "deadline, ms", "energy of a frame, J");
@@ -431,7 +422,6 @@ static bool make_energy(const struct laptop_machine *machine, struct source *sou
                                       "deadline, ms", "frames after the deadline, per cent");
     struct policies policies;
 
-    (void)machine;
     if (!energy || !late || !source->run_count || !read_policies(source, source->runs, &policies))
         return false;
 
@@ -459,19 +449,11 @@ static bool make_energy(const struct laptop_machine *machine, struct source *sou
 
 /* --- All parts -------------------------------------------------------------------------------- */
 
-static bool make_corun(const struct laptop_machine *machine, struct source *source,
-                       struct findings *findings)
-{
-    (void)machine;
-    return findings_corun(source, findings);
-}
-
-typedef bool make_fn(const struct laptop_machine *machine, struct source *source,
-                     struct findings *findings);
+typedef bool make_fn(struct source *source, struct findings *findings);
 
 static make_fn *const makers[LAPTOP_ALL_PARTS] = {
-    [LAPTOP_SIZES] = make_sizes,  [LAPTOP_CURVE] = make_curve, [LAPTOP_RESERVE] = make_reserve,
-    [LAPTOP_CORUN] = make_corun,  [LAPTOP_KINDS] = make_kinds, [LAPTOP_DISTURB] = make_disturb,
+    [LAPTOP_SIZES] = make_sizes,     [LAPTOP_CURVE] = make_curve, [LAPTOP_RESERVE] = make_reserve,
+    [LAPTOP_CORUN] = findings_corun, [LAPTOP_KINDS] = make_kinds, [LAPTOP_DISTURB] = make_disturb,
     [LAPTOP_ENERGY] = make_energy};
 
 bool findings_make(const struct laptop_machine *machine, const struct laptop_record *record,
@@ -479,13 +461,13 @@ bool findings_make(const struct laptop_machine *machine, const struct laptop_rec
 {
     struct source *source = source_open(record);
 
-    *findings = (struct findings){.record = record};
+    *findings = (struct findings){.record = record, .machine = machine};
     if (!source)
         return false;
 
     for (uint32_t r = 0; r < source->run_count; r++)
         findings->busy |= source->runs[r].busy;
-    bool good = makers[record->part](machine, source, findings);
+    bool good = makers[record->part](source, findings);
 
     source_close(&source);
     return good;

@@ -67,7 +67,7 @@ struct laptop_machine {
     uint32_t kind_count;
     struct lab_core_kind kinds[LAB_CORE_KINDS_MAX];
     bool meter;
-    char no_meter[480]; /* why there is none, and what would permit it */
+    char no_meter[480]; /* the reason, and what would permit it */
 };
 void laptop_machine_read(const struct laptop_options *options, struct laptop_machine *machine);
 

@@ -181,7 +181,8 @@ static double median_of(struct lab_blocks *blocks)
     return median;
 }
 
-struct plot_point source_median_ms(struct lab_blocks *blocks, double x)
+/* The median and its interval, in milliseconds; NaN without a frame. Sorts. */
+static struct plot_point median_ms(struct lab_blocks *blocks, double x)
 {
     struct lab_intervals intervals;
     struct plot_point point = {x, median_of(blocks) / 1e6, NAN, NAN};
@@ -211,7 +212,7 @@ struct plot_point source_point(struct source *source, const struct source_wish *
     struct plot_point point = {x, NAN, NAN, NAN};
 
     if (source_values(source, wish, &blocks))
-        point = source_median_ms(&blocks, x);
+        point = median_ms(&blocks, x);
     lab_blocks_free(&blocks);
     return point;
 }

@@ -45,9 +45,6 @@ struct source_wish {
  * the reason if it returns false. */
 bool source_values(struct source *source, const struct source_wish *wish, struct lab_blocks *out);
 
-/* The median and its interval, in milliseconds; NaN without a frame. Sorts. */
-struct plot_point source_median_ms(struct lab_blocks *blocks, double x);
-
 /* Median over median, with the interval of the quotient. Sorts both. */
 struct plot_point source_ratio(struct lab_blocks *of, struct lab_blocks *over, double x);
 

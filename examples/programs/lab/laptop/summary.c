@@ -167,10 +167,7 @@ static void device_table(struct html *out, const struct laptop_probe *probe)
 {
     static const char *const columns[] = {"Device", "Platform", "Driver", "Type", "Memory", NULL};
 
-    table_begin(out, "words", "Devices");
-    html_raw(out, "<thead><tr>");
-    table_head(out, columns);
-    html_raw(out, "</tr></thead><tbody>\n");
+    table_open(out, "words", "Devices", columns);
     for (uint32_t d = 0; d < probe->device_count; d++) {
         const struct laptop_device *device = &probe->devices[d];
 

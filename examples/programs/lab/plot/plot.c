@@ -298,9 +298,7 @@ static void key_entry(const struct svg *svg, const struct plot_series *series, d
     else
         svg_line(svg->out, class_of(class, sizeof class, "line", series), x, y - 4, x + 12, y - 4);
 
-    svg_label(svg->out, "name", x + 18, y);
-    html_text_middle(svg->out, series->name, (unsigned)axes_pick(svg, 42, 28));
-    svg_label_end(svg->out);
+    axes_name(svg->out, "name", x + 18, y, series->name, (unsigned)axes_pick(svg, 42, 28));
 }
 
 static uint32_t shown_series(const struct plot *plot)
@@ -498,11 +496,10 @@ static void draw_rows(const struct plot *plot, struct html *out, bool narrow)
         double y = top + row * r + ROW_GAP / 2.0;
 
         if (narrow)
-            svg_label(out, "name", svg.left, y + 10);
+            axes_name(out, "name", svg.left, y + 10, plot->rows[r], 50);
         else
-            svg_label(out, "name end", svg.left - 10, y + ROW * series / 2.0 + 4);
-        html_text_middle(out, plot->rows[r], (unsigned)axes_pick(&svg, 50, 34));
-        svg_label_end(out);
+            axes_name(out, "name end", svg.left - 10, y + ROW * series / 2.0 + 4, plot->rows[r],
+                      34);
         row_values(&svg, plot, &x, r, y + axes_pick(&svg, ROW, 0));
     }
     html_raw(out, "</svg>");

@@ -30,6 +30,37 @@ void axes_label(struct html *out, const char *class, double x, double y, const c
     svg_label_end(out);
 }
 
+void axes_name(struct html *out, const char *class, double x, double y, const char *name,
+               unsigned characters)
+{
+    svg_label(out, class, x, y);
+    html_text_middle(out, name, characters);
+    svg_label_end(out);
+}
+
+void chart_ms(struct html *out, double ns)
+{
+    double ms = ns / 1e6;
+    int decimals = 4;
+
+    if (isnan(ms)) {
+        html_raw(out, "–");
+        return;
+    }
+
+    for (double limit = 1; limit <= 100 && fabs(ms) >= limit; limit *= 10)
+        decimals--;
+    html_format(out, "%.*f", decimals, ms);
+}
+
+void axes_ms(struct html *out, const char *class, double x, double y, const char *before, double ns)
+{
+    svg_label(out, class, x, y);
+    html_raw(out, before);
+    chart_ms(out, ns);
+    svg_label_end(out);
+}
+
 static struct scale frame_scale(const struct paper *paper)
 {
     return (struct scale){0, paper->run->frame_end, paper->svg.left, paper->svg.right};

@@ -28,9 +28,18 @@ static inline double axes_pick(const struct svg *svg, double narrow, double wide
 struct paper paper_of(struct html *out, const struct report_run *run, bool narrow,
                       double label_width);
 
-/* A label with text of the program's own. */
+/* Labels: with text of the program's own, and with text from outside whose middle is cut. */
 __attribute__((format(printf, 5, 6))) void axes_label(struct html *out, const char *class, double x,
                                                       double y, const char *format, ...);
+void axes_name(struct html *out, const char *class, double x, double y, const char *name,
+               unsigned characters);
+
+/* Nanoseconds as milliseconds with about four digits, without the unit; a dash for NaN. */
+void chart_ms(struct html *out, double ns);
+
+/* A label with words before the milliseconds. */
+void axes_ms(struct html *out, const char *class, double x, double y, const char *before,
+             double ns);
 
 /* The numbers of the frames, below the chart. */
 void axes_frame_axis(const struct paper *paper, double y);

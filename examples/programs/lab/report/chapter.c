@@ -89,6 +89,15 @@ void table_head(struct html *out, const char *const names[])
         html_format(out, "<th scope=\"col\">%s</th>", *names);
 }
 
+void table_open(struct html *out, const char *class, const char *caption,
+                const char *const columns[])
+{
+    table_begin(out, class, caption);
+    html_raw(out, "<thead><tr>");
+    table_head(out, columns);
+    html_raw(out, "</tr></thead><tbody>\n");
+}
+
 void table_row_begin(struct html *out, const char *name)
 {
     html_raw(out, "<tr><th scope=\"row\">");

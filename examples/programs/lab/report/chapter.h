@@ -43,7 +43,11 @@ void chapter_device_row(const struct chapter *chapter, uint32_t device);
 void table_begin(struct html *out, const char *class, const char *caption);
 void table_end(struct html *out);
 
-/* Heads of columns, as HTML; NULL ends them. */
+/* Open the table with these heads of columns, as HTML, and its body. NULL ends them. */
+void table_open(struct html *out, const char *class, const char *caption,
+                const char *const columns[]);
+
+/* Only the heads. */
 void table_head(struct html *out, const char *const names[]);
 
 /* A row with its name, which may be NULL. The caller writes the cells and </tr>. */

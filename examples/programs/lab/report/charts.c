@@ -99,21 +99,6 @@ void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pa
         html_format(out, "pass %u", pass);
 }
 
-void chart_ms(struct html *out, double ns)
-{
-    double ms = ns / 1e6;
-    int decimals = 4;
-
-    if (isnan(ms)) {
-        html_raw(out, "–");
-        return;
-    }
-
-    for (double limit = 1; limit <= 100 && fabs(ms) >= limit; limit *= 10)
-        decimals--;
-    html_format(out, "%.*f", decimals, ms);
-}
-
 const struct report_figures *chart_figures(const struct chart_policies *about, uint32_t policy,
                                            uint32_t phase)
 {
@@ -161,11 +146,8 @@ static void efficiency_block(const struct paper *paper, const struct chart_polic
         double efficiency = chart_figures(about, policy, phase)->efficiency;
         double y = top + 18 * i, end = scale_place(&scale, efficiency);
 
-        if (names) {
-            svg_label(out, "name end", left - 8, y + 13);
-            html_text_middle(out, about->run->policies[policy], 16);
-            svg_label_end(out);
-        }
+        if (names)
+            axes_name(out, "name end", left - 8, y + 13, about->run->policies[policy], 16);
         if (isnan(efficiency))
             continue;
 
@@ -286,13 +268,6 @@ static double p50_offset(const struct paper *paper)
     return axes_pick(&paper->svg, 74, 66);
 }
 
-static void time_label(const struct paper *paper, double offset, double y, double ns)
-{
-    svg_label(paper->svg.out, "value end", paper->svg.width - offset, y);
-    chart_ms(paper->svg.out, ns);
-    svg_label_end(paper->svg.out);
-}
-
 static void times_row(const struct paper *paper, const struct chart_policies *about,
                       uint32_t policy, const struct scale *scale, double y)
 {
@@ -317,11 +292,9 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
         name_x = paper->svg.left;
         name_y = y - 36;
     }
-    svg_label(out, name_class, name_x, name_y);
-    html_text_middle(out, paper->run->policies[policy], 16);
-    svg_label_end(out);
-    time_label(paper, p50_offset(paper), name_y, figures->p50_ns);
-    time_label(paper, 4, name_y, figures->p99_ns);
+    axes_name(out, name_class, name_x, name_y, paper->run->policies[policy], 16);
+    axes_ms(out, "value end", paper->svg.width - p50_offset(paper), name_y, "", figures->p50_ns);
+    axes_ms(out, "value end", paper->svg.width - 4, name_y, "", figures->p99_ns);
     if (beyond)
         axes_label(out, "tick end", paper->svg.right, y + 12, "%zu beyond →", beyond);
 }

@@ -9,6 +9,7 @@
 #ifndef COX_EXAMPLES_LAB_REPORT_CHARTS_H
 #define COX_EXAMPLES_LAB_REPORT_CHARTS_H
 
+#include "axes.h"
 #include "policy_figures.h"
 #include "common/html.h"
 
@@ -57,8 +58,5 @@ bool chart_regret(struct html *out, const struct chart_policies *about, bool nar
  * False if out of memory. */
 bool chart_session(struct html *out, const struct chart_policies *about,
                    const struct report_session *session, bool narrow);
-
-/* Nanoseconds as milliseconds with about four digits, without the unit; a dash for NaN. */
-void chart_ms(struct html *out, double ns);
 
 #endif

@@ -73,10 +73,7 @@ static void device_table(const struct chapter *chapter)
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
 
-    table_begin(out, "words", "Devices");
-    html_raw(out, "<thead><tr>");
-    table_head(out, columns);
-    html_raw(out, "</tr></thead><tbody>\n");
+    table_open(out, "words", "Devices", columns);
     for (uint32_t i = 0; i < run->device_count; i++) {
         const struct report_device *device = &run->devices[i];
 
@@ -153,10 +150,7 @@ static void disturbance_table(const struct chapter *chapter)
     if (!run->disturbance_count)
         return;
 
-    table_begin(out, "words", "Disturbances");
-    html_raw(out, "<thead><tr>");
-    table_head(out, columns);
-    html_raw(out, "</tr></thead><tbody>\n");
+    table_open(out, "words", "Disturbances", columns);
     for (size_t i = 0; i < run->disturbance_count; i++) {
         const struct report_disturbance *disturbance = &run->disturbances[i];
 

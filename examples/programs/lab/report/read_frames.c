@@ -44,34 +44,27 @@ static bool add_session(struct reader *reader, struct report_run *run, int64_t n
     return true;
 }
 
+static bool read_session(struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    struct report_run *run = into;
+    const char *kind = (const char *)sqlite3_column_text(row, 1);
+    const char *policy = (const char *)sqlite3_column_text(row, 2);
+
+    if (kind && !strcmp(kind, "policy"))
+        return add_session(reader, run, sqlite3_column_int64(row, 0), policy ? policy : "(unnamed)",
+                           sqlite3_column_int64(row, 3));
+    if (kind && !strcmp(kind, "solo"))
+        run->solo_sessions++;
+    else
+        run->sweep_sessions++;
+    return true;
+}
+
 bool reader_sessions(struct reader *reader, struct report_run *run)
 {
-    sqlite3_stmt *statement;
-    int more;
-
-    if (!reader_ask(
-            reader, &statement,
-            "SELECT session, kind, policy, repeat FROM session WHERE run = ?1 ORDER BY session",
-            run->number))
-        return false;
-
-    while ((more = reader_next(reader, statement)) > 0) {
-        const char *kind = (const char *)sqlite3_column_text(statement, 1);
-        const char *policy = (const char *)sqlite3_column_text(statement, 2);
-
-        if (kind && !strcmp(kind, "policy")) {
-            if (!add_session(reader, run, sqlite3_column_int64(statement, 0),
-                             policy ? policy : "(unnamed)", sqlite3_column_int64(statement, 3))) {
-                more = -1;
-                break;
-            }
-        } else if (kind && !strcmp(kind, "solo")) {
-            run->solo_sessions++;
-        } else {
-            run->sweep_sessions++;
-        }
-    }
-    return reader_end(statement, more);
+    return reader_each(
+        reader, "SELECT session, kind, policy, repeat FROM session WHERE run = ?1 ORDER BY session",
+        run->number, read_session, run);
 }
 
 /* A quantity that cannot be negative; NaN if it is. */
@@ -116,9 +109,19 @@ static struct report_frame frame_of(const struct report_run *run, sqlite3_stmt *
     return frame;
 }
 
-static bool add_frame(struct reader *reader, struct report_session *session,
-                      const struct report_frame *frame)
+struct frames {
+    const struct report_run *run;
+    struct report_session *session;
+};
+
+static bool add_frame(struct reader *reader, sqlite3_stmt *row, void *into)
 {
+    const struct frames *frames = into;
+    struct report_session *session = frames->session;
+    const struct report_frame frame = frame_of(frames->run, row);
+
+    if (!(frame.frame >= 0))
+        return true;
     if (session->frame_count == REPORT_FRAMES_MAX)
         return reader_refuse(reader, "session %lld has more than %d frames",
                              (long long)session->number, REPORT_FRAMES_MAX);
@@ -128,32 +131,18 @@ static bool add_frame(struct reader *reader, struct report_session *session,
         return reader_no_memory(reader);
 
     session->frames = all;
-    all[session->frame_count++] = *frame;
+    all[session->frame_count++] = frame;
     return true;
 }
 
 bool reader_frames(struct reader *reader, const struct report_run *run,
                    struct report_session *session)
 {
-    sqlite3_stmt *statement;
-    int more;
-
-    if (!reader_ask(reader, &statement,
-                    "SELECT frame, phase, period_ns, predicted_ns, alternative_ns, reason, status,"
-                    " joules, latency_ns, deadline_ns FROM frame WHERE session = ?1 AND frame >= 0"
-                    " ORDER BY frame",
-                    session->number))
-        return false;
-
-    while ((more = reader_next(reader, statement)) > 0) {
-        struct report_frame frame = frame_of(run, statement);
-
-        if (frame.frame >= 0 && !add_frame(reader, session, &frame)) {
-            more = -1;
-            break;
-        }
-    }
-    return reader_end(statement, more);
+    return reader_each(reader,
+                       "SELECT frame, phase, period_ns, predicted_ns, alternative_ns, reason,"
+                       " status, joules, latency_ns, deadline_ns FROM frame"
+                       " WHERE session = ?1 AND frame >= 0 ORDER BY frame",
+                       session->number, add_frame, &(struct frames){run, session});
 }
 
 /* FNV-1a over the bands that the policy asked for: two splits differ if their hashes do. */
@@ -167,28 +156,30 @@ static uint64_t hash_band(uint64_t hash, sqlite3_stmt *statement)
     return hash;
 }
 
+static bool add_pass_time(struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    struct report_session *session = into;
+    const int64_t pass = sqlite3_column_int64(row, 0);
+
+    (void)reader;
+    if (pass >= 0 && pass < COX_PASSES_MAX)
+        session->pass_ns[pass] = reader_time(row, 1);
+    return true;
+}
+
 static bool read_pass_times(struct reader *reader, const struct report_run *run,
                             struct report_session *session)
 {
-    sqlite3_stmt *statement;
-    int more;
-
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         session->pass_ns[p] = NAN;
     if (run->pass_count == 1)
         return true;
 
-    if (!reader_ask(reader, &statement,
-                    "SELECT pass, avg(end_ns - p.start_ns) FROM frame_pass p"
-                    " JOIN frame USING (session, frame)"
-                    " WHERE session = ?1 AND status = 0 AND pass BETWEEN 0 AND ?2 GROUP BY pass",
-                    session->number))
-        return false;
-    sqlite3_bind_int(statement, 2, COX_PASSES_MAX - 1);
-
-    while ((more = reader_next(reader, statement)) > 0)
-        session->pass_ns[sqlite3_column_int(statement, 0)] = reader_time(statement, 1);
-    return reader_end(statement, more);
+    return reader_each(reader,
+                       "SELECT pass, avg(end_ns - p.start_ns) FROM frame_pass p"
+                       " JOIN frame USING (session, frame) WHERE session = ?1 AND status = 0"
+                       " GROUP BY pass",
+                       session->number, add_pass_time, session);
 }
 
 /* A band that was completed: its rows, and when its device was done. */

@@ -46,30 +46,32 @@ static bool has_tables(struct reader *reader, bool *there)
     return good;
 }
 
+static bool add_source(struct reader *reader, sqlite3_stmt *row, void *into)
+{
+    struct report_run *run = into;
+
+    (void)reader;
+    run->gauges[run->gauge_count++] = (struct report_gauge){
+        .number = reader_number(row, 0),
+        .name = reader_text(row, 1),
+        .kind = reader_text(row, 2),
+        .part = reader_text(row, 3),
+        .unit = reader_text(row, 4),
+        .origin = reader_text(row, 5),
+    };
+    return true;
+}
+
 static bool read_sources(struct reader *reader, struct report_run *run)
 {
-    sqlite3_stmt *statement;
-    int more;
-
     run->gauges = calloc(REPORT_GAUGES_MAX, sizeof *run->gauges);
     if (!run->gauges)
         return reader_no_memory(reader);
-    if (!reader_ask(reader, &statement,
-                    "SELECT source, name, kind, part, unit, origin FROM telemetry_source"
-                    " WHERE run = ?1 ORDER BY source LIMIT 64",
-                    run->number))
-        return false;
 
-    while ((more = reader_next(reader, statement)) > 0)
-        run->gauges[run->gauge_count++] = (struct report_gauge){
-            .number = reader_number(statement, 0),
-            .name = reader_text(statement, 1),
-            .kind = reader_text(statement, 2),
-            .part = reader_text(statement, 3),
-            .unit = reader_text(statement, 4),
-            .origin = reader_text(statement, 5),
-        };
-    return reader_end(statement, more);
+    return reader_each(reader,
+                       "SELECT source, name, kind, part, unit, origin FROM telemetry_source"
+                       " WHERE run = ?1 ORDER BY source LIMIT 64",
+                       run->number, add_source, run);
 }
 
 /* --- Frames in time --------------------------------------------------------------------------- */

@@ -71,6 +71,23 @@ bool reader_end(sqlite3_stmt *statement, int more)
     return more == 0;
 }
 
+bool reader_each(struct reader *reader, const char *sql, int64_t number, reader_row_fn *each,
+                 void *into)
+{
+    sqlite3_stmt *statement;
+    int more;
+
+    if (!reader_ask(reader, &statement, sql, number))
+        return false;
+
+    do {
+        more = reader_next(reader, statement);
+        if (more > 0 && !each(reader, statement, into))
+            more = -1;
+    } while (more > 0);
+    return reader_end(statement, more);
+}
+
 bool reader_count(struct reader *reader, const char *sql, int64_t number, double *out)
 {
     sqlite3_stmt *statement;

@@ -1,6 +1,7 @@
 /* Read a session database without trusting its values, and say in one sentence what went wrong.
  *
- * A query is read by reader_ask, then reader_next until it returns no row, then reader_end.
+ * A query is read by reader_each, or by reader_ask, reader_next until it returns no row, and
+ * reader_end.
  * Thread-safety: one reader from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_REPORT_READER_H
@@ -37,6 +38,13 @@ int reader_next(struct reader *reader, struct sqlite3_stmt *statement);
 /* Finalize. `more` is the last result of reader_next, or -1 after another error. Returns whether
  * the end was reached. */
 bool reader_end(struct sqlite3_stmt *statement, int more);
+
+/* Called for each row; false after it has set the reason. */
+typedef bool reader_row_fn(struct reader *reader, struct sqlite3_stmt *row, void *into);
+
+/* Read all rows of a query. */
+bool reader_each(struct reader *reader, const char *sql, int64_t number, reader_row_fn *each,
+                 void *into);
 
 /* The number in the only row of a query, 0 if it has none. */
 bool reader_count(struct reader *reader, const char *sql, int64_t number, double *out);

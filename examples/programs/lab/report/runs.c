@@ -23,8 +23,9 @@ static void free_texts(char *const *texts, size_t count)
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static bool add_run(struct reader *reader, sqlite3_stmt *statement, struct report_source *out)
+static bool add_run(struct reader *reader, sqlite3_stmt *row, void *into)
 {
+    struct report_source *out = into;
     struct report_run *runs = array_room(out->runs, out->run_count, sizeof *runs);
     if (!runs)
         return reader_no_memory(reader);
@@ -37,34 +38,13 @@ static bool add_run(struct reader *reader, sqlite3_stmt *statement, struct repor
                                &run->frames,  &run->deadline_ns, &run->foreign_load};
 
     out->runs = runs;
-    *run = (struct report_run){.number = sqlite3_column_int64(statement, 0)};
-    take_texts(statement, 1, texts, COUNT(texts));
+    *run = (struct report_run){.number = sqlite3_column_int64(row, 0)};
+    take_texts(row, 1, texts, COUNT(texts));
     for (size_t i = 0; i < COUNT(numbers); i++)
-        *numbers[i] = reader_number(statement, 10 + (int)i);
-    run->busy = reader_number(statement, 17) == 1;
-    run->finished = reader_number(statement, 18) == 1;
+        *numbers[i] = reader_number(row, 10 + (int)i);
+    run->busy = reader_number(row, 17) == 1;
+    run->finished = reader_number(row, 18) == 1;
     return true;
-}
-
-/* Run `only`, or all if it is 0. */
-static bool read_runs(struct reader *reader, int64_t only, struct report_source *out)
-{
-    sqlite3_stmt *statement;
-    int more;
-
-    if (!reader_ask(reader, &statement,
-                    "SELECT run, source, started_at, version, host, system, command, kernel,"
-                    " objective, meter, columns, rows, granule, in_flight, frames, deadline_ns,"
-                    " foreign_load, busy, finished FROM run WHERE ?1 = 0 OR run = ?1 ORDER BY run",
-                    only))
-        return false;
-
-    while ((more = reader_next(reader, statement)) > 0)
-        if (!add_run(reader, statement, out)) {
-            more = -1;
-            break;
-        }
-    return reader_end(statement, more);
 }
 
 /* Databases of earlier versions have no such table. */
@@ -99,32 +79,20 @@ static bool read_settings(struct reader *reader, struct report_run *run)
     return more >= 0;
 }
 
-static bool read_devices(struct reader *reader, struct report_run *run)
+static bool add_device(struct reader *reader, sqlite3_stmt *row, void *into)
 {
-    sqlite3_stmt *statement;
-    int more;
+    struct report_run *run = into;
 
-    if (!reader_ask(reader, &statement,
-                    "SELECT device, name, platform, driver, type, mode FROM device WHERE run = ?1"
-                    " ORDER BY device",
-                    run->number))
-        return false;
+    if (run->device_count == COX_DEVICES_MAX)
+        return reader_refuse(reader, "run %lld has more than %d devices", (long long)run->number,
+                             COX_DEVICES_MAX);
 
-    while ((more = reader_next(reader, statement)) > 0) {
-        if (run->device_count == COX_DEVICES_MAX) {
-            reader_refuse(reader, "run %lld has more than %d devices", (long long)run->number,
-                          COX_DEVICES_MAX);
-            more = -1;
-            break;
-        }
-
-        struct report_device *device = &run->devices[run->device_count++];
-        char **const texts[] = {&device->name, &device->platform, &device->driver, &device->type,
-                                &device->mode};
-        device->number = sqlite3_column_int64(statement, 0);
-        take_texts(statement, 1, texts, COUNT(texts));
-    }
-    return reader_end(statement, more);
+    struct report_device *device = &run->devices[run->device_count++];
+    char **const texts[] = {&device->name, &device->platform, &device->driver, &device->type,
+                            &device->mode};
+    device->number = sqlite3_column_int64(row, 0);
+    take_texts(row, 1, texts, COUNT(texts));
+    return true;
 }
 
 /* The length of a name without the number at its end. */
@@ -175,28 +143,22 @@ static void group_devices(struct report_run *run)
 }
 
 /* The number of a pass is its index. */
-static bool read_passes(struct reader *reader, struct report_run *run)
+static bool add_pass(struct reader *reader, sqlite3_stmt *row, void *into)
 {
-    sqlite3_stmt *statement;
-    int more;
+    struct report_run *run = into;
+    const int64_t pass = sqlite3_column_int64(row, 0);
 
-    run->pass_count = 1;
-    if (!reader_ask(reader, &statement,
-                    "SELECT pass, name FROM pass WHERE run = ?1 AND pass BETWEEN 0 AND ?2"
-                    " ORDER BY pass",
-                    run->number))
-        return false;
-    sqlite3_bind_int(statement, 2, COX_PASSES_MAX - 1);
+    (void)reader;
+    if (pass < 0 || pass >= COX_PASSES_MAX)
+        return true;
 
-    while ((more = reader_next(reader, statement)) > 0) {
-        const uint32_t pass = (uint32_t)sqlite3_column_int(statement, 0);
-        run->passes[pass] = reader_text(statement, 1);
-        run->pass_count = pass + 1;
-    }
-    return reader_end(statement, more);
+    free(run->passes[pass]);
+    run->passes[pass] = reader_text(row, 1);
+    run->pass_count = (uint32_t)pass + 1;
+    return true;
 }
 
-static struct report_phase *add_phase(struct report_run *run)
+static struct report_phase *new_phase(struct report_run *run)
 {
     struct report_phase *phase = &run->phases[run->phase_count++];
     *phase = (struct report_phase){.oracle_ns = NAN,
@@ -211,32 +173,20 @@ static struct report_phase *add_phase(struct report_run *run)
     return phase;
 }
 
-static bool read_phases(struct reader *reader, struct report_run *run)
+static bool add_phase(struct reader *reader, sqlite3_stmt *row, void *into)
 {
-    sqlite3_stmt *statement;
-    int more;
+    struct report_run *run = into;
 
-    if (!reader_ask(
-            reader, &statement,
-            "SELECT phase, first_frame, end_frame, text FROM phase WHERE run = ?1 ORDER BY phase",
-            run->number))
-        return false;
+    if (run->phase_count == REPORT_PHASES_MAX)
+        return reader_refuse(reader, "run %lld has more than %d phases", (long long)run->number,
+                             REPORT_PHASES_MAX);
 
-    while ((more = reader_next(reader, statement)) > 0) {
-        if (run->phase_count == REPORT_PHASES_MAX) {
-            reader_refuse(reader, "run %lld has more than %d phases", (long long)run->number,
-                          REPORT_PHASES_MAX);
-            more = -1;
-            break;
-        }
-
-        struct report_phase *phase = add_phase(run);
-        phase->number = sqlite3_column_int64(statement, 0);
-        phase->first_frame = reader_number(statement, 1);
-        phase->end_frame = reader_number(statement, 2);
-        phase->text = reader_text(statement, 3);
-    }
-    return reader_end(statement, more);
+    struct report_phase *phase = new_phase(run);
+    phase->number = sqlite3_column_int64(row, 0);
+    phase->first_frame = reader_number(row, 1);
+    phase->end_frame = reader_number(row, 2);
+    phase->text = reader_text(row, 3);
+    return true;
 }
 
 /* Simulated runs have phases but no disturbances: in these every second phase is a disturbed
@@ -253,73 +203,67 @@ static void mark_disturbed(struct report_run *run)
     }
 }
 
-static bool read_disturbances(struct reader *reader, struct report_run *run)
+static bool add_disturbance(struct reader *reader, sqlite3_stmt *row, void *into)
 {
-    sqlite3_stmt *statement;
-    int more;
+    struct report_run *run = into;
+    struct report_disturbance *all = array_room(run->disturbances, run->disturbance_count,
+                                                sizeof *all);
+    if (!all)
+        return reader_no_memory(reader);
 
-    if (!reader_ask(reader, &statement,
-                    "SELECT kind, text, note, first_frame, end_frame, real FROM disturbance"
-                    " WHERE run = ?1 ORDER BY disturbance LIMIT 256",
-                    run->number))
-        return false;
-
-    while ((more = reader_next(reader, statement)) > 0) {
-        struct report_disturbance *all = array_room(run->disturbances, run->disturbance_count,
-                                                    sizeof *all);
-        if (!all) {
-            reader_no_memory(reader);
-            more = -1;
-            break;
-        }
-
-        run->disturbances = all;
-        all[run->disturbance_count++] = (struct report_disturbance){
-            .kind = reader_text(statement, 0),
-            .text = reader_text(statement, 1),
-            .note = reader_text(statement, 2),
-            .first_frame = reader_number(statement, 3),
-            .end_frame = reader_number(statement, 4),
-            .real = reader_number(statement, 5) == 1,
-        };
-    }
-    mark_disturbed(run);
-    return reader_end(statement, more);
+    run->disturbances = all;
+    all[run->disturbance_count++] = (struct report_disturbance){
+        .kind = reader_text(row, 0),
+        .text = reader_text(row, 1),
+        .note = reader_text(row, 2),
+        .first_frame = reader_number(row, 3),
+        .end_frame = reader_number(row, 4),
+        .real = reader_number(row, 5) == 1,
+    };
+    return true;
 }
 
-static bool read_references(struct reader *reader, struct report_run *run)
+static bool add_reference(struct reader *reader, sqlite3_stmt *row, void *into)
 {
-    sqlite3_stmt *statement;
-    int more;
+    struct report_run *run = into;
+    uint32_t index = reader_phase(run, sqlite3_column_int64(row, 0));
+    uint32_t device = reader_device(run, sqlite3_column_int64(row, 1));
 
-    if (!reader_ask(reader, &statement,
-                    "SELECT phase, device, ns, mean_ns, ratios, kind = 'oracle', p90_ns"
-                    " FROM reference WHERE run = ?1 AND frames > 0",
-                    run->number))
-        return false;
+    (void)reader;
+    if (index == run->phase_count)
+        return true;
 
-    while ((more = reader_next(reader, statement)) > 0) {
-        uint32_t index = reader_phase(run, sqlite3_column_int64(statement, 0));
-        uint32_t device = reader_device(run, sqlite3_column_int64(statement, 1));
-        struct report_phase *phase = &run->phases[index];
-
-        if (index == run->phase_count)
-            continue;
-
-        if (sqlite3_column_int(statement, 5)) {
-            phase->oracle_ns = reader_time(statement, 2);
-            phase->oracle_mean_ns = reader_time(statement, 3);
-            phase->oracle_p90_ns = reader_time(statement, 6);
-            free(phase->oracle_ratios);
-            phase->oracle_ratios = reader_text(statement, 4);
-        } else if (device < run->device_count &&
-                   sqlite3_column_type(statement, 1) == SQLITE_INTEGER) {
-            phase->solo_ns[device] = reader_time(statement, 2);
-            phase->solo_mean_ns[device] = reader_time(statement, 3);
-        }
+    struct report_phase *phase = &run->phases[index];
+    if (sqlite3_column_int(row, 5)) {
+        phase->oracle_ns = reader_time(row, 2);
+        phase->oracle_mean_ns = reader_time(row, 3);
+        phase->oracle_p90_ns = reader_time(row, 6);
+        free(phase->oracle_ratios);
+        phase->oracle_ratios = reader_text(row, 4);
+    } else if (device < run->device_count && sqlite3_column_type(row, 1) == SQLITE_INTEGER) {
+        phase->solo_ns[device] = reader_time(row, 2);
+        phase->solo_mean_ns[device] = reader_time(row, 3);
     }
-    return reader_end(statement, more);
+    return true;
 }
+
+/* The rows of a run, in an order in which each finds what it refers to. */
+static const struct {
+    const char *sql;
+    reader_row_fn *add;
+} queries[] = {
+    {"SELECT device, name, platform, driver, type, mode FROM device WHERE run = ?1 ORDER BY device",
+     add_device},
+    {"SELECT pass, name FROM pass WHERE run = ?1 ORDER BY pass", add_pass},
+    {"SELECT phase, first_frame, end_frame, text FROM phase WHERE run = ?1 ORDER BY phase",
+     add_phase},
+    {"SELECT kind, text, note, first_frame, end_frame, real FROM disturbance WHERE run = ?1"
+     " ORDER BY disturbance LIMIT 256",
+     add_disturbance},
+    {"SELECT phase, device, ns, mean_ns, ratios, kind = 'oracle', p90_ns FROM reference"
+     " WHERE run = ?1 AND frames > 0",
+     add_reference},
+};
 
 static void combine_references(struct report_run *run)
 {
@@ -343,10 +287,15 @@ static bool read_run(struct reader *reader, struct report_run *run)
 {
     double cells = 0;
 
-    if (!read_settings(reader, run) || !read_devices(reader, run) || !read_passes(reader, run) ||
-        !read_phases(reader, run) || !read_disturbances(reader, run) ||
-        !read_references(reader, run) || !reader_sessions(reader, run))
+    run->pass_count = 1;
+    if (!read_settings(reader, run))
         return false;
+    for (size_t i = 0; i < COUNT(queries); i++)
+        if (!reader_each(reader, queries[i].sql, run->number, queries[i].add, run))
+            return false;
+    if (!reader_sessions(reader, run))
+        return false;
+    mark_disturbed(run);
     combine_references(run);
     group_devices(run);
 
@@ -371,22 +320,14 @@ static bool read_run(struct reader *reader, struct report_run *run)
     return reader_gauges(reader, run);
 }
 
-static bool read_reasons(struct reader *reader, struct report_source *out)
+static bool add_reason(struct reader *reader, sqlite3_stmt *row, void *into)
 {
-    sqlite3_stmt *statement;
-    int more;
+    char **text = &((struct report_source *)into)->reasons[sqlite3_column_int(row, 0)];
 
-    if (!reader_ask(reader, &statement,
-                    "SELECT reason, text FROM reason WHERE reason BETWEEN 0 AND ?1",
-                    REPORT_REASONS - 2))
-        return false;
-
-    while ((more = reader_next(reader, statement)) > 0) {
-        char **text = &out->reasons[sqlite3_column_int(statement, 0)];
-        free(*text);
-        *text = reader_text(statement, 1);
-    }
-    return reader_end(statement, more);
+    (void)reader;
+    free(*text);
+    *text = reader_text(row, 1);
+    return true;
 }
 
 /* A view with the name of a table could compute endlessly. */
@@ -410,7 +351,14 @@ static bool read_source(struct reader *reader, int64_t only, struct report_sourc
 {
     size_t frames = 0;
 
-    if (!check_tables(reader) || !read_runs(reader, only, out) || !read_reasons(reader, out))
+    if (!check_tables(reader) ||
+        !reader_each(reader,
+                     "SELECT run, source, started_at, version, host, system, command, kernel,"
+                     " objective, meter, columns, rows, granule, in_flight, frames, deadline_ns,"
+                     " foreign_load, busy, finished FROM run WHERE ?1 = 0 OR run = ?1 ORDER BY run",
+                     only, add_run, out) ||
+        !reader_each(reader, "SELECT reason, text FROM reason WHERE reason BETWEEN 0 AND ?1",
+                     REPORT_REASONS - 2, add_reason, out))
         return false;
     if (!out->run_count && only)
         return reader_refuse(reader, "has no run %lld", (long long)only);

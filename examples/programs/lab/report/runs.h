@@ -26,7 +26,7 @@ enum {
 struct report_device {
     int64_t number;
     /* With many devices, those whose names differ only in the number at the end share a group. With
-     * few devices, each has a group of its own. */
+     * few devices, each is alone in its group. */
     uint32_t group;
     char *name, *platform, *driver, *type, *mode; /* may be NULL, as every text below */
 };

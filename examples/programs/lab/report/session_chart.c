@@ -154,14 +154,6 @@ static struct scale finish_scale(const struct chart_policies *about, uint32_t po
     return scale;
 }
 
-static void time_label(struct html *out, double x, double y, const char *before, double ns)
-{
-    svg_label(out, "value", x, y);
-    html_raw(out, before);
-    chart_ms(out, ns);
-    svg_label_end(out);
-}
-
 static void finish_tags(const struct paper *paper, const struct report_series *series,
                         const struct scale *scale, double peak, double top, double bottom)
 {
@@ -178,7 +170,7 @@ static void finish_tags(const struct paper *paper, const struct report_series *s
         y = fmin(fmax(scale_place(scale, oracle->mean) + 4, top + 8), bottom);
         range_y = y + 17;
         svg_line(out, "oracle", x, y - 4, x + 16, y - 4);
-        time_label(out, x + 21, y, "oracle ", oracle->mean);
+        axes_ms(out, "value", x + 21, y, "oracle ", oracle->mean);
     }
     if (y > (top + bottom) / 2) {
         range_y = y - 17;
@@ -191,7 +183,7 @@ static void finish_tags(const struct paper *paper, const struct report_series *s
         axes_label(out, "value", x + 21, range_y, "frame, least to most");
     }
     if (!isnan(peak))
-        time_label(out, x, peak_y, "↑ at most ", peak);
+        axes_ms(out, "value", x, peak_y, "↑ at most ", peak);
 }
 
 static void finish_panel(const struct paper *paper, const struct chart_policies *about,
