@@ -17,7 +17,7 @@ typedef double lab_settle_fn(const void *frames, size_t index);
 
 /* The number of frames from `first` on before the first that is near the oracle, together with
  * three quarters of the eight frames that begin with it (fewer at the end, at least four). SIZE_MAX
- * = there is none before `end`. */
+ * if no frame before `end` fulfils this. */
 size_t lab_settle(lab_settle_fn *over, const void *frames, size_t first, size_t end);
 
 #endif

@@ -149,7 +149,7 @@ static bool add_pass(struct reader *reader, sqlite3_stmt *row, void *into)
     const int64_t pass = sqlite3_column_int64(row, 0);
 
     (void)reader;
-    if (pass < 0 || pass >= COX_PASSES_MAX)
+    if (sqlite3_column_type(row, 0) != SQLITE_INTEGER || pass < 0 || pass >= COX_PASSES_MAX)
         return true;
 
     free(run->passes[pass]);
