@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
-#include "commands.h"
+#include "fail.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +11,14 @@ bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t
                     uint64_t *out)
 {
     char *end;
+
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || value < low ||
         value > high)
         return lab_fail("%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option,
                         low, high, text);
+
     *out = value;
     return true;
 }
@@ -24,8 +26,10 @@ bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t
 bool lab_read_run(const char *text, int64_t *run)
 {
     uint64_t number = 0;
+
     if (!lab_read_whole("--run", text, 1, INT32_MAX, &number))
         return false;
+
     *run = (int64_t)number;
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands.h"
+#include "fail.h"
 #include "common/text.h"
 
 #include <stdarg.h>
@@ -12,11 +12,13 @@ bool lab_fail(const char *format, ...)
 {
     char text[LINE_BYTES], line[2 * LINE_BYTES];
     va_list args;
+
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+
     fputs("cox-lab: ", stderr);
-    /* A build log has lines of its own. */
+    /* Line by line: a build log has several. */
     for (char *from = text, *end; from; from = end) {
         end = strchr(from, '\n');
         if (end)

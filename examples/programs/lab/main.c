@@ -1,5 +1,6 @@
-/* cox-lab: a lab for load balancing. Policies in a simulator and on the devices of this machine, under disturbances,
- * against the best there is. docs/guide/cox-lab.md is its manual.
+/* cox-lab: a lab for load balancing. It runs policies in a simulator and on the devices of this
+ * machine, under disturbances, and compares them with the best possible split. The manual is
+ * docs/guide/cox-lab.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
 
@@ -32,13 +33,13 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void print_usage(FILE *to)
 {
-    fputs(
-        "Usage: cox-lab COMMAND [options]\n"
-        "\n"
-        "A lab for load balancing: policies in a simulator and on the devices of this machine, under disturbances,\n"
-        "against the best there is.\n"
-        "\n",
-        to);
+    fputs("Usage: cox-lab COMMAND [options]\n"
+          "\n"
+          "A lab for load balancing: policies in a simulator and on the devices of this machine,"
+          " under disturbances,\n"
+          "against the best there is.\n"
+          "\n",
+          to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].text);
     fputs("\ncox-lab COMMAND --help explains each.\n", to);
@@ -46,7 +47,10 @@ static void print_usage(FILE *to)
 
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
+    const char *name = "";
+
+    if (argc > 1)
+        name = argv[1];
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
         print_usage(stdout);
         return LAB_OK;
@@ -55,9 +59,11 @@ int main(int argc, char **argv)
         printf("cox-lab %s\n", cox_version());
         return LAB_OK;
     }
+
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0)
             return commands[i].main(argc - 1, argv + 1);
+
     if (argc > 1)
         lab_fail("there is no command '%s'", name);
     print_usage(stderr);

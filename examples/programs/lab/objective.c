@@ -19,5 +19,6 @@ bool lab_objective_find(const char *name, enum cox_objective *objective)
             *objective = (enum cox_objective)i;
             return true;
         }
+
     return false;
 }

@@ -10,7 +10,7 @@
 
 const char *lab_objective_name(enum cox_objective objective);
 
-/* False if there is none of that name. */
+/* False if no objective has that name. */
 bool lab_objective_find(const char *name, enum cox_objective *objective);
 
 #endif

@@ -12,6 +12,7 @@ void lab_rows_begin(struct lab_rows *rows, enum lab_format format)
     rows->count = 0;
     if (format != LAB_JSON)
         return;
+
     json_begin(&rows->json, stdout);
     json_open_array(&rows->json, false);
 }
@@ -20,6 +21,7 @@ void lab_rows_end(struct lab_rows *rows)
 {
     if (rows->format != LAB_JSON)
         return;
+
     json_close_array(&rows->json);
     json_end(&rows->json);
 }
@@ -39,26 +41,30 @@ void lab_rows_close(struct lab_rows *rows)
         puts(rows->head);
     if (rows->format == LAB_CSV)
         puts(rows->line);
+
     rows->count++;
 }
 
 static void add(char *line, const char *text)
 {
     size_t length = strlen(line);
+
     snprintf(line + length, LAB_ROW_BYTES - length, "%s", text);
 }
 
-/* The key, and in CSV the value, which holds neither comma nor quote. */
+/* The key, and in CSV the value, which has no comma and no quote. */
 static void put(struct lab_rows *rows, const char *key, const char *value)
 {
     if (rows->format == LAB_JSON)
         json_key(&rows->json, key);
     if (rows->format != LAB_CSV)
         return;
-    const char *comma = rows->head[0] ? "," : "";
-    add(rows->head, comma);
+
+    if (rows->head[0]) {
+        add(rows->head, ",");
+        add(rows->line, ",");
+    }
     add(rows->head, key);
-    add(rows->line, comma);
     add(rows->line, value);
 }
 
@@ -66,8 +72,9 @@ static void add_quoted(char *line, const char *text)
 {
     add(line, "\"");
     for (; *text; text++) {
-        const char one[3] = {*text, *text == '"' ? '"' : '\0', '\0'};
-        add(line, one);
+        if (*text == '"')
+            add(line, "\"");
+        add(line, (const char[]){*text, '\0'});
     }
     add(line, "\"");
 }
@@ -75,22 +82,31 @@ static void add_quoted(char *line, const char *text)
 void lab_rows_text(struct lab_rows *rows, const char *key, const char *text)
 {
     char plain[4096];
+
     put(rows, key, "");
-    if (rows->format == LAB_JSON && !text)
+    if (rows->format == LAB_TABLE)
+        return;
+    if (rows->format == LAB_JSON && !text) {
         json_null(&rows->json);
-    else if (rows->format == LAB_JSON)
-        json_string(&rows->json, text_plain(text, plain, sizeof plain));
-    else if (rows->format == LAB_CSV && text && strpbrk(text, ",\""))
-        add_quoted(rows->line, text_plain(text, plain, sizeof plain));
-    else if (rows->format == LAB_CSV)
-        add(rows->line, text_plain(text, plain, sizeof plain));
+        return;
+    }
+
+    text_plain(text, plain, sizeof plain);
+    if (rows->format == LAB_JSON)
+        json_string(&rows->json, plain);
+    else if (strpbrk(plain, ",\""))
+        add_quoted(rows->line, plain);
+    else
+        add(rows->line, plain);
 }
 
 void lab_rows_number(struct lab_rows *rows, const char *key, double value)
 {
     char text[400] = "";
+
     if (isfinite(value))
         snprintf(text, sizeof text, "%.6f", value);
+
     put(rows, key, text);
     if (rows->format == LAB_JSON)
         json_number(&rows->json, value);
@@ -99,7 +115,9 @@ void lab_rows_number(struct lab_rows *rows, const char *key, double value)
 void lab_rows_count(struct lab_rows *rows, const char *key, uint64_t value)
 {
     char text[24];
+
     snprintf(text, sizeof text, "%" PRIu64, value);
+
     put(rows, key, text);
     if (rows->format == LAB_JSON)
         json_unsigned(&rows->json, value);

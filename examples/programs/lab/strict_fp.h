@@ -1,4 +1,4 @@
-/* No fused multiply-add behind the source's back: the same seed must give the same result on every machine. GCC does
+/* Forbids fused multiply-adds: the same seed must give the same result on every machine. GCC does
  * not know the pragma, but does not contract in ISO mode (-std=c11).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_STRICT_FP_H

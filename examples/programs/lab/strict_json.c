@@ -15,18 +15,33 @@
 bool strict_refuse(const struct strict_place *at, const char *key, const char *format, ...)
 {
     struct strict_reader *reader = at->reader;
+    const char *dot = "";
+    char text[200];
+    va_list args;
+
     if (reader->failed)
         return false;
     reader->failed = true;
-    char text[200];
-    va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+
+    if (at->path[0] && key)
+        dot = ".";
+    if (!at->path[0] && !key)
+        key = "the file";
     if (reader->why && reader->why_bytes > 0)
-        snprintf(reader->why, reader->why_bytes, "%s: %s%s%s: %s", reader->file, at->path,
-                 at->path[0] && key ? "." : "", key ? key : (at->path[0] ? "" : "the file"), text);
+        snprintf(reader->why, reader->why_bytes, "%s: %s%s%s: %s", reader->file, at->path, dot,
+                 key ? key : "", text);
     return false;
+}
+
+/* Of a key that the file does not have. */
+static bool is_optional(const struct strict_place *at, const char *key, bool must)
+{
+    if (must)
+        return strict_refuse(at, key, "is missing");
+    return !at->reader->failed;
 }
 
 static bool is_key(const char *key, const char *const *known)
@@ -37,34 +52,38 @@ static bool is_key(const char *key, const char *const *known)
     return false;
 }
 
+static bool refuse_key(const struct strict_place *at, const char *key)
+{
+    char shown[40];
+
+    snprintf(shown, sizeof shown, "%.36s", key);
+    for (char *c = shown; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return strict_refuse(at, NULL, "the key \"%s\" is not known here", shown);
+}
+
 bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t *value,
                   const char *const *known, const char *format, uint32_t index)
 {
-    *at = (struct strict_place){.reader = reader, .object = value};
-    if (format) {
-        /* The formats are this file's own, with one index at most. */
-        const char *mark = strchr(format, '#');
-        if (mark)
-            snprintf(at->path, sizeof at->path, "%.*s%" PRIu32 "%s", (int)(mark - format), format,
-                     index, mark + 1);
-        else
-            snprintf(at->path, sizeof at->path, "%s", format);
-    }
-    if (!json_is_object(value))
-        return strict_refuse(at, NULL, "must be an object");
+    const char *mark = format ? strchr(format, '#') : NULL;
     const char *key;
     json_t *member;
+
+    *at = (struct strict_place){.reader = reader, .object = value};
+    if (mark)
+        snprintf(at->path, sizeof at->path, "%.*s%" PRIu32 "%s", (int)(mark - format), format,
+                 index, mark + 1);
+    else if (format)
+        snprintf(at->path, sizeof at->path, "%s", format);
+
+    if (!json_is_object(value))
+        return strict_refuse(at, NULL, "must be an object");
     json_object_foreach(value, key, member)
     {
         (void)member;
-        if (!is_key(key, known)) {
-            char shown[40];
-            snprintf(shown, sizeof shown, "%.36s", key);
-            for (char *c = shown; *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 0x7f)
-                    *c = '?';
-            return strict_refuse(at, NULL, "the key \"%s\" is not known here", shown);
-        }
+        if (!is_key(key, known))
+            return refuse_key(at, key);
     }
     return true;
 }
@@ -73,13 +92,16 @@ bool strict_number(const struct strict_place *at, const char *key, bool must, do
                    double high, double *out)
 {
     json_t *value = json_object_get(at->object, key);
+
     if (!value)
-        return must ? strict_refuse(at, key, "is missing") : !at->reader->failed;
+        return is_optional(at, key, must);
     if (!json_is_number(value))
         return strict_refuse(at, key, "must be a number");
+
     double found = json_number_value(value);
     if (!(found >= low && found <= high))
         return strict_refuse(at, key, "must be from %g to %g, not %g", low, high, found);
+
     *out = found;
     return !at->reader->failed;
 }
@@ -88,15 +110,18 @@ bool strict_integer(const struct strict_place *at, const char *key, bool must, u
                     uint64_t high, uint64_t *out)
 {
     json_t *value = json_object_get(at->object, key);
+
     if (!value)
-        return must ? strict_refuse(at, key, "is missing") : !at->reader->failed;
+        return is_optional(at, key, must);
     if (!json_is_integer(value))
         return strict_refuse(at, key, "must be a whole number");
+
     json_int_t found = json_integer_value(value);
     if (found < 0 || (uint64_t)found < low || (uint64_t)found > high)
         return strict_refuse(at, key,
                              "must be from %" PRIu64 " to %" PRIu64 ", not %" JSON_INTEGER_FORMAT,
                              low, high, found);
+
     *out = (uint64_t)found;
     return !at->reader->failed;
 }
@@ -104,10 +129,12 @@ bool strict_integer(const struct strict_place *at, const char *key, bool must, u
 bool strict_boolean(const struct strict_place *at, const char *key, bool *out)
 {
     json_t *value = json_object_get(at->object, key);
+
     if (!value)
         return !at->reader->failed;
     if (!json_is_boolean(value))
         return strict_refuse(at, key, "must be true or false");
+
     *out = json_is_true(value);
     return !at->reader->failed;
 }
@@ -124,16 +151,20 @@ bool strict_string(const struct strict_place *at, const char *key, bool must, si
                    char *out)
 {
     json_t *value = json_object_get(at->object, key);
+
     if (!value)
-        return must ? strict_refuse(at, key, "is missing") : !at->reader->failed;
+        return is_optional(at, key, must);
+
     const char *text = json_string_value(value);
     if (!text)
         return strict_refuse(at, key, "must be a string");
+
     size_t length = strlen(text);
     if (length == 0 || length >= bytes)
         return strict_refuse(at, key, "must have from 1 to %zu bytes", bytes - 1);
     if (!strict_is_printable(text))
         return strict_refuse(at, key, "must not hold control characters");
+
     memcpy(out, text, length + 1);
     return !at->reader->failed;
 }
@@ -141,11 +172,13 @@ bool strict_string(const struct strict_place *at, const char *key, bool must, si
 json_t *strict_array(const struct strict_place *at, const char *key, bool must, size_t most)
 {
     json_t *value = json_object_get(at->object, key);
+
     if (!value) {
         if (must)
             strict_refuse(at, key, "is missing");
         return NULL;
     }
+
     if (!json_is_array(value)) {
         strict_refuse(at, key, "must be an array");
         return NULL;
@@ -162,13 +195,16 @@ json_t *strict_parse(struct strict_reader *reader, const char *text, size_t byte
 {
     const struct strict_place top = {.reader = reader};
     json_error_t error;
+
     if (bytes > bytes_max) {
         strict_refuse(&top, NULL, "is longer than %zu bytes", bytes_max);
         return NULL;
     }
+
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
     if (!root && !reader->failed) {
-        char plain[4 * JSON_ERROR_TEXT_LENGTH]; /* it quotes the file, line feeds and all */
+        char plain[4 * JSON_ERROR_TEXT_LENGTH]; /* it quotes the file, with its line feeds */
+
         reader->failed = true;
         if (reader->why && reader->why_bytes > 0)
             snprintf(reader->why, reader->why_bytes, "%s:%d:%d: %s", reader->file, error.line,
@@ -183,6 +219,7 @@ static FILE *open_regular(const char *path, char *why, size_t why_bytes)
     struct stat st;
     FILE *file = NULL;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
     if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
         snprintf(why, why_bytes, "%s: is no regular file", path);
     else if (fd < 0 || !(file = fdopen(fd, "rb")))
@@ -198,15 +235,21 @@ char *strict_read_file(const char *path, size_t bytes_max, size_t *bytes, char *
     FILE *file = open_regular(path, why, why_bytes);
     if (!file)
         return NULL;
+
     char *text = malloc(bytes_max + 2);
-    *bytes = text ? fread(text, 1, bytes_max + 1, file) : 0;
-    if (!text || ferror(file)) {
-        snprintf(why, why_bytes, "%s: %s", path, text ? "cannot be read" : "out of memory");
+    *bytes = 0;
+    if (text)
+        *bytes = fread(text, 1, bytes_max + 1, file);
+    else
+        snprintf(why, why_bytes, "%s: out of memory", path);
+
+    if (text && ferror(file)) {
+        snprintf(why, why_bytes, "%s: cannot be read", path);
         free(text);
         text = NULL;
-    } else {
-        text[*bytes] = '\0';
     }
+    if (text)
+        text[*bytes] = '\0';
     fclose(file);
     return text;
 }

@@ -1,4 +1,5 @@
-/* Texts that are files in the source tree and part of the program: scenarios, the style of the report, the schema.
+/* Files of the source tree that are embedded in the program: scenarios, the style sheet, the
+ * schema.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TEXTS_H
 #define COX_EXAMPLES_LAB_TEXTS_H
@@ -11,7 +12,7 @@ struct lab_text {
 /* In the order of the names. */
 extern const struct lab_text lab_texts[];
 
-/* The text of that name, "" if there is none. */
+/* The text with that name, or "". */
 const char *lab_text(const char *name);
 
 #endif

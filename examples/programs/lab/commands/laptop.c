@@ -3,8 +3,9 @@
 #define _GNU_SOURCE
 #include "lab/commands.h"
 #include "common/text.h"
-#include "lab/run/options.h"
-#include "lab/laptop/laptop.h"
+#include "lab/run/measure.h"
+#include "lab/laptop/bundle.h"
+#include "lab/laptop/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +21,22 @@
 static const char usage_text[] =
     "Usage: cox-lab laptop [options]\n"
     "\n"
-    "Measures what there is to know of the load balancing of this machine's CPU and GPU, in parts, and makes of it one\n"
-    "page of HTML, plots as CSV with a gnuplot script, and one archive. Interrupted, it goes on when it is started again:\n"
-    "a part that is done is not done again. On battery all parts are measured once more, beside those on mains.\n"
+    "Measures what there is to know of the load balancing of this machine's CPU and GPU, in parts,"
+    " and makes of it one\n"
+    "page of HTML, plots as CSV with a gnuplot script, and one archive. Interrupted, it goes on"
+    " when it is started again:\n"
+    "a part that is done is not done again. On battery all parts are measured once more, beside"
+    " those on mains.\n"
     "\n"
     "  --minutes N          about so long in all, 2 to 600 (default: 20)\n"
     "  --devices LIST       these devices, as for cox-lab run (default: every device)\n"
     "  --kernel NAME        tonemap, video, work or blur (default: tonemap)\n"
-    "  --size WxH           of the frames; one part takes smaller and larger ones too (default: 1920x1080; work: 128x480)\n"
-    "  --parts LIST         only these of sizes, curve, reserve, corun, kinds, disturb, energy (default: all)\n"
-    "  --frames N           of each policy in each part, 24 to 100000 (default: as the time allows)\n"
+    "  --size WxH           of the frames; one part takes smaller and larger ones too (default:"
+    " 1920x1080; work: 128x480)\n"
+    "  --parts LIST         only these of sizes, curve, reserve, corun, kinds, disturb, energy"
+    " (default: all)\n"
+    "  --frames N           of each policy in each part, 24 to 100000 (default: as the time"
+    " allows)\n"
     "  -o DIR               the folder (default: laptop)\n"
     "  --fresh              what the folder holds is removed first\n"
     "  -h, --help           this text\n";
@@ -46,12 +53,13 @@ enum {
     OPTION_POWERCAP
 };
 
-/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+/* --- Arguments -------------------------------------------------------------------------------- */
 
 static bool read_number(const char *option, const char *text, double low, double high,
                         double *value)
 {
     char *end;
+
     *value = strtod(text, &end);
     return (end != text && !*end && *value >= low && *value <= high) ||
            lab_fail("%s '%s': a number from %g to %g is needed", option, text, low, high);
@@ -59,11 +67,12 @@ static bool read_number(const char *option, const char *text, double low, double
 
 static bool read_size(const char *text, struct laptop_options *options)
 {
+    uint32_t *columns = &options->columns, *rows = &options->rows;
     int end = 0;
-    return (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->columns, &options->rows, &end) ==
-                2 &&
-            !text[end] && options->columns >= LAB_SIZE_MIN && options->rows >= LAB_SIZE_MIN &&
-            options->columns <= LAB_SIZE_MAX && options->rows <= LAB_SIZE_MAX) ||
+
+    return (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", columns, rows, &end) == 2 && !text[end] &&
+            *columns >= LAB_SIZE_MIN && *rows >= LAB_SIZE_MIN && *columns <= LAB_SIZE_MAX &&
+            *rows <= LAB_SIZE_MAX) ||
            lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN,
                     LAB_SIZE_MAX);
 }
@@ -71,23 +80,23 @@ static bool read_size(const char *text, struct laptop_options *options)
 static bool read_parts(const char *list)
 {
     enum laptop_part part;
+    char name[32];
+
     for (const char *at = list;; at++) {
-        char name[32];
         size_t length = strcspn(at, ",");
-        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1),
-                 at);
+
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
         if (!laptop_part_find(name, &part) || part == LAPTOP_PROBE)
-            return lab_fail(
-                "--parts: there is no part '%s'; there are sizes, curve, reserve, corun, kinds, disturb and "
-                "energy",
-                name);
+            return lab_fail("--parts: there is no part '%s'; there are sizes, curve, reserve,"
+                            " corun, kinds, disturb and energy",
+                            name);
         at += length;
         if (!*at)
             return true;
     }
 }
 
-/* The parts run in the folder: names of other places must not depend on it. */
+/* An absolute path, because the parts run in another folder. */
 static bool read_folder(const char *option, const char *path, char *out)
 {
     return realpath(path, out) || lab_fail("%s '%s': %s", option, path, strerror(errno));
@@ -97,6 +106,7 @@ static bool read_option(int option, struct laptop_options *options)
 {
     enum lab_kernel_kind kind;
     double number;
+
     switch (option) {
     case OPTION_MINUTES:
         return read_number("--minutes", optarg, 2, 600, &options->minutes);
@@ -143,12 +153,13 @@ static int parse(int argc, char **argv, struct laptop_options *options)
                                           {"parts", required_argument, NULL, OPTION_PARTS},
                                           {"frames", required_argument, NULL, OPTION_FRAMES},
                                           {"fresh", no_argument, NULL, OPTION_FRESH},
-                                          /* For tests: the path is recorded with the commands. */
+                                          /* For tests; recorded with the commands. */
                                           {"sysfs", required_argument, NULL, OPTION_SYSFS},
                                           {"powercap", required_argument, NULL, OPTION_POWERCAP},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
     *options = (struct laptop_options){.minutes = 20, .kernel = "tonemap", .folder = "laptop"};
+
     for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
         if (option == 'h') {
             fputs(usage_text, stdout);
@@ -161,15 +172,18 @@ static int parse(int argc, char **argv, struct laptop_options *options)
         lab_fail("'%s': not an option", argv[optind]);
         return LAB_USAGE;
     }
-    if (!options->columns) {
-        bool work = strcmp(options->kernel, "work") == 0;
-        options->columns = work ? 128 : 1920;
-        options->rows = work ? 480 : 1080;
+
+    if (!options->columns && strcmp(options->kernel, "work") == 0) {
+        options->columns = 128;
+        options->rows = 480;
+    } else if (!options->columns) {
+        options->columns = 1920;
+        options->rows = 1080;
     }
     return -1;
 }
 
-/* --- The parts ---------------------------------------------------------------------------------------------------- */
+/* --- The parts -------------------------------------------------------------------------------- */
 
 struct laptop {
     struct laptop_options options;
@@ -180,73 +194,90 @@ struct laptop {
 static void show_plan(const struct laptop_record *record)
 {
     printf("%s%s\n", laptop_part_name(record->part),
-           record->supply == LAPTOP_SUPPLY_BATTERY ? ", on battery" : "");
+           laptop_on_battery(record) ? ", on battery" : "");
     for (uint32_t c = 0; c < record->plan.count; c++)
         printf("  %s\n", record->plan.commands[c].text);
     fflush(stdout);
 }
 
-/* Unless it is done. Returns an exit status: a part that fails is no reason to leave out the others. */
+/* Run a part unless it is done. Returns an exit status; a part that fails does not stop the others,
+ * so it gives LAB_OK. */
 static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
 {
     const char *sysfs = laptop_or_null(laptop->options.sysfs);
     struct laptop_record record = {.part = part, .supply = laptop_supply_now(sysfs)};
     const struct laptop_record *done = laptop_record_find(&laptop->records, part,
-                                                          record.supply == LAPTOP_SUPPLY_BATTERY);
-    char database[64], printed[64];
+                                                          laptop_on_battery(&record));
     const time_t now = time(NULL);
+    char name[64];
     struct tm utc;
+
     if (done && done->status == LAB_OK) {
         printf("%s: done before\n", laptop_part_name(part));
         return LAB_OK;
     }
-    laptop_file_name(part, record.supply, ".db", database, sizeof database);
-    laptop_file_name(part, record.supply, ".txt", printed, sizeof printed);
-    laptop_plan(&laptop->options, &laptop->machine, part, seconds, database, &record.plan);
+
+    laptop_file_name(&record, ".db", name, sizeof name);
+    laptop_plan(&laptop->options, &laptop->machine, part, seconds, name, &record.plan);
     if (!record.plan.count) {
         printf("%s: not here. %s\n", laptop_part_name(part), record.plan.why);
         return LAB_OK;
     }
+
     if (gmtime_r(&now, &utc))
         strftime(record.started_at, sizeof record.started_at, "%Y-%m-%dT%H:%M:%SZ", &utc);
     show_plan(&record);
     if (!laptop_run_part(&laptop->options, &record))
         return LAB_INTERRUPTED;
+
+    laptop_file_name(&record, ".txt", name, sizeof name);
     if (record.status != LAB_OK)
         lab_fail("part %s failed with exit status %d; what it printed is in %s/%s",
-                 laptop_part_name(part), record.status, laptop->options.folder, printed);
+                 laptop_part_name(part), record.status, laptop->options.folder, name);
     laptop_record_put(&laptop->records, &record);
-    return laptop_records_write(&laptop->options, &laptop->records) ? LAB_OK : LAB_BAD;
+    if (!laptop_records_write(&laptop->options, &laptop->records))
+        return LAB_BAD;
+    return LAB_OK;
 }
 
-/* The time that is left, by weight. */
+/* The part's share of the remaining time, by weight. */
 static double seconds_for(const struct laptop *laptop, enum laptop_part part)
 {
-    const bool on_battery = laptop_supply_now(laptop_or_null(laptop->options.sysfs)) ==
-                            LAPTOP_SUPPLY_BATTERY;
+    const char *sysfs = laptop_or_null(laptop->options.sysfs);
+    const bool on_battery = laptop_supply_now(sysfs) == LAPTOP_SUPPLY_BATTERY;
+    const double weight = laptop_part_weight(&laptop->machine, part);
     double left = laptop->options.minutes * 60, weights = 0;
+
     for (enum laptop_part p = 0; p < LAPTOP_ALL_PARTS; p++) {
         const struct laptop_record *done = laptop_record_find(&laptop->records, p, on_battery);
+
         if (done)
             left -= done->seconds;
         else if (laptop_part_wanted(&laptop->options, p))
             weights += laptop_part_weight(&laptop->machine, p);
     }
-    double weight = laptop_part_weight(&laptop->machine, part);
-    return weights > 0 && left > 0 ? left * weight / (weights > weight ? weights : weight) : 0;
+
+    if (!(weights > 0 && left > 0))
+        return 0;
+    if (weights < weight)
+        weights = weight;
+    return left * weight / weights;
 }
 
-/* Where there is one device there is nothing to be balanced. */
+/* With one device there is nothing to balance. */
 static bool has_devices(const struct laptop_probe *probe)
 {
-    long threads = sysconf(_SC_NPROCESSORS_ONLN);
+    long threads = sysconf(_SC_NPROCESSORS_ONLN), half = 1;
     char name[256];
+
     if (probe->device_count > 1)
         return true;
-    return lab_fail(
-        "there is one device, %s: nothing is to be balanced. cox-devices says what is missing. Two halves of "
-        "the CPU can take the place of two devices: cox-lab laptop --devices cpu:2x%ld --fresh",
-        text_plain(probe->devices[0].name, name, sizeof name), threads > 2 ? threads / 2 : 1);
+    if (threads > 2)
+        half = threads / 2;
+    return lab_fail("there is one device, %s: nothing is to be balanced. cox-devices says what is"
+                    " missing. Two halves of the CPU can take the place of two devices: cox-lab"
+                    " laptop --devices cpu:2x%ld --fresh",
+                    text_plain(probe->devices[0].name, name, sizeof name), half);
 }
 
 /* Returns an exit status. */
@@ -255,14 +286,19 @@ static int do_parts(struct laptop *laptop)
     int status = do_part(laptop, LAPTOP_PROBE, 0);
     const struct laptop_record *probe = laptop_record_find(&laptop->records, LAPTOP_PROBE, false);
     char database[64];
+
+    if (status != LAB_OK)
+        return status;
     if (!probe)
         probe = laptop_record_find(&laptop->records, LAPTOP_PROBE, true);
-    if (status != LAB_OK || !probe || probe->status != LAB_OK)
-        return status != LAB_OK ? status : LAB_BAD;
-    laptop_file_name(LAPTOP_PROBE, probe->supply, ".db", database, sizeof database);
+    if (!probe || probe->status != LAB_OK)
+        return LAB_BAD;
+
+    laptop_file_name(probe, ".db", database, sizeof database);
     if (!laptop_probe_read(database, &laptop->machine.probe) ||
         !has_devices(&laptop->machine.probe))
         return LAB_BAD;
+
     for (enum laptop_part part = LAPTOP_PROBE + 1; part < LAPTOP_ALL_PARTS && status == LAB_OK;
          part++)
         if (laptop_part_wanted(&laptop->options, part))
@@ -270,51 +306,59 @@ static int do_parts(struct laptop *laptop)
     return status;
 }
 
-/* The folder becomes the current one, so that no path stands in what is recorded. Another one at work in it is refused;
- * the lock ends with this process. */
+/* Make the folder the current one, so that no path appears in the recorded commands. The lock,
+ * which ends with this process, keeps other processes out. */
 static bool enter_folder(const struct laptop_options *options)
 {
     if (mkdir(options->folder, 0777) != 0 && errno != EEXIST)
         return lab_fail("%s: %s", options->folder, strerror(errno));
     if (chdir(options->folder) != 0)
         return lab_fail("%s: %s", options->folder, strerror(errno));
+
     int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) != 0)
-        return lab_fail("%s: %s", options->folder,
-                        errno == EWOULDBLOCK ? "another cox-lab laptop is at work in it"
-                                             : strerror(errno));
-    return true;
+    if (folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (errno == EWOULDBLOCK)
+        return lab_fail("%s: another cox-lab laptop is at work in it", options->folder);
+    return lab_fail("%s: %s", options->folder, strerror(errno));
 }
 
-int lab_laptop_main(int argc, char **argv)
+/* Returns an exit status. */
+static int measure(struct laptop *laptop)
 {
-    struct laptop *laptop = calloc(1, sizeof *laptop);
-    int status = LAB_BAD;
-    if (!laptop) {
-        lab_fail("out of memory");
-        return LAB_BAD;
-    }
-    status = parse(argc, argv, &laptop->options);
-    if (status >= 0)
-        goto end;
-    status = LAB_BAD;
     if (!enter_folder(&laptop->options))
-        goto end;
+        return LAB_BAD;
     if (laptop->options.fresh)
         laptop_records_clear();
     if (!laptop_records_read(&laptop->options, &laptop->records))
-        goto end;
+        return LAB_BAD;
+
     laptop_machine_read(&laptop->options, &laptop->machine);
-    status = do_parts(laptop);
+    int status = do_parts(laptop);
     if (status == LAB_INTERRUPTED)
         lab_fail("interrupted; the same command goes on with the part that was under way");
     else if (laptop->machine.probe.device_count > 1 &&
              !laptop_write_results(&laptop->options, &laptop->machine, &laptop->records))
         status = LAB_BAD;
+
     for (uint32_t i = 0; i < laptop->records.count && status == LAB_OK; i++)
         if (laptop->records.all[i].status != LAB_OK)
             status = LAB_BAD;
-end:
+    return status;
+}
+
+int lab_laptop_main(int argc, char **argv)
+{
+    struct laptop *laptop = calloc(1, sizeof *laptop);
+
+    if (!laptop) {
+        lab_fail("out of memory");
+        return LAB_BAD;
+    }
+
+    int status = parse(argc, argv, &laptop->options);
+    if (status < 0)
+        status = measure(laptop);
     free(laptop);
     return status;
 }

@@ -3,8 +3,8 @@
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/store/database.h"
-#include "lab/report/page.h"
-#include "lab/report/rows.h"
+#include "lab/report/document.h"
+#include "lab/report/figure_rows.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -15,10 +15,12 @@
 static const char usage[] =
     "Usage: cox-lab report SESSION.db [-o REPORT.html] [--run N] [--csv | --json]\n"
     "\n"
-    "Makes one page of HTML from a database that `cox-lab run` or `cox-lab sim` recorded. The page\n"
+    "Makes one page of HTML from a database that `cox-lab run` or `cox-lab sim` recorded."
+    " The page\n"
     "loads nothing and runs nothing. The database may still be growing.\n"
     "\n"
-    "  -o, --output FILE   the page; - is standard output (default: the database's name with .html)\n"
+    "  -o, --output FILE   the page; - is standard output (default: the database's name with"
+    " .html)\n"
     "      --run N         only this run of the database (default: all)\n"
     "      --csv, --json   instead of the page: its figures, on standard output\n"
     "  -h, --help          this text\n";
@@ -30,13 +32,25 @@ struct options {
     enum lab_format format; /* LAB_TABLE = the page */
 };
 
+/* Without the folders. */
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash)
+        return slash + 1;
+    return path;
+}
+
 /* The database's name with another ending. */
 static bool default_output(struct options *options)
 {
-    const char *slash = strrchr(options->database, '/'), *dot = strrchr(options->database, '.');
+    const char *dot = strrchr(options->database, '.');
     size_t stem = strlen(options->database);
-    if (dot && dot > (slash ? slash + 1 : options->database))
+
+    if (dot && dot > base_name(options->database))
         stem = (size_t)(dot - options->database);
+
     int length = snprintf(options->output, sizeof options->output, "%.*s.html", (int)stem,
                           options->database);
     return (length > 0 && (size_t)length < sizeof options->output) ||
@@ -52,7 +66,8 @@ static int parse(int argc, char **argv, struct options *options)
         {"csv", no_argument, &format, LAB_CSV},   {"json", no_argument, &format, LAB_JSON},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int option;
-    optind = 0; /* the words before were the program's own */
+
+    optind = 0; /* main.c has taken the first words */
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
@@ -67,26 +82,30 @@ static int parse(int argc, char **argv, struct options *options)
         else if (option && (option != 'r' || !lab_read_run(optarg, &options->run)))
             return LAB_USAGE;
     }
+
     if (optind + 1 != argc || !*argv[optind]) {
         fputs(usage, stderr);
         return LAB_USAGE;
     }
+
     options->database = argv[optind];
     options->format = (enum lab_format)format;
     if (format != LAB_TABLE && options->output[0]) {
         lab_fail("report: --csv and --json go to standard output, and make no page for -o");
         return LAB_USAGE;
     }
-    return options->output[0] || default_output(options) ? -1 : LAB_USAGE;
+    if (!options->output[0] && !default_output(options))
+        return LAB_USAGE;
+    return -1;
 }
 
 static bool make_page(const struct options *options, const struct report_source *source)
 {
     struct html page = {0};
     struct error error;
-    const char *slash = strrchr(options->database, '/');
-    bool good = report_page(source, slash ? slash + 1 : options->database, &page) ||
+    bool good = report_page(source, base_name(options->database), &page) ||
                 lab_fail("report: out of memory");
+
     good = good && (html_save(&page, options->output, &error) ||
                     lab_fail("%s: %s", options->output, error.text));
     html_free(&page);
@@ -96,11 +115,13 @@ static bool make_page(const struct options *options, const struct report_source 
 static bool print_figures(const struct options *options, const struct report_source *source)
 {
     struct lab_rows *rows = malloc(sizeof *rows);
-    if (rows)
-        lab_rows_begin(rows, options->format);
-    bool good = (rows && report_rows(source, rows)) || lab_fail("report: out of memory");
-    if (rows)
-        lab_rows_end(rows);
+
+    if (!rows)
+        return lab_fail("report: out of memory");
+
+    lab_rows_begin(rows, options->format);
+    bool good = report_rows(source, rows) || lab_fail("report: out of memory");
+    lab_rows_end(rows);
     free(rows);
     if (fflush(stdout) != 0 || ferror(stdout))
         good = lab_fail("the output cannot be written");
@@ -112,23 +133,31 @@ int lab_report_main(int argc, char **argv)
     struct options options = {0};
     struct report_source source;
     char why[512];
+    bool good;
     int status = parse(argc, argv, &options);
+
     if (status >= 0)
         return status;
     if (options.format == LAB_TABLE && lab_store_is_part(options.database, options.output)) {
         lab_fail("report: %s is the database itself, or part of it", options.output);
         return LAB_USAGE;
     }
+
     if (!report_read(options.database, options.run, &source, why, sizeof why)) {
-        /* One line, whatever SQLite and the name hold. */
+        /* One line, even if the name or SQLite's message has line feeds. */
         for (char *c = why; *c; c++)
             if ((unsigned char)*c < ' ' || *c == 0x7F)
                 *c = ' ';
         lab_fail("%s", why);
         return LAB_BAD;
     }
-    bool good = options.format == LAB_TABLE ? make_page(&options, &source)
-                                            : print_figures(&options, &source);
+
+    if (options.format == LAB_TABLE)
+        good = make_page(&options, &source);
+    else
+        good = print_figures(&options, &source);
     report_free(&source);
-    return good ? LAB_OK : LAB_BAD;
+    if (!good)
+        return LAB_BAD;
+    return LAB_OK;
 }

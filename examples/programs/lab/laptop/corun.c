@@ -1,10 +1,10 @@
-/* Devices at work at once: how much each slows down beside the others, and how the first seconds differ from those that
- * come then.
+/* The part corun: how much each device slows down while the others work, and how the first seconds
+ * differ from the later ones.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "corun.h"
 #include "common/figures.h"
-#include "figures.h"
-#include "lab/run/options.h"
-#include "source.h"
+#include "lab/array.h"
+#include "lab/run/measure.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -13,8 +13,8 @@
 
 enum { BINS = 40, FIRST_PART = 10, LAST_PART = 3 };
 
-static const double overlap_least =
-    0.5; /* of a band's time beside others, to say something of these */
+/* Only bands with at least this share of their time beside others count. */
+static const double overlap_least = 0.5;
 
 /* A band of a whole frame. */
 struct band {
@@ -28,28 +28,27 @@ struct bands {
     struct band *all;
 };
 
-/* --- Beside the others -------------------------------------------------------------------------------------------- */
+/* --- Beside the others ------------------------------------------------------------------------ */
 
 static bool read_bands(struct source *source, const struct source_run *run, struct bands *bands)
 {
-    size_t room = 0;
-    bool good = true;
-    *bands = (struct bands){.count = 0};
-    sqlite3_stmt *statement = source_ask(
-        source, run,
-        "SELECT b.device, f.frame, f.start_ns + b.end_ns, b.wall_ns FROM band b JOIN frame f USING (session, frame) "
-        "JOIN session s USING (session) WHERE s.run = ?1 AND s.kind = 'policy' AND b.status = 0 AND b.wall_ns > 0 "
-        "ORDER BY f.frame");
-    while (good && statement && reader_next(&source->reader, statement) == 1) {
-        if (bands->count == room) {
-            room = room ? 2 * room : 256;
-            struct band *more = realloc(bands->all, room * sizeof *more);
-            good = more != NULL;
-            bands->all = more ? more : bands->all;
-        }
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT b.device, f.frame, f.start_ns + b.end_ns, b.wall_ns FROM band b"
+                   " JOIN frame f USING (session, frame) JOIN session s USING (session)"
+                   " WHERE s.run = ?1 AND s.kind = 'policy' AND b.status = 0 AND b.wall_ns > 0"
+                   " ORDER BY f.frame");
+    bool good = statement != NULL;
+
+    while (good && reader_next(&source->reader, statement) == 1) {
         double end = reader_number(statement, 2), wall = reader_number(statement, 3);
+        struct band *all = array_room(bands->all, bands->count, sizeof *all);
+
+        good = all != NULL;
+        if (good)
+            bands->all = all;
         if (good && isfinite(end) && isfinite(wall))
-            bands->all[bands->count++] = (struct band){
+            all[bands->count++] = (struct band){
                 .device = (uint32_t)sqlite3_column_int(statement, 0),
                 .frame = (uint64_t)sqlite3_column_int64(statement, 1),
                 .start_ns = end - wall,
@@ -57,33 +56,41 @@ static bool read_bands(struct source *source, const struct source_run *run, stru
                 .wall_ns = wall};
     }
     sqlite3_finalize(statement);
-    return good && statement;
+    return good;
 }
 
-/* How long of the band any other device was at work. Bands of frames far from it are over or have not begun. */
+/* How long any other device was at work during the band. Only bands of near frames can overlap. */
 static double beside_ns(const struct bands *bands, size_t index)
 {
+    enum { NEAR = 2 * COX_IN_FLIGHT_MAX };
     const struct band *band = &bands->all[index];
     double until = band->start_ns, sum = 0;
-    size_t from = index > 2 * COX_IN_FLIGHT_MAX ? index - 2 * COX_IN_FLIGHT_MAX : 0;
-    size_t to = index + 2 * COX_IN_FLIGHT_MAX < bands->count ? index + 2 * COX_IN_FLIGHT_MAX
-                                                             : bands->count;
-    /* The others' time, each moment once: with two devices, bands of the other one never overlap. */
-    for (uint32_t pass = 0; pass < to - from; pass++) {
+    size_t from = 0, to = bands->count;
+
+    if (index > NEAR)
+        from = index - NEAR;
+    if (index + NEAR < to)
+        to = index + NEAR;
+
+    /* Each moment counts once, even if several other devices work: take the earliest remaining
+     * band, add it and go on behind it. */
+    for (size_t pass = 0; pass < to - from; pass++) {
         double start = INFINITY, end = 0;
+
         for (size_t i = from; i < to; i++) {
             const struct band *other = &bands->all[i];
+
             if (other->device != band->device && other->end_ns > until && other->start_ns < start) {
                 start = other->start_ns;
                 end = other->end_ns;
             }
         }
+
         start = fmax(start, until);
         if (!(start < band->end_ns))
             break;
-        end = fmin(end, band->end_ns);
-        sum += end - start;
-        until = end;
+        until = fmin(end, band->end_ns);
+        sum += until - start;
     }
     return sum;
 }
@@ -91,12 +98,15 @@ static double beside_ns(const struct bands *bands, size_t index)
 static bool alone_bands(struct source *source, const struct source_run *run, uint32_t device,
                         struct lab_blocks *out)
 {
-    sqlite3_stmt *statement = source_ask(
-        source, run,
-        "SELECT b.wall_ns FROM band b JOIN session s USING (session) WHERE s.run = ?1 AND s.kind = 'solo' AND "
-        "s.policy IS NULL AND s.device = ?2 AND b.status = 0 AND b.wall_ns > 0 ORDER BY b.session, b.frame");
+    sqlite3_stmt *statement =
+        source_ask(source, run,
+                   "SELECT b.wall_ns FROM band b JOIN session s USING (session) WHERE s.run = ?1"
+                   " AND s.kind = 'solo' AND s.policy IS NULL AND s.device = ?2 AND b.status = 0"
+                   " AND b.wall_ns > 0 ORDER BY b.session, b.frame");
+
     if (!statement)
         return false;
+
     sqlite3_bind_int(statement, 2, (int)device);
     for (uint64_t i = 0; reader_next(&source->reader, statement) == 1; i++)
         lab_blocks_add(out, reader_number(statement, 0), i / (LAB_RUN_BLOCK * run->in_flight));
@@ -106,60 +116,75 @@ static bool alone_bands(struct source *source, const struct source_run *run, uin
 
 static double median_of(const struct lab_blocks *blocks)
 {
-    double *values = malloc((blocks->count + 1) * sizeof *values);
+    double *values = malloc((blocks->count + 1) * sizeof *values), median = NAN;
+
     for (size_t i = 0; values && i < blocks->count; i++)
         values[i] = blocks->values[i].value;
-    double median = values && blocks->count ? figures_quantile(values, blocks->count, 0.5) : NAN;
+    if (values && blocks->count)
+        median = figures_quantile(values, blocks->count, 0.5);
     free(values);
     return median;
 }
 
-/* Of a band of wall time w, o of it beside others, that takes a alone: a = w - o + o / s, so s = o / (a - w + o). */
-static bool make_slowdown(struct source *source, const struct source_run *run,
-                          struct figures *figures)
+/* How long each band of the device would have taken, had another device worked all the time. With
+ * wall time w, o of it beside others, and a alone: a = w - o + o / s, so s = o / (a - w + o). */
+static void add_beside(const struct bands *bands, const struct source_run *run, uint32_t device,
+                       double alone_ns, struct lab_blocks *out)
 {
-    struct plot *plot = figures_plot(figures, "corun", "Each device beside the others", "device",
-                                     "time beside the others over time alone");
-    struct bands bands;
+    for (size_t i = 0; i < bands->count; i++) {
+        const struct band *band = &bands->all[i];
+        if (band->device != device)
+            continue;
+
+        double overlap = beside_ns(bands, i), rest = alone_ns - band->wall_ns + overlap;
+        if (overlap >= overlap_least * band->wall_ns && overlap > 0 && rest > 0)
+            lab_blocks_add(out, overlap / rest * alone_ns,
+                           band->frame / (LAB_RUN_BLOCK * run->in_flight));
+    }
+}
+
+static bool make_slowdown(struct source *source, const struct source_run *run,
+                          struct findings *findings)
+{
+    struct plot *plot = findings_plot(findings, "corun", "Each device beside the others", "device",
+                                      "time beside the others over time alone");
+    struct bands bands = {.count = 0};
     bool good = plot && read_bands(source, run, &bands);
+
     if (!good)
-        return false;
+        goto end;
+
     plot->has_rows = true;
     plot->line = 1;
     struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "d0", "beside the others");
     for (uint32_t d = 0; d < run->device_count; d++) {
         struct lab_blocks alone = {0}, beside = {0};
+
         good = alone_bands(source, run, d, &alone) && good;
-        const double ns = median_of(&alone);
-        for (size_t i = 0; i < bands.count; i++) {
-            const struct band *band = &bands.all[i];
-            double overlap = band->device == d ? beside_ns(&bands, i) : 0,
-                   rest = ns - band->wall_ns + overlap;
-            if (overlap >= overlap_least * band->wall_ns && overlap > 0 && rest > 0)
-                lab_blocks_add(&beside, overlap / rest * ns,
-                               band->frame / (LAB_RUN_BLOCK * run->in_flight));
-        }
+        add_beside(&bands, run, d, median_of(&alone), &beside);
         plot_add(plot, series, source_ratio(&beside, &alone, plot_row(plot, run->devices[d])));
         lab_blocks_free(&alone);
         lab_blocks_free(&beside);
     }
-    free(bands.all);
+
     html_raw(
-        &figures->words,
+        &findings->words,
         "<p>Each device does whole frames of its own, alone and while the others do theirs. The "
         "quotient is that of a band that another device works beside from its beginning to its "
         "end; 1 is no loss. Medians, and 95&#160;% intervals of their quotients.</p>");
     if (!plot_has_points(plot))
         html_raw(
-            &figures->words,
+            &findings->words,
             "<p class=\"note\">Each device beside the others: no band had another device's beside "
             "it for half of its time. More or larger frames have such bands.</p>");
+end:
+    free(bands.all);
     return good;
 }
 
-/* --- In the course of time ---------------------------------------------------------------------------------------- */
+/* --- In the course of time -------------------------------------------------------------------- */
 
-/* A stage of the soak. */
+/* A stage of the soak: a device alone, or all together. */
 struct stage {
     int64_t session;
     char name[100], colour[4];
@@ -173,65 +198,69 @@ static uint32_t read_stages(struct source *source, const struct source_run *run,
                    "SELECT session, kind, device FROM session WHERE run = ?1 AND policy = 'soak' "
                    "ORDER BY session");
     uint32_t count = 0;
+
     while (statement && count < most && reader_next(&source->reader, statement) == 1) {
         struct stage *stage = &stages[count++];
         const char *kind = (const char *)sqlite3_column_text(statement, 1);
         uint32_t device = (uint32_t)sqlite3_column_int(statement, 2);
-        bool alone = kind && strcmp(kind, "solo") == 0 && device < run->device_count;
-        *stage = (struct stage){.session = sqlite3_column_int64(statement, 0)};
-        snprintf(stage->name, sizeof stage->name, "%s%s",
-                 alone ? run->devices[device] : "all together", alone ? " alone" : "");
-        snprintf(stage->colour, sizeof stage->colour, alone ? "d%u" : "p%u",
-                 alone ? device % 8 : 1);
+
+        *stage = (struct stage){
+            .session = sqlite3_column_int64(statement, 0), .name = "all together", .colour = "p1"};
+        if (kind && strcmp(kind, "solo") == 0 && device < run->device_count) {
+            snprintf(stage->name, sizeof stage->name, "%s alone", run->devices[device]);
+            snprintf(stage->colour, sizeof stage->colour, "d%u", device % 8);
+        }
     }
     sqlite3_finalize(statement);
     return count;
 }
 
-/* What was read in the course of a stage: pairs of time and value. */
-struct track {
-    size_t count, room;
-    double *seconds, *values;
+struct moment {
+    double seconds, value;
 };
 
-static void track_free(struct track *track)
+/* Values in the course of a stage. */
+struct track {
+    size_t count;
+    struct moment *all;
+};
+
+static double track_end(const struct track *track)
 {
-    free(track->seconds);
-    free(track->values);
-    *track = (struct track){.count = 0};
+    if (!track->count)
+        return 0;
+    return track->all[track->count - 1].seconds;
 }
 
 static bool track_add(struct track *track, double seconds, double value)
 {
     if (!isfinite(seconds) || !isfinite(value))
         return true;
-    if (track->count == track->room) {
-        size_t room = track->room ? 2 * track->room : 512;
-        double *more = realloc(track->seconds, room * sizeof *more);
-        track->seconds = more ? more : track->seconds;
-        double *values = more ? realloc(track->values, room * sizeof *values) : NULL;
-        track->values = values ? values : track->values;
-        if (!values)
-            return false;
-        track->room = room;
-    }
-    track->seconds[track->count] = seconds;
-    track->values[track->count++] = value;
+
+    struct moment *all = array_room(track->all, track->count, sizeof *all);
+    if (!all)
+        return false;
+
+    track->all = all;
+    all[track->count++] = (struct moment){seconds, value};
     return true;
 }
 
-/* The median of each of the bins in which the time is cut. */
+/* Divide the time into bins and add the median of each. */
 static void add_track(struct plot *plot, struct plot_series *series, const struct track *track,
                       double scale)
 {
-    const double end = track->count ? track->seconds[track->count - 1] : 0;
+    const struct moment *all = track->all;
+    const double end = track_end(track);
     double *values = malloc((track->count + 1) * sizeof *values);
+
     for (size_t from = 0, to; values && from < track->count; from = to) {
-        double bin = floor(track->seconds[from] / end * BINS);
-        for (to = from; to < track->count && floor(track->seconds[to] / end * BINS) <= bin; to++)
-            values[to - from] = track->values[to];
+        double bin = floor(all[from].seconds / end * BINS);
+
+        for (to = from; to < track->count && floor(all[to].seconds / end * BINS) <= bin; to++)
+            values[to - from] = all[to].value;
         plot_add(plot, series,
-                 (struct plot_point){(track->seconds[from] + track->seconds[to - 1]) / 2,
+                 (struct plot_point){(all[from].seconds + all[to - 1].seconds) / 2,
                                      scale * figures_quantile(values, to - from, 0.5), NAN, NAN});
     }
     free(values);
@@ -246,12 +275,16 @@ static bool read_frames(struct source *source, const struct source_run *run,
         source_ask(source, run,
                    "SELECT f.start_ns, f.period_ns FROM frame f JOIN session s USING (session) "
                    "WHERE s.run = ?1 AND f.session = ?2 AND f.status = 0 ORDER BY f.frame");
+
     if (!statement)
         return false;
+
     sqlite3_bind_int64(statement, 2, stage->session);
     while (good && reader_next(&source->reader, statement) == 1) {
         double start = reader_number(statement, 0);
-        first = isnan(first) ? start : first;
+
+        if (isnan(first))
+            first = start;
         good = track_add(track, (start - first) / 1e9, reader_number(statement, 1));
     }
     sqlite3_finalize(statement);
@@ -262,13 +295,15 @@ static bool read_frames(struct source *source, const struct source_run *run,
 static struct plot_point steady_over_first(const struct track *track, double x)
 {
     struct lab_blocks first = {0}, last = {0};
-    const double end = track->count ? track->seconds[track->count - 1] : 0;
+    const double end = track_end(track);
+
     for (size_t i = 0; i < track->count; i++) {
-        if (track->seconds[i] <= end / FIRST_PART)
-            lab_blocks_add(&first, track->values[i], i / LAB_RUN_BLOCK);
-        if (track->seconds[i] >= end - end / LAST_PART)
-            lab_blocks_add(&last, track->values[i], i / LAB_RUN_BLOCK);
+        if (track->all[i].seconds <= end / FIRST_PART)
+            lab_blocks_add(&first, track->all[i].value, i / LAB_RUN_BLOCK);
+        if (track->all[i].seconds >= end - end / LAST_PART)
+            lab_blocks_add(&last, track->all[i].value, i / LAB_RUN_BLOCK);
     }
+
     struct plot_point point = source_ratio(&last, &first, x);
     lab_blocks_free(&first);
     lab_blocks_free(&last);
@@ -276,91 +311,118 @@ static struct plot_point steady_over_first(const struct track *track, double x)
 }
 
 static bool make_course(struct source *source, const struct source_run *run,
-                        const struct stage *stages, uint32_t count, struct figures *figures)
+                        const struct stage *stages, uint32_t count, struct findings *findings)
 {
-    struct plot *course = figures_plot(figures, "course", "Time of a frame without a pause",
-                                       "seconds since the stage began", "time of a frame, ms");
-    struct plot *turbo = figures_plot(figures, "turbo", "What comes after the first seconds",
-                                      "stage", "time in the last third over the first tenth");
+    struct plot *course = findings_plot(findings, "course", "Time of a frame without a pause",
+                                        "seconds since the stage began", "time of a frame, ms");
+    struct plot *turbo = findings_plot(findings, "turbo", "What comes after the first seconds",
+                                       "stage", "time in the last third over the first tenth");
     bool good = course && turbo;
+
     if (!good)
         return false;
+
     course->from_zero = turbo->has_rows = true;
     turbo->line = 1;
     struct plot_series *quotients = plot_series_add(turbo, PLOT_MARKS, "d0",
                                                     "last third over first tenth");
     for (uint32_t i = 0; good && i < count; i++) {
         struct track track = {.count = 0};
+
         good = read_frames(source, run, &stages[i], &track);
         add_track(course,
                   plot_series_add(course, PLOT_LINE, stages[i].colour, "%s", stages[i].name),
                   &track, 1e-6);
         plot_add(turbo, quotients, steady_over_first(&track, plot_row(turbo, stages[i].name)));
-        track_free(&track);
+        free(track.all);
     }
+
     html_raw(
-        &figures->words,
-        "<p>At first each device works alone without a pause, then all together, with the rows shared "
-        "by their speeds alone; before each stage the machine rests. More than 1: it slows "
+        &findings->words,
+        "<p>At first each device works alone without a pause, then all together, with the rows "
+        "shared by their speeds alone; before each stage the machine rests. More than 1: it slows "
         "down, from heat or because the power that is allowed for the first seconds ends.</p>");
     return good;
 }
 
-/* The clocks in the course of the stages: what telemetry read then. */
-static bool make_clocks(struct source *source, const struct source_run *run,
-                        const struct stage *stages, uint32_t count, struct figures *figures)
+/* The clocks during one stage, a series for each part of the machine. False if out of memory, or
+ * after a message. */
+static bool add_clocks(struct source *source, const struct source_run *run,
+                       const struct stage *stage, enum plot_style style, struct plot *plot)
 {
-    struct plot *plot = figures_plot(figures, "clocks", "Clocks meanwhile",
-                                     "seconds since the stage began", "clock, MHz");
-    sqlite3_stmt *statement = NULL;
-    bool good = plot != NULL;
-    if (plot)
-        plot->from_zero = true;
-    for (uint32_t i = 0; good && i < count; i++) {
-        struct track track = {.count = 0};
-        char part[60] = "";
-        statement = source_ask(
-            source, run,
-            "SELECT t.part, (v.at_ns - o.start_ns) / 1e9, v.value FROM telemetry_source t JOIN telemetry v USING (run, "
-            "source) JOIN telemetry_session o ON o.session = ?2 WHERE t.run = ?1 AND t.kind = 'clock' AND v.at_ns "
-            "BETWEEN o.start_ns AND o.start_ns + (SELECT max(start_ns + wall_ns) FROM frame WHERE session = ?2) "
-            "ORDER BY t.source, v.at_ns");
-        if (!statement)
-            return false;
-        sqlite3_bind_int64(statement, 2, stages[i].session);
-        for (bool more = true; good && more;) {
-            more = reader_next(&source->reader, statement) == 1;
-            const char *of = more ? (const char *)sqlite3_column_text(statement, 0) : "";
-            if (track.count && strcmp(of ? of : "", part) != 0) {
-                add_track(plot,
-                          plot_series_add(plot, i + 1 == count ? PLOT_LINE : PLOT_DASHED,
-                                          stages[i].colour, "%s, %s", part, stages[i].name),
-                          &track, 1);
-                track.count = 0;
-            }
-            snprintf(part, sizeof part, "%s", of ? of : "");
-            good = !more ||
-                   track_add(&track, reader_number(statement, 1), reader_number(statement, 2));
+    sqlite3_stmt *statement = source_ask(
+        source, run,
+        "SELECT t.part, (v.at_ns - o.start_ns) / 1e9, v.value FROM telemetry_source t"
+        " JOIN telemetry v USING (run, source) JOIN telemetry_session o ON o.session = ?2"
+        " WHERE t.run = ?1 AND t.kind = 'clock' AND v.at_ns BETWEEN o.start_ns AND o.start_ns +"
+        " (SELECT max(start_ns + wall_ns) FROM frame WHERE session = ?2)"
+        " ORDER BY t.source, v.at_ns");
+    struct track track = {.count = 0};
+    char part[60] = "";
+    bool good = true;
+
+    if (!statement)
+        return false;
+
+    sqlite3_bind_int64(statement, 2, stage->session);
+    for (bool more = true; good && more;) {
+        const char *next = NULL;
+
+        more = reader_next(&source->reader, statement) == 1;
+        if (more)
+            next = (const char *)sqlite3_column_text(statement, 0);
+        if (!next)
+            next = "";
+
+        /* A series ends where another part begins, and with the last row. */
+        if (track.count && strcmp(next, part) != 0) {
+            add_track(plot,
+                      plot_series_add(plot, style, stage->colour, "%s, %s", part, stage->name),
+                      &track, 1);
+            track.count = 0;
         }
-        sqlite3_finalize(statement);
-        track_free(&track);
+        snprintf(part, sizeof part, "%s", next);
+        if (more)
+            good = track_add(&track, reader_number(statement, 1), reader_number(statement, 2));
     }
-    if (plot && !plot_has_points(plot))
-        html_raw(
-            &figures->words,
-            "<p class=\"note\">No clock can be read here: <code>cox-lab telemetry</code> says what "
-            "would permit it.</p>");
+
+    sqlite3_finalize(statement);
+    free(track.all);
     return good;
 }
 
-bool figures_corun(struct source *source, struct figures *figures)
+static bool make_clocks(struct source *source, const struct source_run *run,
+                        const struct stage *stages, uint32_t count, struct findings *findings)
+{
+    struct plot *plot = findings_plot(findings, "clocks", "Clocks meanwhile",
+                                      "seconds since the stage began", "clock, MHz");
+
+    if (!plot)
+        return false;
+
+    plot->from_zero = true;
+    for (uint32_t i = 0; i < count; i++)
+        if (!add_clocks(source, run, &stages[i], i + 1 == count ? PLOT_LINE : PLOT_DASHED, plot))
+            return false;
+
+    if (!plot_has_points(plot))
+        html_raw(
+            &findings->words,
+            "<p class=\"note\">No clock can be read here: <code>cox-lab telemetry</code> says what "
+            "would permit it.</p>");
+    return true;
+}
+
+bool findings_corun(struct source *source, struct findings *findings)
 {
     const struct source_run *run = source->runs;
     struct stage stages[COX_DEVICES_MAX + 1];
+
     if (!source->run_count)
         return false;
+
     uint32_t count = read_stages(source, run, stages, COX_DEVICES_MAX + 1);
-    return make_slowdown(source, run, figures) &&
-           make_course(source, run, stages, count, figures) &&
-           make_clocks(source, run, stages, count, figures);
+    return make_slowdown(source, run, findings) &&
+           make_course(source, run, stages, count, findings) &&
+           make_clocks(source, run, stages, count, findings);
 }

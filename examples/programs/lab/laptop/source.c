@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
 #include "common/figures.h"
-#include "lab/commands.h"
-#include "lab/run/options.h"
+#include "lab/fail.h"
+#include "lab/run/measure.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -13,10 +13,12 @@ struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *
                                 const char *sql)
 {
     sqlite3_stmt *statement = NULL;
+
     if (!reader_prepare(&source->reader, &statement, sql)) {
         lab_fail("%s", source->why);
         return NULL;
     }
+
     if (run)
         sqlite3_bind_int64(statement, 1, run->number);
     return statement;
@@ -25,6 +27,7 @@ struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *
 static void copy_text(sqlite3_stmt *statement, int column, char *out, size_t bytes)
 {
     char *text = reader_text(statement, column);
+
     snprintf(out, bytes, "%s", text ? text : "");
     free(text);
 }
@@ -32,13 +35,17 @@ static void copy_text(sqlite3_stmt *statement, int column, char *out, size_t byt
 static uint32_t whole(sqlite3_stmt *statement, int column)
 {
     double value = reader_number(statement, column);
-    return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
+
+    if (!(value >= 0 && value <= UINT32_MAX))
+        return 0;
+    return (uint32_t)value;
 }
 
 static bool read_devices(struct source *source, struct source_run *run)
 {
     sqlite3_stmt *statement = source_ask(source, run,
                                          "SELECT name FROM device WHERE run = ?1 ORDER BY device");
+
     while (statement && run->device_count < COX_DEVICES_MAX &&
            reader_next(&source->reader, statement) == 1)
         copy_text(statement, 0, run->devices[run->device_count++], sizeof run->devices[0]);
@@ -52,6 +59,7 @@ static bool read_oracle(struct source *source, struct source_run *run)
         source_ask(source, run,
                    "SELECT ns, ratios FROM reference WHERE run = ?1 AND phase = 0 AND "
                    "kind = 'oracle' AND frames > 0");
+
     run->oracle_ns = NAN;
     if (statement && reader_next(&source->reader, statement) == 1) {
         run->oracle_ns = reader_time(statement, 0);
@@ -67,17 +75,22 @@ static bool read_runs(struct source *source)
         source_ask(source, NULL,
                    "SELECT run, columns, rows, in_flight, deadline_ns, busy FROM run "
                    "WHERE finished = 1 ORDER BY run");
+
     while (statement && source->run_count < SOURCE_RUNS_MAX &&
            reader_next(&source->reader, statement) == 1) {
         struct source_run *run = &source->runs[source->run_count++];
+
         *run = (struct source_run){.number = sqlite3_column_int64(statement, 0),
                                    .columns = whole(statement, 1),
                                    .rows = whole(statement, 2),
-                                   .in_flight = whole(statement, 3) ? whole(statement, 3) : 1,
+                                   .in_flight = whole(statement, 3),
                                    .deadline_ms = reader_number(statement, 4) / 1e6,
                                    .busy = whole(statement, 5) == 1};
+        if (!run->in_flight)
+            run->in_flight = 1;
     }
     sqlite3_finalize(statement);
+
     bool good = statement != NULL;
     for (uint32_t r = 0; good && r < source->run_count; r++)
         good = read_devices(source, &source->runs[r]) && read_oracle(source, &source->runs[r]);
@@ -88,17 +101,21 @@ struct source *source_open(const struct laptop_record *record)
 {
     struct source *source = calloc(1, sizeof *source);
     char name[64];
-    laptop_file_name(record->part, record->supply, ".db", name, sizeof name);
+
     if (!source) {
         lab_fail("out of memory");
         return NULL;
     }
+
+    laptop_file_name(record, ".db", name, sizeof name);
     source->reader = (struct reader){
         .path = "the part's database", .why = source->why, .why_bytes = sizeof source->why};
+
     if (sqlite3_open_v2(name, &source->reader.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
         lab_fail("%s: %s", name, sqlite3_errmsg(source->reader.db));
     else if (read_runs(source))
         return source;
+
     source_close(&source);
     return NULL;
 }
@@ -106,26 +123,32 @@ struct source *source_open(const struct laptop_record *record)
 void source_close(struct source **source)
 {
     if (*source)
-        sqlite3_close(((*source))->reader.db);
+        sqlite3_close((*source)->reader.db);
+
     free(*source);
     *source = NULL;
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 bool source_values(struct source *source, const struct source_wish *wish, struct lab_blocks *out)
 {
     const bool reference = !wish->policy || strcmp(wish->policy, "curve") == 0;
     const bool turns = reference && wish->run->in_flight <= 1;
-    const size_t block = turns ? LAB_RUN_TURN : LAB_RUN_BLOCK * wish->run->in_flight;
-    size_t index = 0;
-    sqlite3_stmt *statement = source_ask(
-        source, wish->run,
-        "SELECT iif(?8, f.joules, f.period_ns), f.status FROM frame f JOIN session s USING (session) WHERE s.run = ?1 "
-        "AND s.kind = ?2 AND s.policy IS ?3 AND (?4 < 0 OR s.device = ?4) AND (?5 < 0 OR f.phase = ?5) "
-        "AND (?6 IS NULL OR s.ratios = ?6) AND f.frame >= ?7 ORDER BY s.session, f.frame");
+    size_t block = LAB_RUN_BLOCK * wish->run->in_flight, index = 0;
+    sqlite3_stmt *statement =
+        source_ask(source, wish->run,
+                   "SELECT iif(?8, f.joules, f.period_ns), f.status FROM frame f"
+                   " JOIN session s USING (session) WHERE s.run = ?1 AND s.kind = ?2"
+                   " AND s.policy IS ?3 AND (?4 < 0 OR s.device = ?4)"
+                   " AND (?5 < 0 OR f.phase = ?5) AND (?6 IS NULL OR s.ratios = ?6)"
+                   " AND f.frame >= ?7 ORDER BY s.session, f.frame");
+
     if (!statement)
         return false;
+    if (turns)
+        block = LAB_RUN_TURN;
+
     sqlite3_bind_text(statement, 2, wish->kind, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 3, wish->policy, -1, SQLITE_STATIC);
     sqlite3_bind_int(statement, 4, wish->device);
@@ -133,8 +156,10 @@ bool source_values(struct source *source, const struct source_wish *wish, struct
     sqlite3_bind_text(statement, 6, wish->ratios, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 7, (int64_t)wish->first_frame);
     sqlite3_bind_int(statement, 8, wish->joules);
+
     for (; reader_next(&source->reader, statement) == 1; index++) {
         double value = reader_number(statement, 0);
+
         if (isfinite(value) && sqlite3_column_int(statement, 1) == 0 &&
             !(turns && index % block == 0))
             lab_blocks_add(out, value, index / block);
@@ -143,10 +168,11 @@ bool source_values(struct source *source, const struct source_wish *wish, struct
     return true;
 }
 
-/* After lab_bootstrap, which sorts, and before too. */
+/* Does not depend on the order of the values. */
 static double median_of(struct lab_blocks *blocks)
 {
     double *values = malloc((blocks->count + 1) * sizeof *values), median = NAN;
+
     for (size_t i = 0; values && i < blocks->count; i++)
         values[i] = blocks->values[i].value;
     if (values && blocks->count)
@@ -155,10 +181,12 @@ static double median_of(struct lab_blocks *blocks)
     return median;
 }
 
-struct plot_point source_median_ms(struct lab_blocks *blocks, double x)
+/* The median and its interval, in milliseconds; NaN without a frame. Sorts. */
+static struct plot_point median_ms(struct lab_blocks *blocks, double x)
 {
     struct lab_intervals intervals;
     struct plot_point point = {x, median_of(blocks) / 1e6, NAN, NAN};
+
     if (lab_bootstrap(blocks, NULL, &intervals)) {
         point.low = intervals.p50.low / 1e6;
         point.high = intervals.p50.high / 1e6;
@@ -170,6 +198,7 @@ struct plot_point source_ratio(struct lab_blocks *of, struct lab_blocks *over, d
 {
     struct lab_intervals intervals;
     struct plot_point point = {x, median_of(of) / median_of(over), NAN, NAN};
+
     if (lab_bootstrap(of, over, &intervals)) {
         point.low = intervals.ratio.low;
         point.high = intervals.ratio.high;
@@ -181,8 +210,9 @@ struct plot_point source_point(struct source *source, const struct source_wish *
 {
     struct lab_blocks blocks = {0};
     struct plot_point point = {x, NAN, NAN, NAN};
+
     if (source_values(source, wish, &blocks))
-        point = source_median_ms(&blocks, x);
+        point = median_ms(&blocks, x);
     lab_blocks_free(&blocks);
     return point;
 }
@@ -190,12 +220,15 @@ struct plot_point source_point(struct source *source, const struct source_wish *
 double source_share(struct source *source, const struct source_wish *wish)
 {
     double share = NAN;
-    sqlite3_stmt *statement = source_ask(
-        source, wish->run,
-        "SELECT sum(iif(b.device = 0, b.rows, 0)) * 1.0 / sum(b.rows) FROM band b JOIN session s USING (session) "
-        "WHERE s.run = ?1 AND s.kind = 'policy' AND s.policy = ?2 AND b.status = 0 AND b.frame >= ?3");
+    sqlite3_stmt *statement =
+        source_ask(source, wish->run,
+                   "SELECT sum(iif(b.device = 0, b.rows, 0)) * 1.0 / sum(b.rows) FROM band b"
+                   " JOIN session s USING (session) WHERE s.run = ?1 AND s.kind = 'policy'"
+                   " AND s.policy = ?2 AND b.status = 0 AND b.frame >= ?3");
+
     if (!statement)
         return NAN;
+
     sqlite3_bind_text(statement, 2, wish->policy, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 3, (int64_t)wish->first_frame);
     if (reader_next(&source->reader, statement) == 1)

@@ -1,4 +1,4 @@
-/* What the figures of a part are made from: its database, read only.
+/* The database of a part, read only: its runs, and the frames that match a wish.
  * Thread-safety: one source from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_LAPTOP_SOURCE_H
@@ -6,7 +6,7 @@
 
 #include "lab/report/reader.h"
 #include "lab/run/bootstrap.h"
-#include "laptop.h"
+#include "progress.h"
 #include "lab/plot/plot.h"
 
 enum { SOURCE_RUNS_MAX = 16 };
@@ -27,12 +27,12 @@ struct source {
     struct source_run runs[SOURCE_RUNS_MAX];
 };
 
-/* NULL after saying why. */
+/* NULL after printing the reason. */
 struct source *source_open(const struct laptop_record *record);
 void source_close(struct source **source);
 
-/* Which frames: those of a kind of session, of a policy (NULL = none), with these ratios (NULL = any), of a device
- * (-1 = any), of a phase (-1 = all), from a frame on. */
+/* Which frames: those of a kind of session, of a policy (NULL = none), with these ratios (NULL =
+ * any), of a device (-1 = any), of a phase (-1 = all), from a frame on. */
 struct source_wish {
     const struct source_run *run;
     const char *kind, *policy, *ratios;
@@ -41,22 +41,21 @@ struct source_wish {
     bool joules; /* not their times */
 };
 
-/* In the blocks in which they were run, without those that do not count. False after saying why. */
+/* In the blocks in which they were run, without failed frames and the first of each turn. Prints
+ * the reason if it returns false. */
 bool source_values(struct source *source, const struct source_wish *wish, struct lab_blocks *out);
 
-/* The median and its interval, in milliseconds; NaN where there is no frame. Sorts. */
-struct plot_point source_median_ms(struct lab_blocks *blocks, double x);
-
-/* Median over median with the interval of that. Sorts both. */
+/* Median over median, with the interval of the quotient. Sorts both. */
 struct plot_point source_ratio(struct lab_blocks *of, struct lab_blocks *over, double x);
 
-/* All of it in one: the median time of these frames. */
+/* The median time of the frames that match. */
 struct plot_point source_point(struct source *source, const struct source_wish *wish, double x);
 
-/* The share of the rows that the first device did in the frames of a policy, from `first_frame` on; NaN = unknown. */
+/* The first device's share of the rows in the frames of a policy, from `first_frame` on; NaN =
+ * unknown. */
 double source_share(struct source *source, const struct source_wish *wish);
 
-/* A statement with the run as ?1; the caller finalizes it. NULL after saying why. */
+/* A statement with the run as ?1, which the caller finalizes. NULL after printing the reason. */
 struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run,
                                 const char *sql);
 

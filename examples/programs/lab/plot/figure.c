@@ -1,4 +1,4 @@
-/* A plot in a page, with the figures that it is drawn from.
+/* A plot in a page, with a table of its values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plot.h"
 #include "lab/report/chapter.h"
@@ -15,7 +15,7 @@ static void number_cell(struct html *out, double value)
     html_raw(out, "</td>");
 }
 
-/* The figures of a plot, for readers and for those who cannot see it. */
+/* The values of a plot, for readers who want numbers or cannot see the drawing. */
 static void values(const struct plot *plot, const char *folder, struct html *out)
 {
     html_raw(out, "<details><summary>The values");
@@ -25,6 +25,7 @@ static void values(const struct plot *plot, const char *folder, struct html *out
         html_text(out, plot->name);
         html_raw(out, ".csv");
     }
+
     html_raw(out, "</summary>");
     table_begin(out, "dense", "Values of the plot");
     html_raw(out, "<thead><tr><th scope=\"col\">Series</th><th scope=\"col\">");
@@ -33,24 +34,22 @@ static void values(const struct plot *plot, const char *folder, struct html *out
     html_text(out, plot->y);
     html_raw(out,
              "</th><th scope=\"col\" colspan=\"2\">95&#160;% interval</th></tr></thead><tbody>\n");
+
     for (uint32_t i = 0; i < plot->count; i++)
         for (size_t k = 0; k < plot->series[i].count; k++) {
             const struct plot_point *point = &plot->series[i].points[k];
-            html_raw(out, "<tr><th scope=\"row\">");
-            html_text(out, plot->series[i].name);
-            html_raw(out, "</th>");
-            if (plot->has_rows) {
-                html_raw(out, "<td>");
-                html_text(out, plot->rows[(uint32_t)point->x]);
-                html_raw(out, "</td>");
-            } else {
+
+            table_row_begin(out, plot->series[i].name);
+            if (plot->has_rows)
+                table_cell_text(out, plot->rows[(uint32_t)point->x]);
+            else
                 number_cell(out, point->x);
-            }
             number_cell(out, point->y);
             number_cell(out, point->low);
             number_cell(out, point->high);
             html_raw(out, "</tr>\n");
         }
+
     table_end(out);
     html_raw(out, "</details>\n");
 }
@@ -59,6 +58,7 @@ void plot_figure(const struct plot *plot, const char *folder, struct html *out)
 {
     if (!plot_has_points(plot))
         return;
+
     html_raw(out, "<div class=\"figure\"><h3>");
     html_text(out, plot->title);
     html_raw(out, "</h3>");

@@ -1,4 +1,5 @@
-/* What the parts of a report about one run share, and those parts.
+/* What the parts of a report about one run share, and those parts. document.c calls the parts in
+ * the order of the page. The tables are used by the other pages of cox-lab too.
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,7 +8,7 @@
 
 #include "charts.h"
 
-/* What the page of one run is made from. */
+/* The page of one run is made from this. */
 struct chapter {
     struct html *out;
     const struct report_source *source;
@@ -19,9 +20,9 @@ struct chapter {
     struct chart_policies charts;
 };
 
-/* --- Words -------------------------------------------------------------------------------------------------------- */
+/* --- Words ------------------------------------------------------------------------------------ */
 
-/* The text, or what stands for its absence. */
+/* The text, or `instead` if there is none. */
 void words_or(struct html *out, const char *text, const char *instead);
 
 /* A whole number; a dash for NaN. */
@@ -32,37 +33,54 @@ void words_swatch(struct html *out, const char *kind, uint32_t colour);
 
 void chapter_policy_name(const struct chapter *chapter, uint32_t policy);
 
-/* --- Tables ------------------------------------------------------------------------------------------------------- */
+/* A row of a table with the device's name and colour. The caller writes the cells and </tr>. */
+void chapter_device_row(const struct chapter *chapter, uint32_t device);
 
-/* Between the two stand <thead> and <tbody>, and the rows; the end of the body is written by table_end. */
+/* --- Tables ----------------------------------------------------------------------------------- */
+
+/* Between the two the caller writes <thead> and <tbody>, and the rows; table_end closes the
+ * body. */
 void table_begin(struct html *out, const char *class, const char *caption);
 void table_end(struct html *out);
 
+/* Open the table with these heads of columns, as HTML, and its body. NULL ends them. */
+void table_open(struct html *out, const char *class, const char *caption,
+                const char *const columns[]);
+
+/* Only the heads. */
+void table_head(struct html *out, const char *const names[]);
+
+/* A row with its name, which may be NULL. The caller writes the cells and </tr>. */
+void table_row_begin(struct html *out, const char *name);
+
 enum table_form { CELL_COUNT, CELL_RATIO, CELL_PERCENT, CELL_TENTHS, CELL_JOULES };
 
-/* A cell with a number, a dash for one that is not finite; `best` makes it bold. */
+/* A cell with a number, or a dash for one that is not finite; `best` makes it bold. */
 void table_cell(struct html *out, enum table_form form, double value, bool best);
 void table_cell_ms(struct html *out, double ns, bool best);
 
-/* --- What is asked of a run --------------------------------------------------------------------------------------- */
+/* A cell with a text, or a dash for none. */
+void table_cell_text(struct html *out, const char *text);
+
+/* --- Questions about a run -------------------------------------------------------------------- */
 
 bool run_is_simulated(const struct report_run *run);
 bool chapter_is_oracle(const struct chapter *chapter, uint32_t policy);
 
-/* --- Its parts ---------------------------------------------------------------------------------------------------- */
+/* --- The parts -------------------------------------------------------------------------------- */
 
-/* The finding, the table, what to know first, the charts that compare policies. */
+/* results_part.c: the finding, the table, the warnings, the charts that compare policies. */
 void chapter_results(const struct chapter *chapter);
 
-/* One policy over time, its reasons and shares. False if out of memory. */
+/* policy_part.c: one policy over time, its reasons and shares. False if out of memory. */
 bool chapter_policy_part(const struct chapter *chapter, uint32_t policy);
 
-/* gauge_charts.c. What was read of the machine: while the session's frames ran, and by the split, with the figures.
- * Nothing where there is no telemetry. False if out of memory. */
+/* gauges_part.c: the readings while the session's frames ran; and by the split, with a table.
+ * Nothing without telemetry. False if out of memory. */
 bool chapter_session_gauges(const struct chapter *chapter, const struct report_session *session);
 bool chapter_gauges(const struct chapter *chapter);
 
-/* Devices, references, disturbances, definitions. */
+/* machine_part.c: devices, references, disturbances, definitions. */
 void chapter_machine(const struct chapter *chapter);
 
 #endif

@@ -9,7 +9,8 @@
 
 enum { DEVICE_COLOURS = 8, POLICY_COLOURS = 10 };
 
-/* The built-in policies keep their colour in every report; others get the next that is free. */
+/* The built-in policies have the same colour in every report; others get the next one that is
+ * free. */
 static const char *const known_policies[POLICY_COLOURS] = {
     "adaptive", "hguided", "last-frame", "ewma",   "mean10",
     "chunks",   "static",  "single",     "oracle", NULL};
@@ -26,8 +27,10 @@ uint32_t chart_policy_colour(const struct report_run *run, uint32_t policy)
 {
     bool taken[POLICY_COLOURS] = {false};
     uint32_t others = 0;
+
     for (uint32_t i = 0; i < run->policy_count; i++) {
         uint32_t colour = known_colour(run->policies[i]);
+
         if (i == policy && colour < POLICY_COLOURS)
             return colour;
         if (colour < POLICY_COLOURS)
@@ -35,9 +38,11 @@ uint32_t chart_policy_colour(const struct report_run *run, uint32_t policy)
         else if (i < policy)
             others++;
     }
+
     for (uint32_t colour = POLICY_COLOURS; colour-- > 0;)
         if (!taken[colour] && !others--)
             return colour;
+
     return policy % POLICY_COLOURS;
 }
 
@@ -51,12 +56,14 @@ void chart_device_name(struct html *out, const struct report_run *run, uint32_t 
 {
     const char *name = run->devices[device].name;
     uint32_t namesakes = 0;
-    for (uint32_t i = 0; i < run->device_count; i++)
-        namesakes += name && run->devices[i].name && !strcmp(name, run->devices[i].name);
+
     if (!name || !*name) {
         html_format(out, "device %lld", (long long)run->devices[device].number);
         return;
     }
+
+    for (uint32_t i = 0; i < run->device_count; i++)
+        namesakes += run->devices[i].name && !strcmp(name, run->devices[i].name);
     html_text_middle(out, name, characters);
     if (namesakes > 1)
         html_format(out, " #%lld", (long long)run->devices[device].number);
@@ -66,6 +73,7 @@ void chart_group_name(struct html *out, const struct report_run *run, uint32_t g
                       unsigned characters)
 {
     uint32_t first = 0, members = 0;
+
     for (uint32_t i = run->device_count; i-- > 0;)
         if (run->devices[i].group == group) {
             first = i;
@@ -75,6 +83,7 @@ void chart_group_name(struct html *out, const struct report_run *run, uint32_t g
         chart_device_name(out, run, first, characters);
         return;
     }
+
     char *name = strndup(run->devices[first].name, report_group_letters(run, first));
     html_text_middle(out, name, characters);
     free(name);
@@ -90,16 +99,22 @@ void chart_pass_name(struct html *out, const struct report_run *run, uint32_t pa
         html_format(out, "pass %u", pass);
 }
 
-void chart_ms(struct html *out, double ns)
+const struct report_figures *chart_figures(const struct chart_policies *about, uint32_t policy,
+                                           uint32_t phase)
 {
-    double ms = ns / 1e6;
-    if (isnan(ms))
-        html_raw(out, "–");
-    else
-        html_format(out, "%.*f", fabs(ms) < 1 ? 4 : fabs(ms) < 10 ? 3 : fabs(ms) < 100 ? 2 : 1, ms);
+    if (phase == REPORT_ALL_PHASES)
+        return &about->all[policy];
+    return &about->phases[policy][phase];
 }
 
-/* One decimal, for the descriptions. */
+/* For the descriptions: the name of the policy of that row, after a separator. */
+static void say_policy(struct html *out, const struct chart_policies *about, uint32_t row)
+{
+    html_raw(out, row ? ", " : " ");
+    html_text_cut(out, about->run->policies[about->policies[row]], 40);
+}
+
+/* One decimal. */
 static void say(struct html *out, double value)
 {
     if (isnan(value))
@@ -108,7 +123,7 @@ static void say(struct html *out, double value)
         html_format(out, " %.1f", value);
 }
 
-/* --- Efficiency --------------------------------------------------------------------------------------------------- */
+/* --- Efficiency ------------------------------------------------------------------------------- */
 
 /* One block of bars: a phase, or all frames. */
 static void efficiency_block(const struct paper *paper, const struct chart_policies *about,
@@ -117,61 +132,60 @@ static void efficiency_block(const struct paper *paper, const struct chart_polic
     struct html *out = paper->svg.out;
     struct scale scale = {0, 1, left, right - 40};
     double bottom = top + 18 * about->count;
+    char class[24];
+
     for (int i = 0; i <= 2; i++) {
         double x = scale_place(&scale, i / 2.0);
+
         svg_line(out, i ? "grid" : "axis", x, top, x, bottom + 2);
-        svg_label(out, "tick mid", x, bottom + 15);
-        html_format(out, "%d", i * 50);
-        svg_label_end(out);
+        axes_label(out, "tick mid", x, bottom + 15, "%d", i * 50);
     }
+
     for (uint32_t i = 0; i < about->count; i++) {
         uint32_t policy = about->policies[i];
-        const struct report_figures *figures = phase == REPORT_ALL_PHASES
-                                                   ? &about->all[policy]
-                                                   : &about->phases[policy][phase];
-        double y = top + 18 * i;
-        if (names) {
-            svg_label(out, "name end", left - 8, y + 13);
-            html_text_middle(out, about->run->policies[policy], 16);
-            svg_label_end(out);
-        }
-        char class[24];
-        snprintf(class, sizeof class, "fill p%u", chart_policy_colour(about->run, policy));
-        if (isnan(figures->efficiency))
+        double efficiency = chart_figures(about, policy, phase)->efficiency;
+        double y = top + 18 * i, end = scale_place(&scale, efficiency);
+
+        if (names)
+            axes_name(out, "name end", left - 8, y + 13, about->run->policies[policy], 16);
+        if (isnan(efficiency))
             continue;
-        svg_rectangle(out, class, left, y + 4, scale_place(&scale, figures->efficiency) - left, 11);
+
+        snprintf(class, sizeof class, "fill p%u", chart_policy_colour(about->run, policy));
+        svg_rectangle(out, class, left, y + 4, end - left, 11);
         html_raw(out, "/>");
-        svg_label(out, "value", scale_place(&scale, figures->efficiency) + 5, y + 13);
-        html_format(out, "%.1f", 100 * figures->efficiency);
-        svg_label_end(out);
+        axes_label(out, "value", end + 5, y + 13, "%.1f", 100 * efficiency);
     }
 }
 
 bool chart_efficiency(struct html *out, const struct chart_policies *about, bool narrow)
 {
     enum { BLOCKS_MAX = 4 };
+    const double names = 118, top = 24;
     struct paper paper = paper_of(out, about->run, narrow, 0);
+    uint32_t phases = about->run->phase_count, blocks = 1;
     bool known = false;
+
     for (uint32_t i = 0; i < about->count; i++)
         known |= !isnan(about->all[about->policies[i]].efficiency);
     if (!known)
         return false;
-    uint32_t phases = about->run->phase_count;
-    uint32_t blocks = phases > 1 && phases < BLOCKS_MAX && !narrow ? 1 + phases : 1;
-    double names = 118, block = (paper.svg.width - names) / blocks, top = 24,
-           height = top + 18 * about->count + 22;
-    svg_begin(&paper.svg, height);
-    html_raw(
-        out,
-        "<title>Efficiency of each policy</title><desc>Per cent of the devices' joint speed. Over all frames:");
+
+    if (phases > 1 && phases < BLOCKS_MAX && !narrow)
+        blocks += phases;
+    svg_begin(&paper.svg, top + 18 * about->count + 22);
+    html_raw(out, "<title>Efficiency of each policy</title>"
+                  "<desc>Per cent of the devices' joint speed. Over all frames:");
     for (uint32_t i = 0; i < about->count; i++) {
-        html_raw(out, i ? ", " : " ");
-        html_text_cut(out, about->run->policies[about->policies[i]], 40);
+        say_policy(out, about, i);
         say(out, 100 * about->all[about->policies[i]].efficiency);
     }
     html_raw(out, ".</desc>");
+
+    double block = (paper.svg.width - names) / blocks;
     for (uint32_t i = 0; i < blocks; i++) {
         double left = names + block * i;
+
         svg_label(out, "panel", left, 13);
         if (i)
             html_text_cut(out, about->run->phases[i - 1].text,
@@ -186,46 +200,56 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
     return true;
 }
 
-/* --- Distribution ------------------------------------------------------------------------------------------------- */
+/* --- Distribution ----------------------------------------------------------------------------- */
 
-/* From the least time of all to where 99 % of each policy's frames end, but no farther than what keeps the bulk of them
- * apart: a policy with outliers of many times the median does not squeeze the others. */
+/* From the least time of all to the 99th percentile of the slowest policy, limited by the medians,
+ * so that a policy with outliers of many times the median does not squeeze the others. */
 static struct scale times_scale(const struct paper *paper, const struct chart_policies *about)
 {
     double least = INFINITY, most = 0, middle = 0, best = INFINITY;
+
     for (uint32_t i = 0; i < about->count; i++) {
-        const struct report_figures *figures = &about->all[about->policies[i]];
+        uint32_t policy = about->policies[i];
+        const struct report_figures *figures = &about->all[policy];
         if (!figures->frames)
             continue;
+
         least = fmin(least, figures->least_ns);
         most = fmax(most, figures->p99_ns * 1.04);
         middle = fmax(middle, figures->p50_ns);
         best = fmin(best, figures->p50_ns);
+        /* fmax ignores NaN. */
         for (uint32_t phase = 0; phase < about->run->phase_count; phase++)
-            middle = fmax(middle,
-                          about->phases[about->policies[i]][phase].p50_ns); /* NaN is passed over */
+            middle = fmax(middle, about->phases[policy][phase].p50_ns);
     }
+
     most = fmin(most, 1.6 * fmin(middle, 5 * best));
     most = fmax(most, least * 1.01);
+
     double step = ticks_step(most - least, 12);
     return (struct scale){floor(least / step) * step, ceil(most / step) * step, paper->svg.left,
                           paper->svg.right};
 }
 
-static void times_row(const struct paper *paper, const struct chart_policies *about,
-                      uint32_t policy, const struct scale *scale, double y)
+/* The columns of a row: how many frames took each time. Returns the number of frames beyond the
+ * scale. */
+static size_t times_columns(const struct paper *paper, uint32_t policy, const struct scale *scale,
+                            double height, double y)
 {
     enum { COLUMNS = 120 };
     struct html *out = paper->svg.out;
-    const struct report_figures *figures = &about->all[policy];
-    size_t columns[COLUMNS], most = 1, count = paper->svg.narrow ? COLUMNS / 2 : COLUMNS;
-    double step = (scale->high - scale->low) / (double)count, height = 28;
+    size_t columns[COLUMNS], most = 1;
+    size_t count = (size_t)axes_pick(&paper->svg, COLUMNS / 2, COLUMNS);
+    double step = (scale->high - scale->low) / (double)count;
     size_t beyond = report_histogram(paper->run, policy, scale->low, step, count, columns);
-    for (size_t i = 0; i < count; i++)
-        most = columns[i] > most ? columns[i] : most;
     struct steps steps = {.left = paper->svg.left,
                           .width = (paper->svg.right - paper->svg.left) / (double)count,
                           .base = y};
+
+    for (size_t i = 0; i < count; i++)
+        if (columns[i] > most)
+            most = columns[i];
+
     html_format(out, "<path class=\"fill p%u\" d=\"", chart_policy_colour(paper->run, policy));
     for (size_t i = 0; i < count; i++) {
         if (columns[i])
@@ -235,150 +259,187 @@ static void times_row(const struct paper *paper, const struct chart_policies *ab
     }
     step_end(out, &steps, count);
     html_raw(out, "\"/>");
+    return beyond;
+}
+
+/* Where the medians end, from the right edge of the drawing. */
+static double p50_offset(const struct paper *paper)
+{
+    return axes_pick(&paper->svg, 74, 66);
+}
+
+static void times_row(const struct paper *paper, const struct chart_policies *about,
+                      uint32_t policy, const struct scale *scale, double y)
+{
+    const double height = 28;
+    struct html *out = paper->svg.out;
+    const struct report_figures *figures = &about->all[policy];
+    size_t beyond = times_columns(paper, policy, scale, height, y);
+    const char *name_class = "name end";
+    double name_x = paper->svg.left - 10, name_y = y - 4;
+
     svg_line(out, "axis", paper->svg.left, y, paper->svg.right, y);
     if (figures->frames) {
         double p50 = scale_place(scale, figures->p50_ns), p99 = scale_place(scale, figures->p99_ns);
+
         svg_line(out, "mark", p50, y - height - 3, p50, y + 4);
         if (figures->p99_ns <= scale->high)
             svg_line(out, "mark dashed", p99, y - height - 3, p99, y + 4);
     }
-    svg_label(out, paper->svg.narrow ? "name" : "name end",
-              paper->svg.narrow ? paper->svg.left : paper->svg.left - 10,
-              paper->svg.narrow ? y - 36 : y - 4);
-    html_text_middle(out, paper->run->policies[policy], 16);
-    svg_label_end(out);
-    double figure_y = paper->svg.narrow ? y - 36 : y - 4;
-    svg_label(out, "value end", paper->svg.width - (paper->svg.narrow ? 74 : 66), figure_y);
-    chart_ms(out, figures->p50_ns);
-    svg_label_end(out);
-    svg_label(out, "value end", paper->svg.width - 4, figure_y);
-    chart_ms(out, figures->p99_ns);
-    svg_label_end(out);
-    if (beyond) {
-        svg_label(out, "tick end", paper->svg.right, y + 12);
-        html_format(out, "%zu beyond →", beyond);
-        svg_label_end(out);
+
+    if (paper->svg.narrow) {
+        name_class = "name";
+        name_x = paper->svg.left;
+        name_y = y - 36;
     }
+    axes_name(out, name_class, name_x, name_y, paper->run->policies[policy], 16);
+    axes_ms(out, "value end", paper->svg.width - p50_offset(paper), name_y, "", figures->p50_ns);
+    axes_ms(out, "value end", paper->svg.width - 4, name_y, "", figures->p99_ns);
+    if (beyond)
+        axes_label(out, "tick end", paper->svg.right, y + 12, "%zu beyond →", beyond);
 }
 
-/* What the two marks of each row are, over the columns of their numbers. */
-static void times_heads(const struct paper *paper)
+/* The names of the two marks of each row, above the columns of their numbers. */
+static void times_head(const struct paper *paper, const char *name, const char *class,
+                       double offset)
 {
-    static const char *const names[] = {"p50", "p99"}, *const classes[] = {"mark", "mark dashed"};
-    for (int i = 0; i < 2; i++) {
-        double x = paper->svg.width - (i ? 4 : paper->svg.narrow ? 74 : 66);
-        svg_line(paper->svg.out, classes[i], x - 31, 3, x - 31, 15);
-        svg_label(paper->svg.out, "panel end", x, 13);
-        html_raw(paper->svg.out, names[i]);
-        svg_label_end(paper->svg.out);
-    }
+    double x = paper->svg.width - offset;
+
+    svg_line(paper->svg.out, class, x - 31, 3, x - 31, 15);
+    axes_label(paper->svg.out, "panel end", x, 13, "%s", name);
 }
 
 bool chart_times(struct html *out, const struct chart_policies *about, bool narrow)
 {
     struct paper paper = paper_of(out, about->run, narrow, 138);
-    paper.svg.left = narrow ? 6 : 118;
+    double row = axes_pick(&paper.svg, 68, 46), top = axes_pick(&paper.svg, 68, 54);
+    double bottom = top + row * (about->count - 1) + 16;
     size_t frames = 0;
+
+    paper.svg.left = axes_pick(&paper.svg, 6, 118);
     for (uint32_t i = 0; i < about->count; i++)
         frames += about->all[about->policies[i]].frames;
     if (!frames)
         return false;
+
     struct scale scale = times_scale(&paper, about);
-    double row = narrow ? 68 : 46, top = narrow ? 68 : 54,
-           bottom = top + row * (about->count - 1) + 16;
     svg_begin(&paper.svg, bottom + 34);
-    html_raw(
-        out,
-        "<title>Frame times of each policy</title><desc>How many frames took how long, in milliseconds, with the "
-        "median and the 99th percentile:");
+    html_raw(out, "<title>Frame times of each policy</title><desc>How many frames took how long,"
+                  " in milliseconds, with the median and the 99th percentile:");
     for (uint32_t i = 0; i < about->count; i++) {
-        html_raw(out, i ? ", " : " ");
-        html_text_cut(out, about->run->policies[about->policies[i]], 40);
+        say_policy(out, about, i);
         html_raw(out, " ");
         chart_ms(out, about->all[about->policies[i]].p50_ns);
         html_raw(out, " and ");
         chart_ms(out, about->all[about->policies[i]].p99_ns);
     }
     html_raw(out, ".</desc>");
-    times_heads(&paper);
-    struct ticks ticks = ticks_of(scale.low / 1e6, scale.high / 1e6, narrow ? 5 : 9);
+    times_head(&paper, "p50", "mark", p50_offset(&paper));
+    times_head(&paper, "p99", "mark dashed", 4);
+
+    struct ticks ticks = ticks_of(scale.low / 1e6, scale.high / 1e6,
+                                  (unsigned)axes_pick(&paper.svg, 5, 9));
     for (unsigned i = 0; i < ticks.count; i++) {
         double x = scale_place(&scale, tick_at(&ticks, i) * 1e6);
+
         svg_line(out, "grid", x, 20, x, bottom);
         svg_label(out, "tick mid", x, bottom + 14);
         tick_text(out, tick_at(&ticks, i), ticks.step);
         svg_label_end(out);
     }
+
     for (uint32_t i = 0; i < about->count; i++)
         times_row(&paper, about, about->policies[i], &scale, top + row * i);
-    svg_label(out, "tick end", paper.svg.right, bottom + 30);
-    html_raw(out, "frame time, ms →");
-    svg_label_end(out);
+    axes_label(out, "tick end", paper.svg.right, bottom + 30, "frame time, ms →");
     html_raw(out, "</svg>");
     return true;
 }
 
-/* --- Regret ------------------------------------------------------------------------------------------------------- */
+/* --- Regret ----------------------------------------------------------------------------------- */
 
-/* A line that leaves the chart ends where it does. */
-static void regret_line(const struct paper *paper, uint32_t policy, const double *values,
-                        size_t count, const struct scale *scale)
+/* The policies' regret, a row of bins for each in the order of the page. */
+struct regret {
+    const struct chart_policies *about;
+    size_t count, stride; /* bins of a row; from row to row */
+    double *values;
+};
+
+static const double *regret_row(const struct regret *regret, uint32_t row)
+{
+    return regret->values + row * regret->stride;
+}
+
+/* At the end of the policy's last frame; NaN = not known. */
+static double last_known(const struct regret *regret, uint32_t row)
+{
+    const double *values = regret_row(regret, row);
+
+    for (size_t i = regret->count; i-- > 0;)
+        if (!isnan(values[i]))
+            return values[i];
+    return NAN;
+}
+
+/* The line ends where it leaves the chart. */
+static void regret_line(const struct paper *paper, const struct regret *regret, uint32_t row,
+                        const struct scale *scale)
 {
     struct html *out = paper->svg.out;
-    double width = (paper->svg.right - paper->svg.left) / (double)count;
+    const double *values = regret_row(regret, row);
+    double width = (paper->svg.right - paper->svg.left) / (double)regret->count, before = 0;
     bool drawing = false;
-    html_format(out, "<path class=\"line p%u\" d=\"", chart_policy_colour(paper->run, policy));
-    for (size_t i = 0; i < count; i++) {
-        double before = i ? values[i - 1] : 0;
-        if (!isnan(values[i]) &&
-            (isnan(before) || before <= scale->high || values[i] <= scale->high)) {
-            if (!drawing) {
-                svg_number(out, "M", paper->svg.left + (double)i * width);
-                svg_number(out, " ", scale_place(scale, isnan(before) ? values[i] : before));
-            }
-            svg_number(out, "L", paper->svg.left + (double)(i + 1) * width);
-            svg_number(out, " ", scale_place(scale, values[i]));
-            drawing = true;
-        } else
+
+    html_format(out, "<path class=\"line p%u\" d=\"",
+                chart_policy_colour(paper->run, regret->about->policies[row]));
+    for (size_t i = 0; i < regret->count; before = values[i++]) {
+        bool inside = before <= scale->high || values[i] <= scale->high;
+
+        if (isnan(values[i]) || !(isnan(before) || inside)) {
             drawing = false;
+            continue;
+        }
+        if (!drawing) {
+            double first = isnan(before) ? values[i] : before;
+
+            svg_number(out, "M", paper->svg.left + (double)i * width);
+            svg_number(out, " ", scale_place(scale, first));
+        }
+        svg_number(out, "L", paper->svg.left + (double)(i + 1) * width);
+        svg_number(out, " ", scale_place(scale, values[i]));
+        drawing = true;
     }
     html_raw(out, "\"/>");
 }
 
-static double last_known(const double *values, size_t count)
-{
-    while (count && isnan(values[count - 1]))
-        count--;
-    return count ? values[count - 1] : NAN;
-}
-
-static void regret_tags(const struct paper *paper, const double *values, size_t count,
-                        size_t stride, const struct chart_policies *about,
+static void regret_tags(const struct paper *paper, const struct regret *regret,
                         const struct scale *scale, double top, double bottom)
 {
     struct tag tags[REPORT_POLICIES_MAX];
+    struct html *out = paper->svg.out;
     size_t tagged = 0;
-    for (uint32_t i = 0; i < about->count; i++) {
-        double value = last_known(values + i * stride, count);
+    char class[24];
+
+    /* Of equal places, the larger value comes above. */
+    for (uint32_t i = 0; i < regret->about->count; i++) {
+        double value = last_known(regret, i);
         if (!isnan(value))
-            tags[tagged++] = (struct tag){scale_place(scale, value) + 4 - value / 1e15,
-                                          i}; /* the larger above */
+            tags[tagged++] = (struct tag){scale_place(scale, value) + 4 - value / 1e15, i};
     }
     tags_spread(tags, tagged, 14.5, top + 4, bottom + 4);
+
     for (size_t i = 0; i < tagged; i++) {
-        uint32_t policy = about->policies[tags[i].what];
-        double value = last_known(values + tags[i].what * stride, count),
-               y = scale_place(scale, value);
-        char class[24];
+        uint32_t policy = regret->about->policies[tags[i].what];
+        double value = last_known(regret, tags[i].what), y = tags[i].y;
+
         snprintf(class, sizeof class, "leader p%u", chart_policy_colour(paper->run, policy));
         if (value <= scale->high)
-            svg_line(paper->svg.out, class, paper->svg.right + 2, y, paper->svg.right + 14,
-                     tags[i].y - 4);
-        svg_label(paper->svg.out, "name", paper->svg.right + 18, tags[i].y);
-        html_text_middle(paper->svg.out, paper->run->policies[policy], 16);
-        html_format(paper->svg.out, "<tspan class=\"value\" dx=\"6\">%+.*f%s</tspan>",
-                    fabs(value) < 1e8 ? 1 : 0, value / 1e6, value > scale->high ? " ↑" : "");
-        svg_label_end(paper->svg.out);
+            svg_line(out, class, paper->svg.right + 2, scale_place(scale, value),
+                     paper->svg.right + 14, y - 4);
+        svg_label(out, "name", paper->svg.right + 18, y);
+        html_text_middle(out, paper->run->policies[policy], 16);
+        html_format(out, "<tspan class=\"value\" dx=\"6\">%+.*f%s</tspan>", fabs(value) < 1e8,
+                    value / 1e6, value > scale->high ? " ↑" : "");
+        svg_label_end(out);
     }
 }
 
@@ -388,93 +449,114 @@ static int compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* As high as the policies need, unless one needs so much more than most that the others could not be told apart. */
-static double regret_high(const double *values, size_t policies, size_t count, size_t stride)
+/* As high as the policies need, but without those that need more than five times as much as most:
+ * they would squeeze the others. */
+static double regret_high(const struct regret *regret)
 {
     double highest[REPORT_POLICIES_MAX];
     size_t known = 0;
-    for (size_t i = 0; i < policies; i++) {
+
+    for (uint32_t i = 0; i < regret->about->count; i++) {
         double high = -INFINITY;
-        for (size_t k = 0; k < count; k++)
-            high = fmax(high, values[i * stride + k]);
+
+        for (size_t k = 0; k < regret->count; k++)
+            high = fmax(high, regret_row(regret, i)[k]);
         if (isfinite(high))
             highest[known++] = fmax(high, 0);
     }
+    if (!known)
+        return 0;
+
     qsort(highest, known, sizeof *highest, compare_doubles);
-    double middle = known ? highest[(known - 1) * 2 / 3] : 0;
+    double middle = highest[(known - 1) * 2 / 3];
     while (known > 2 && middle > 0 && highest[known - 1] > 5 * middle)
         known--;
-    return known ? highest[known - 1] : 0;
+    return highest[known - 1];
 }
 
-/* On a telephone there is no room at the right: the names stand below, with a piece of their line. */
-static double regret_key(const struct paper *paper, const struct chart_policies *about,
-                         const double *values, size_t count, size_t stride, double y)
+/* A narrow page has no room at the right: the names stand below, each with a piece of its line. */
+static void regret_key(const struct paper *paper, const struct regret *regret, double y)
 {
-    for (uint32_t i = 0; i < about->count; i++) {
-        uint32_t policy = about->policies[i];
-        double value = last_known(values + i * stride, count);
-        double x = i % 2 ? 186 : 6, row = y + 16 * floor(i / 2.0);
-        char class[24];
+    struct html *out = paper->svg.out;
+    char class[24];
+
+    for (uint32_t i = 0; i < regret->about->count; i++) {
+        uint32_t policy = regret->about->policies[i];
+        double value = last_known(regret, i);
+        double x = 6 + 180 * (i % 2), row = y + 16 * floor(i / 2.0);
+
         snprintf(class, sizeof class, "line p%u", chart_policy_colour(paper->run, policy));
-        svg_line(paper->svg.out, class, x, row - 4, x + 18, row - 4);
-        svg_label(paper->svg.out, "name", x + 24, row);
-        html_text_middle(paper->svg.out, paper->run->policies[policy], 13);
+        svg_line(out, class, x, row - 4, x + 18, row - 4);
+        svg_label(out, "name", x + 24, row);
+        html_text_middle(out, paper->run->policies[policy], 13);
         if (!isnan(value))
-            html_format(paper->svg.out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>",
-                        value / 1e6);
-        svg_label_end(paper->svg.out);
+            html_format(out, "<tspan class=\"value\" dx=\"6\">%+.1f</tspan>", value / 1e6);
+        svg_label_end(out);
     }
-    return y;
+}
+
+/* False if no oracle is known, or if out of memory. */
+static bool regret_read(struct regret *regret, double *least)
+{
+    const struct chart_policies *about = regret->about;
+
+    *least = 0;
+    regret->values = malloc(about->count * regret->stride * sizeof *regret->values);
+    for (uint32_t i = 0; regret->values && i < about->count; i++) {
+        double *values = regret->values + i * regret->stride;
+        size_t bins = report_regret(about->run, about->policies[i], regret->stride, values);
+
+        if (bins)
+            regret->count = bins;
+        for (size_t k = bins; k < regret->stride; k++)
+            values[k] = NAN;
+        for (size_t k = 0; k < bins; k++)
+            *least = fmin(*least, values[k]);
+    }
+    return regret->count > 0;
 }
 
 bool chart_regret(struct html *out, const struct chart_policies *about, bool narrow)
 {
+    const double top = 46, bottom = 262;
     struct paper paper = paper_of(out, about->run, narrow, 184);
-    double *values = malloc(about->count * paper.bins * sizeof *values);
-    size_t count = 0;
-    double least = 0;
-    for (uint32_t i = 0; values && i < about->count; i++) {
-        size_t bins = report_regret(about->run, about->policies[i], paper.bins,
-                                    values + i * paper.bins);
-        count = bins ? bins : count;
-        for (size_t k = 0; k < paper.bins; k++) {
-            double *value = &values[i * paper.bins + k];
-            *value = k < bins ? *value : NAN;
-            least = fmin(least, *value);
-        }
-    }
-    if (!count) {
-        out->failed |= !values;
-        free(values);
+    struct regret regret = {.about = about, .stride = paper.bins};
+    double key = axes_pick(&paper.svg, 16 * ceil(about->count / 2.0) + 8, 0), least;
+
+    if (!regret_read(&regret, &least)) {
+        out->failed |= !regret.values;
+        free(regret.values);
         return false;
     }
-    double top = 46, bottom = 262, key = narrow ? 16 * ceil(about->count / 2.0) + 8 : 0;
-    double most = fmax(regret_high(values, about->count, count, paper.bins), least + 1e3);
+
+    double most = fmax(regret_high(&regret), least + 1e3);
     least = fmax(least, -4 * most);
     double room = 0.03 * (most - least);
-    struct scale scale = {least < 0 ? least - room : 0, most + room, bottom, top};
+    struct scale scale = {least, most + room, bottom, top};
+    if (least < 0)
+        scale.low -= room;
+
     svg_begin(&paper.svg, bottom + 38 + key);
-    html_raw(
-        out,
-        "<title>Regret over time</title><desc>Milliseconds lost against the oracle up to each frame; at the end:");
+    html_raw(out, "<title>Regret over time</title><desc>Milliseconds lost against the oracle up to"
+                  " each frame; at the end:");
     for (uint32_t i = 0; i < about->count; i++) {
-        html_raw(out, i ? ", " : " ");
-        html_text_cut(out, about->run->policies[about->policies[i]], 40);
-        say(out, last_known(values + i * paper.bins, count) / 1e6);
+        say_policy(out, about, i);
+        say(out, last_known(&regret, i) / 1e6);
     }
     html_raw(out, ".</desc>");
     axes_phases(&paper, 12, 22, bottom);
     svg_value_axis(&paper.svg, &scale, 5, 1e6);
     svg_title(&paper.svg, "Lost against the oracle, ms", top - 6);
+
     for (uint32_t i = about->count; i-- > 0;)
-        regret_line(&paper, about->policies[i], values + i * paper.bins, count, &scale);
+        regret_line(&paper, &regret, i, &scale);
     axes_frame_axis(&paper, bottom);
     if (narrow)
-        regret_key(&paper, about, values, count, paper.bins, bottom + 50);
+        regret_key(&paper, &regret, bottom + 50);
     else
-        regret_tags(&paper, values, count, paper.bins, about, &scale, top, bottom);
+        regret_tags(&paper, &regret, &scale, top, bottom);
+
     html_raw(out, "</svg>");
-    free(values);
+    free(regret.values);
     return true;
 }

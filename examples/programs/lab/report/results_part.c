@@ -1,4 +1,4 @@
-/* What came out: the finding, the table, what to know first, the charts that compare policies.
+/* The results of a run: the finding, the table, the warnings, the charts that compare policies.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chapter.h"
 
@@ -9,36 +9,55 @@
 static void more_or_less(struct html *out, double ratio, const char *than)
 {
     double percent = 100 * (ratio - 1);
+
     if (fabs(percent) < 0.05)
         html_format(out, "as fast as %s", than);
     else if (percent >= 100)
         html_format(out, "%.2f times the time of %s", ratio, than);
+    else if (percent > 0)
+        html_format(out, "%.1f %% longer than %s", percent, than);
     else
-        html_format(out, "%.1f %% %s than %s", fabs(percent), percent > 0 ? "longer" : "shorter",
-                    than);
+        html_format(out, "%.1f %% shorter than %s", -percent, than);
 }
 
-/* The finding where energy was to be saved: the policy that used least of those that kept the deadline. */
+static void strong_name(const struct chapter *chapter, uint32_t policy)
+{
+    html_raw(chapter->out, "<strong>");
+    chapter_policy_name(chapter, policy);
+    html_raw(chapter->out, "</strong>");
+}
+
+/* The finding if energy was the objective: the policy that used the least of those that kept the
+ * deadline. */
 static bool lede_energy(const struct chapter *chapter)
 {
     static const double late_most = 0.05;
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
-    uint32_t least = chapter->count;
+    const struct report_figures *best = NULL;
+    uint32_t winner = 0;
+
+    if (!run->objective || strcmp(run->objective, "energy") != 0)
+        return false;
+
     for (uint32_t i = 0; i < chapter->count; i++) {
-        const struct report_figures *figures = &chapter->all[chapter->order[i]];
-        if (chapter_is_oracle(chapter, chapter->order[i]) || isnan(figures->joules) ||
+        uint32_t policy = chapter->order[i];
+        const struct report_figures *figures = &chapter->all[policy];
+
+        if (chapter_is_oracle(chapter, policy) || isnan(figures->joules) ||
             figures->late > late_most)
             continue;
-        if (least == chapter->count || figures->joules < chapter->all[chapter->order[least]].joules)
-            least = i;
+        if (!best || figures->joules < best->joules) {
+            best = figures;
+            winner = policy;
+        }
     }
-    if (!run->objective || strcmp(run->objective, "energy") != 0 || least == chapter->count)
+    if (!best)
         return false;
-    const struct report_figures *best = &chapter->all[chapter->order[least]];
-    html_raw(out, "<p class=\"lede\">Energy was to be saved. <strong>");
-    chapter_policy_name(chapter, chapter->order[least]);
-    html_format(out, "</strong> used the least: %.4g J a frame in the mean", best->joules);
+
+    html_raw(out, "<p class=\"lede\">Energy was to be saved. ");
+    strong_name(chapter, winner);
+    html_format(out, " used the least: %.4g J a frame in the mean", best->joules);
     if (run->deadline_ns > 0) {
         html_format(out, ", with %.1f %% of its frames later than the deadline of ",
                     100 * best->late);
@@ -50,42 +69,70 @@ static bool lede_energy(const struct chapter *chapter)
     return true;
 }
 
+/* The next place in the order, from `at` on, that is not the oracle's; the count if there is
+ * none. */
+static uint32_t next_policy(const struct chapter *chapter, uint32_t at)
+{
+    while (at < chapter->count && chapter_is_oracle(chapter, chapter->order[at]))
+        at++;
+    return at;
+}
+
 /* The finding in two sentences. */
 static void lede(const struct chapter *chapter)
 {
-    if (lede_energy(chapter))
-        return;
     struct html *out = chapter->out;
-    uint32_t first = 0;
-    while (first < chapter->count && chapter_is_oracle(chapter, chapter->order[first]))
-        first++;
-    if (first == chapter->count || !chapter->all[chapter->order[first]].frames)
+    uint32_t first = next_policy(chapter, 0), next = next_policy(chapter, first + 1);
+
+    if (lede_energy(chapter) || first == chapter->count)
         return;
     const struct report_figures *best = &chapter->all[chapter->order[first]];
-    html_raw(out, "<p class=\"lede\"><strong>");
-    chapter_policy_name(chapter, chapter->order[first]);
-    html_raw(out, chapter->count - first > 1 ? "</strong> was the fastest: " : "</strong> took ");
+    if (!best->frames)
+        return;
+
+    html_raw(out, "<p class=\"lede\">");
+    strong_name(chapter, chapter->order[first]);
+    html_raw(out, chapter->count - first > 1 ? " was the fastest: " : " took ");
     chart_ms(out, best->mean_ns);
     html_raw(out, " ms a frame in the mean");
+
+    const char *before = ", ";
     if (!isnan(best->over_oracle)) {
-        html_raw(out, ", ");
+        html_raw(out, before);
         more_or_less(out, best->over_oracle, "the oracle");
+        before = " and ";
     }
     if (!isnan(best->over_best)) {
-        html_raw(out, isnan(best->over_oracle) ? ", " : " and ");
+        html_raw(out, before);
         more_or_less(out, best->over_best, "the best single device");
     }
     html_raw(out, ". ");
-    uint32_t next = first + 1;
-    while (next < chapter->count && chapter_is_oracle(chapter, chapter->order[next]))
-        next++;
+
     if (next < chapter->count && chapter->all[chapter->order[next]].frames && best->mean_ns > 0) {
-        html_raw(out, "Next came <strong>");
-        chapter_policy_name(chapter, chapter->order[next]);
-        html_format(out, "</strong>, whose frames took %.1f %% longer.",
+        html_raw(out, "Next came ");
+        strong_name(chapter, chapter->order[next]);
+        html_format(out, ", whose frames took %.1f %% longer.",
                     100 * (chapter->all[chapter->order[next]].mean_ns / best->mean_ns - 1));
     }
     html_raw(out, "</p>\n");
+}
+
+static void frame_warning(const struct chapter *chapter, uint32_t policy)
+{
+    struct html *out = chapter->out;
+    const struct report_figures *figures = &chapter->all[policy];
+
+    if (!figures->failed && figures->frames)
+        return;
+
+    html_raw(out, "<li>");
+    chapter_policy_name(chapter, policy);
+    if (!figures->frames)
+        html_raw(out, ": no frame that counts.</li>");
+    else if (figures->failed == 1)
+        html_raw(out, ": 1 frame failed and is not in the figures.</li>");
+    else
+        html_format(out, ": %zu frames failed and are not in the figures.</li>", figures->failed);
 }
 
 /* What a reader must know before believing the rest. */
@@ -93,26 +140,15 @@ static void warnings(const struct chapter *chapter)
 {
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
+
     html_raw(out, "<ul class=\"warnings\">");
     size_t begun = out->length;
     if (!run->finished)
-        html_raw(
-            out,
-            "<li>The run had not come to its end when this page was made: it was interrupted, or is still going on."
-            "</li>");
-    for (uint32_t i = 0; i < chapter->count; i++) {
-        const struct report_figures *figures = &chapter->all[chapter->order[i]];
-        if (!figures->failed && figures->frames)
-            continue;
-        html_raw(out, "<li>");
-        chapter_policy_name(chapter, chapter->order[i]);
-        if (!figures->frames)
-            html_raw(out, ": no frame that counts.</li>");
-        else
-            html_format(out, ": %zu frame%s failed and %s not in the figures.</li>",
-                        figures->failed, figures->failed == 1 ? "" : "s",
-                        figures->failed == 1 ? "is" : "are");
-    }
+        html_raw(out, "<li>The run had not come to its end when this page was made: it was"
+                      " interrupted, or is still going on.</li>");
+    for (uint32_t i = 0; i < chapter->count; i++)
+        frame_warning(chapter, chapter->order[i]);
+
     for (size_t i = 0; i < run->disturbance_count; i++)
         if (!run->disturbances[i].real && !run_is_simulated(run)) {
             html_raw(out, "<li>Artificial disturbance: ");
@@ -123,12 +159,13 @@ static void warnings(const struct chapter *chapter)
         html_format(
             out, "<li>%zu bands name a device that the run does not have; they are left out.</li>",
             run->foreign_bands);
+
     if (out->length == begun)
         html_raw(out, "<li class=\"none\">The run came to its end and no frame failed.</li>");
     html_raw(out, "</ul>\n");
 }
 
-/* Which columns have anything in them. */
+/* Which columns have a value. */
 struct columns {
     bool oracle, best, efficiency, settle, joules, stream, late;
 };
@@ -137,8 +174,10 @@ static struct columns columns_of(const struct chapter *chapter)
 {
     struct columns columns = {.stream = chapter->run->in_flight > 1,
                               .late = chapter->run->deadline_ns > 0};
+
     for (uint32_t i = 0; i < chapter->count; i++) {
         const struct report_figures *all = &chapter->all[chapter->order[i]];
+
         columns.oracle |= !isnan(all->over_oracle) || !isnan(all->p50_over_oracle);
         columns.best |= !isnan(all->over_best) || !isnan(all->p50_over_best);
         columns.efficiency |= !isnan(all->efficiency);
@@ -149,37 +188,45 @@ static struct columns columns_of(const struct chapter *chapter)
     return columns;
 }
 
-/* Whether no policy but the oracle has less. */
-static bool is_least(const struct chapter *chapter, uint32_t policy, uint32_t phase, size_t field,
+static double field_of(const struct report_figures *figures, size_t offset, double sign)
+{
+    double value;
+
+    memcpy(&value, (const char *)figures + offset, sizeof value);
+    return sign * value;
+}
+
+/* Whether no policy has less. The oracle does not count. */
+static bool is_least(const struct chapter *chapter, uint32_t policy, uint32_t phase, size_t offset,
                      double sign)
 {
-    double own = 0;
-    bool least = chapter->count > 1 && !chapter_is_oracle(chapter, policy);
-    for (uint32_t pass = 0; pass < 2; pass++)
-        for (uint32_t i = 0; i < chapter->count; i++) {
-            uint32_t other = chapter->order[i];
-            const struct report_figures *figures = phase == REPORT_ALL_PHASES
-                                                       ? &chapter->all[other]
-                                                       : &chapter->phases[other][phase];
-            double value;
-            memcpy(&value, (const char *)figures + field, sizeof value);
-            if (!pass && other == policy)
-                own = sign * value;
-            else if (pass && !chapter_is_oracle(chapter, other) && !(own <= sign * value) &&
-                     !isnan(value))
-                least = false;
-        }
-    return least && !isnan(own);
+    double own = field_of(chart_figures(&chapter->charts, policy, phase), offset, sign);
+
+    if (chapter->count < 2 || chapter_is_oracle(chapter, policy) || isnan(own))
+        return false;
+
+    for (uint32_t i = 0; i < chapter->count; i++) {
+        uint32_t other = chapter->order[i];
+        double value = field_of(chart_figures(&chapter->charts, other, phase), offset, sign);
+
+        if (!chapter_is_oracle(chapter, other) && value < own)
+            return false;
+    }
+    return true;
 }
 
 static void headline_row(const struct chapter *chapter, const struct columns *columns,
                          uint32_t policy, uint32_t phase)
 {
     struct html *out = chapter->out;
-    const struct report_figures *figures = phase == REPORT_ALL_PHASES
-                                               ? &chapter->all[policy]
-                                               : &chapter->phases[policy][phase];
+    const struct report_figures *figures = chart_figures(&chapter->charts, policy, phase);
+    double settle = figures->settle;
+
+    if (chapter->run->phase_count == 1)
+        settle = chapter->phases[policy][0].settle;
+
 #define LEAST(field) is_least(chapter, policy, phase, offsetof(struct report_figures, field), 1)
+
     table_cell(out, CELL_COUNT, (double)figures->frames, false);
     table_cell_ms(out, figures->mean_ns, LEAST(mean_ns));
     table_cell_ms(out, figures->p50_ns, LEAST(p50_ns));
@@ -196,10 +243,9 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
         table_cell(out, CELL_PERCENT, figures->efficiency,
                    is_least(chapter, policy, phase, offsetof(struct report_figures, efficiency),
                             -1));
+
     table_cell(out, CELL_TENTHS, figures->moves, false);
     table_cell(out, CELL_PERCENT, figures->last_to_first, LEAST(last_to_first));
-    double settle = chapter->run->phase_count == 1 ? chapter->phases[policy][0].settle
-                                                   : figures->settle;
     if (columns->settle && isinf(settle))
         html_raw(out, "<td>never</td>");
     else if (columns->settle)
@@ -214,129 +260,156 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
     html_raw(out, "</tr>\n");
 }
 
-static void headline_table(const struct chapter *chapter)
+static void headline_head(const struct chapter *chapter, const struct columns *columns, bool phases)
 {
+    static const char one[] = "<th scope=\"col\" rowspan=\"2\">";
+    static const char two[] = "<th scope=\"colgroup\" colspan=\"2\">";
+    static const char three[] = "<th scope=\"colgroup\" colspan=\"3\">";
+    static const char pair[] = "<th scope=\"col\">mean</th><th scope=\"col\">p50</th>";
     struct html *out = chapter->out;
-    const struct report_run *run = chapter->run;
-    struct columns columns = columns_of(chapter);
-    bool phases = run->phase_count > 1;
-    const char *one = "<th scope=\"col\" rowspan=\"2\">",
-               *three = "<th scope=\"colgroup\" colspan=\"3\">",
-               *two = "<th scope=\"colgroup\" colspan=\"2\">",
-               *pair = "<th scope=\"col\">mean</th><th scope=\"col\">p50</th>";
-    bool dense = columns.stream || columns.late || columns.joules;
-    table_begin(
-        out,
-        dense    ? (phases ? "headline phased dense" : "headline dense")
-        : phases ? "headline phased"
-                 : "headline",
-        "Frame times by policy and phase, fastest policy first; the best of each column is bold");
+
     html_format(out, "<thead><tr>%sPolicy</th>", one);
     if (phases)
         html_format(out, "%sPhase</th>", one);
     html_format(out, "%sFrames</th>%sFrame time T, ms</th>", one, three);
-    if (columns.oracle)
+    if (columns->oracle)
         html_format(out, "%sT ÷ T<sub>oracle</sub></th>", two);
-    if (columns.best)
+    if (columns->best)
         html_format(out, "%sT ÷ T<sub>best single</sub></th>", two);
-    if (columns.efficiency)
+    if (columns->efficiency)
         html_format(out, "%sEfficiency</th>", one);
     html_format(out, "%sSplit<i>changes</i><i>per 100</i></th>%sFinish<i>spread</i></th>", one,
                 one);
-    if (columns.settle)
+
+    if (columns->settle)
         html_format(out, "%sSettled<i>after</i><i>frames</i></th>", one);
-    if (columns.stream)
+    if (columns->stream)
         html_format(out, "%sFrames<i>per second</i></th>", one);
-    if (columns.late)
+    if (columns->late)
         html_format(out, "%sLate</th>", one);
-    if (columns.joules)
+    if (columns->joules)
         html_format(out, "%sEnergy<i>J a frame</i></th>", one);
-    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>%s%s</tr></thead>\n", pair,
-                columns.oracle ? pair : "", columns.best ? pair : "");
+
+    /* The second row: under T, and under the two quotients. */
+    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>", pair);
+    if (columns->oracle)
+        html_raw(out, pair);
+    if (columns->best)
+        html_raw(out, pair);
+    html_raw(out, "</tr></thead>\n");
+}
+
+static void headline_notes(const struct chapter *chapter, const struct columns *columns)
+{
+    struct html *out = chapter->out;
+    const char *why = "There was no energy meter";
+
+    if (!columns->oracle)
+        html_raw(out, "<p class=\"note\">No oracle was measured in this run: excess and regret are"
+                      " not known.</p>\n");
+    if (!columns->efficiency)
+        html_raw(out, "<p class=\"note\">No device was measured alone in this run: efficiency is"
+                      " not known.</p>\n");
+
+    if (chapter->run->meter)
+        why = "The meter gave no reading";
+    else if (run_is_simulated(chapter->run))
+        why = "The scenario models no energy";
+    if (!columns->joules)
+        html_format(out, "<p class=\"note\">%s: energy is not known.</p>\n", why);
+}
+
+static void headline_table(const struct chapter *chapter)
+{
+    struct html *out = chapter->out;
+    const struct report_run *run = chapter->run;
+    const struct columns columns = columns_of(chapter);
+    const bool phases = run->phase_count > 1;
+    char class[40];
+
+    snprintf(class, sizeof class, "headline%s%s", phases ? " phased" : "",
+             columns.stream || columns.late || columns.joules ? " dense" : "");
+    table_begin(
+        out, class,
+        "Frame times by policy and phase, fastest policy first; the best of each column is bold");
+    headline_head(chapter, &columns, phases);
+
     for (uint32_t i = 0; i < chapter->count; i++) {
         uint32_t policy = chapter->order[i];
-        html_format(out, "<tbody><tr class=\"whole\"><th scope=\"row\"%s", "");
+
+        if (i)
+            html_raw(out, "</tbody>\n");
+        html_raw(out, "<tbody><tr class=\"whole\"><th scope=\"row\"");
         if (phases)
             html_format(out, " rowspan=\"%u\"", run->phase_count + 1);
         html_raw(out, ">");
         words_swatch(out, "p", chart_policy_colour(run, policy));
         chapter_policy_name(chapter, policy);
-        html_raw(out, phases ? "</th><th scope=\"row\">all frames</th>" : "</th>");
+        html_raw(out, "</th>");
+        if (phases)
+            html_raw(out, "<th scope=\"row\">all frames</th>");
         headline_row(chapter, &columns, policy, REPORT_ALL_PHASES);
+
         for (uint32_t phase = 0; phases && phase < run->phase_count; phase++) {
-            html_raw(out, "<tr><th scope=\"row\">");
-            words_or(out, run->phases[phase].text, "(unnamed)");
-            html_raw(out, "</th>");
+            table_row_begin(out, run->phases[phase].text);
             headline_row(chapter, &columns, policy, phase);
         }
-        html_raw(out, i + 1 < chapter->count ? "</tbody>\n" : "");
     }
     table_end(out);
-    if (!columns.oracle)
-        html_raw(
-            out,
-            "<p class=\"note\">No oracle was measured in this run: excess and regret are not known.</p>\n");
-    if (!columns.efficiency)
-        html_raw(
-            out,
-            "<p class=\"note\">No device was measured alone in this run: efficiency is not known.</p>\n");
-    if (!columns.joules)
-        html_format(out, "<p class=\"note\">%s: energy is not known.</p>\n",
-                    run->meter              ? "The meter gave no reading"
-                    : run_is_simulated(run) ? "The scenario models no energy"
-                                            : "There was no energy meter");
+    headline_notes(chapter, &columns);
 }
 
 typedef bool chart_fn(struct html *out, const struct chart_policies *about, bool narrow);
 
-/* A chart with its heading, for wide pages and for narrow ones: the style shows one of them. Nothing if there is
- * nothing to show. */
+/* A chart with its heading, drawn for wide pages and for narrow ones: the style shows one of them.
+ * Nothing if the chart has nothing to show. */
 static void comparison(const struct chapter *chapter, const char *title, const char *text,
                        chart_fn *chart)
 {
     struct html drawings = {0}, *out = chapter->out;
+
     if (chart(&drawings, &chapter->charts, false) && chart(&drawings, &chapter->charts, true)) {
         html_format(out, "<section class=\"chart\"><h3>%s</h3><p>%s</p><div class=\"figure\">",
                     title, text);
         html_append(out, &drawings);
         html_raw(out, "</div></section>\n");
     }
+
     out->failed |= drawings.failed;
     html_free(&drawings);
 }
 
 static void comparisons(const struct chapter *chapter)
 {
-    comparison(
-        chapter, "How long frames took",
-        "How often each frame time occurred, with the median and the time that 99 % of the frames kept to.",
-        chart_times);
-    comparison(
-        chapter, "How much of the machine was used",
-        "Efficiency, per cent: the speed of the median frame, of what all devices would reach together without loss, each"
-        " as fast as it was alone in the same phase.",
-        chart_efficiency);
-    comparison(
-        chapter, "What it cost not to know",
-        "Regret: the sum of what each frame took longer than the oracle, in milliseconds. A flat line keeps up with the"
-        " oracle, a falling one is ahead of it; ↑ marks one that leaves the chart.",
-        chart_regret);
+    comparison(chapter, "How long frames took",
+               "How often each frame time occurred, with the median and the time that 99 % of the"
+               " frames kept to.",
+               chart_times);
+    comparison(chapter, "How much of the machine was used",
+               "Efficiency, per cent: the speed of the median frame, of what all devices would"
+               " reach together without loss, each as fast as it was alone in the same phase.",
+               chart_efficiency);
+    comparison(chapter, "What it cost not to know",
+               "Regret: the sum of what each frame took longer than the oracle, in milliseconds. A"
+               " flat line keeps up with the oracle, a falling one is ahead of it; ↑ marks one"
+               " that leaves the chart.",
+               chart_regret);
 }
 
-/* Before the finding, since it takes back what the finding says. */
+/* Comes before the finding, because it takes back what the finding says. */
 static void busy(const struct chapter *chapter)
 {
     struct html *out = chapter->out;
+
     if (!chapter->run->busy)
         return;
+
     html_raw(out, "<p class=\"busy\"><strong>The machine was busy");
     if (isfinite(chapter->run->foreign_load))
         html_format(out, ": other programs used %.2f processors meanwhile",
                     chapter->run->foreign_load);
-    html_raw(
-        out,
-        ".</strong> The figures say little, and which policy is the faster one may be chance. Measure again on a quiet"
-        " machine.</p>\n");
+    html_raw(out, ".</strong> The figures say little, and which policy is the faster one may be"
+                  " chance. Measure again on a quiet machine.</p>\n");
 }
 
 void chapter_results(const struct chapter *chapter)

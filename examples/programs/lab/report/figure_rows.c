@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
-#include "figures.h"
+#include "figure_rows.h"
+#include "policy_figures.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,23 +14,8 @@ static void put_whole(struct lab_rows *rows, const char *key, double value)
         lab_rows_unknown(rows, key);
 }
 
-static void put_row(struct lab_rows *rows, const struct report_run *run, uint32_t policy,
-                    uint32_t phase, const struct report_figures *figures)
+static void put_figures(struct lab_rows *rows, const struct report_figures *figures)
 {
-    bool whole = phase == REPORT_ALL_PHASES;
-    const char *name = run->policies[policy];
-    lab_rows_open(rows);
-    put_whole(rows, "run", (double)run->number);
-    lab_rows_text(rows, "source", run->source);
-    lab_rows_text(rows, "kernel", run->kernel);
-    put_whole(rows, "columns", run->columns);
-    put_whole(rows, "rows", run->rows);
-    put_whole(rows, "ratio", run->ratio ? strtod(run->ratio, NULL) : NAN);
-    lab_rows_text(rows, "reserve", run->reserve);
-    put_whole(rows, "phase", whole ? NAN : (double)run->phases[phase].number);
-    lab_rows_text(rows, "phase_text", whole ? NULL : run->phases[phase].text);
-    lab_rows_text(rows, "kind", strcmp(name, "oracle") == 0 ? "oracle" : "policy");
-    lab_rows_text(rows, "policy", name);
     lab_rows_count(rows, "frames", figures->frames);
     lab_rows_count(rows, "failed", figures->failed);
     lab_rows_number(rows, "mean_us", figures->mean_ns / 1e3);
@@ -47,24 +32,53 @@ static void put_row(struct lab_rows *rows, const struct report_run *run, uint32_
     lab_rows_number(rows, "over_deadline", figures->late);
     lab_rows_number(rows, "finish_spread", figures->last_to_first);
     lab_rows_number(rows, "frames_per_second", figures->per_second);
+}
+
+/* False if out of memory. */
+static bool put_row(struct lab_rows *rows, const struct report_run *run, uint32_t policy,
+                    uint32_t phase)
+{
+    const char *name = run->policies[policy];
+    struct report_figures figures;
+
+    if (!report_figures(run, policy, phase, &figures))
+        return false;
+
+    lab_rows_open(rows);
+    put_whole(rows, "run", (double)run->number);
+    lab_rows_text(rows, "source", run->source);
+    lab_rows_text(rows, "kernel", run->kernel);
+    put_whole(rows, "columns", run->columns);
+    put_whole(rows, "rows", run->rows);
+    put_whole(rows, "ratio", run->ratio ? strtod(run->ratio, NULL) : NAN);
+    lab_rows_text(rows, "reserve", run->reserve);
+    if (phase == REPORT_ALL_PHASES) {
+        lab_rows_unknown(rows, "phase");
+        lab_rows_unknown(rows, "phase_text");
+    } else {
+        put_whole(rows, "phase", (double)run->phases[phase].number);
+        lab_rows_text(rows, "phase_text", run->phases[phase].text);
+    }
+
+    lab_rows_text(rows, "kind", strcmp(name, "oracle") == 0 ? "oracle" : "policy");
+    lab_rows_text(rows, "policy", name);
+    put_figures(rows, &figures);
     lab_rows_number(rows, "foreign_load", run->foreign_load);
     lab_rows_close(rows);
+    return true;
 }
 
 bool report_rows(const struct report_source *source, struct lab_rows *rows)
 {
     for (size_t i = 0; i < source->run_count; i++) {
         const struct report_run *run = &source->runs[i];
-        struct report_figures figures;
+
         for (uint32_t policy = 0; policy < run->policy_count; policy++) {
-            if (!report_figures(run, policy, REPORT_ALL_PHASES, &figures))
+            if (!put_row(rows, run, policy, REPORT_ALL_PHASES))
                 return false;
-            put_row(rows, run, policy, REPORT_ALL_PHASES, &figures);
-            for (uint32_t phase = 0; phase < run->phase_count; phase++) {
-                if (!report_figures(run, policy, phase, &figures))
+            for (uint32_t phase = 0; phase < run->phase_count; phase++)
+                if (!put_row(rows, run, policy, phase))
                     return false;
-                put_row(rows, run, policy, phase, &figures);
-            }
         }
     }
     return true;

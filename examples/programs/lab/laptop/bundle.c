@@ -1,12 +1,13 @@
-/* What comes out of the parts: the page, the plots' files, the machine's description, the archive.
+/* The results: the page, the plots' files, the description of the machine, the archive.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bundle.h"
 #include "archive.h"
 #include "common/json.h"
 #include "common/machine.h"
 #include "common/outfile.h"
-#include "figures.h"
-#include "lab/commands.h"
-#include "page.h"
+#include "lab/fail.h"
+#include "part_plots.h"
+#include "summary.h"
 
 #include <coxswain/version.h>
 #include <errno.h>
@@ -29,7 +30,7 @@ static void add_file(struct files *files, const char *name)
         snprintf(files->names[files->count++], sizeof files->names[0], "%s", name);
 }
 
-/* A whole file at once, by what writes it. */
+/* A file that is being written. */
 struct writer {
     struct outfile *file;
     const char *name;
@@ -38,6 +39,7 @@ struct writer {
 static FILE *begin_file(struct writer *writer, const char *name)
 {
     struct error error;
+
     writer->name = name;
     if (!outfile_open(&writer->file, name, &error)) {
         lab_fail("%s: %s", name, error.text);
@@ -50,52 +52,63 @@ static bool end_file(struct writer *writer, struct files *files)
 {
     struct error error;
     FILE *to = outfile_stream(writer->file);
-    bool good = fflush(to) == 0 && !ferror(to);
-    if (!good) {
+
+    if (fflush(to) != 0 || ferror(to)) {
         lab_fail("%s: %s", writer->name, strerror(errno));
         outfile_abandon(&writer->file);
         return false;
     }
     if (!outfile_finish(&writer->file, &error))
         return lab_fail("%s: %s", writer->name, error.text);
+
     add_file(files, writer->name);
     return true;
 }
 
-/* --- The plots' files --------------------------------------------------------------------------------------------- */
+/* --- The plots' files ------------------------------------------------------------------------- */
+
+static bool write_csv(const struct plot *plot, struct files *files)
+{
+    struct writer writer;
+    char name[64];
+
+    snprintf(name, sizeof name, "plots/%s.csv", plot->name);
+    FILE *to = begin_file(&writer, name);
+    if (!to)
+        return false;
+
+    plot_csv(plot, to);
+    return end_file(&writer, files);
+}
 
 static bool write_plots(const struct laptop_page *page, struct files *files)
 {
     struct writer writer;
-    char name[64];
-    for (uint32_t i = 0; i < page->count; i++)
-        for (uint32_t k = 0; k < page->all[i].count; k++) {
-            const struct plot *plot = &page->all[i].plots[k];
-            if (!plot_has_points(plot))
-                continue;
-            snprintf(name, sizeof name, "plots/%s.csv", plot->name);
-            FILE *to = begin_file(&writer, name);
-            if (!to)
-                return false;
-            plot_csv(plot, to);
-            if (!end_file(&writer, files))
-                return false;
-        }
-    FILE *to = begin_file(&writer, "plots/plots.gp");
-    if (!to)
-        return false;
-    fputs(
-        "# Draws each CSV file of this folder as SVG:  gnuplot plots.gp  (gnuplot 5.4; Debian: gnuplot-nox)\n"
-        "set terminal svg size 900,420 dynamic noenhanced background rgb 'white'\n",
-        to);
+    const struct plot *plots[(LAPTOP_RECORDS_MAX + 1) * FINDINGS_PLOTS_MAX];
+    size_t count = 0;
+
     for (uint32_t i = 0; i < page->count; i++)
         for (uint32_t k = 0; k < page->all[i].count; k++)
             if (plot_has_points(&page->all[i].plots[k]))
-                plot_gnuplot(&page->all[i].plots[k], to);
+                plots[count++] = &page->all[i].plots[k];
+
+    for (size_t i = 0; i < count; i++)
+        if (!write_csv(plots[i], files))
+            return false;
+
+    FILE *to = begin_file(&writer, "plots/plots.gp");
+    if (!to)
+        return false;
+    fputs("# Draws each CSV file of this folder as SVG:  gnuplot plots.gp  (gnuplot 5.4; Debian:"
+          " gnuplot-nox)\n"
+          "set terminal svg size 900,420 dynamic noenhanced background rgb 'white'\n",
+          to);
+    for (size_t i = 0; i < count; i++)
+        plot_gnuplot(plots[i], to);
     return end_file(&writer, files);
 }
 
-/* --- The machine -------------------------------------------------------------------------------------------------- */
+/* --- The machine ------------------------------------------------------------------------------ */
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
@@ -110,8 +123,10 @@ static bool write_machine(const struct laptop_options *options,
     struct writer writer;
     struct json json;
     FILE *to = begin_file(&writer, "machine.json");
+
     if (!to)
         return false;
+
     json_begin(&json, to);
     json_open_object(&json, false);
     put_text(&json, "version", cox_version());
@@ -120,6 +135,7 @@ static bool write_machine(const struct laptop_options *options,
              laptop_supply_name(laptop_supply_now(laptop_or_null(options->sysfs))));
     json_key(&json, "energy_meter");
     json_bool(&json, machine->meter);
+
     json_key(&json, "kinds");
     json_open_array(&json, false);
     for (uint32_t i = 0; i < machine->kind_count; i++) {
@@ -131,10 +147,12 @@ static bool write_machine(const struct laptop_options *options,
         json_close_object(&json);
     }
     json_close_array(&json);
+
     json_key(&json, "devices");
     json_open_array(&json, false);
     for (uint32_t d = 0; d < machine->probe.device_count; d++) {
         const struct laptop_device *device = &machine->probe.devices[d];
+
         json_open_object(&json, true);
         put_text(&json, "name", device->name);
         put_text(&json, "platform", device->platform);
@@ -149,58 +167,73 @@ static bool write_machine(const struct laptop_options *options,
     return end_file(&writer, files);
 }
 
-/* --- The archive -------------------------------------------------------------------------------------------------- */
+/* --- The archive ------------------------------------------------------------------------------ */
 
 static bool write_archive(const struct files *files)
 {
     struct error error;
     struct outfile *file;
+    bool good = true;
+
     if (!outfile_open(&file, archive_name, &error))
         return lab_fail("%s: %s", archive_name, error.text);
+
     FILE *to = outfile_stream(file);
     errno = 0;
-    for (uint32_t i = 0; i < files->count; i++)
-        if (!archive_add(to, archive_prefix, files->names[i], files->names[i])) {
-            lab_fail("%s: %s: %s", archive_name, files->names[i], strerror(errno));
-            outfile_abandon(&file);
-            return false;
-        }
-    if (!archive_end(to)) {
-        lab_fail("%s: %s", archive_name, strerror(errno));
+    for (uint32_t i = 0; good && i < files->count; i++)
+        if (!archive_add(to, archive_prefix, files->names[i], files->names[i]))
+            good = lab_fail("%s: %s: %s", archive_name, files->names[i], strerror(errno));
+    if (good && !archive_end(to))
+        good = lab_fail("%s: %s", archive_name, strerror(errno));
+    if (!good) {
         outfile_abandon(&file);
         return false;
     }
+
     return outfile_finish(&file, &error) || lab_fail("%s: %s", archive_name, error.text);
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- All -------------------------------------------------------------------------------------- */
 
-/* What cannot be made of one part is left out, and said. */
-static bool take_figures(struct laptop_page *page, bool made)
+/* Keep the findings, or leave them out if they could not be made. */
+static bool take_findings(struct laptop_page *page, bool made)
 {
     if (made)
         page->count++;
     else
-        figures_free(&page->all[page->count]);
+        findings_free(&page->all[page->count]);
     return made;
 }
 
-static bool make_figures(const struct laptop_machine *machine, const struct laptop_records *records,
-                         struct laptop_page *page)
+/* NULL unless the part was measured. */
+static const struct laptop_record *find_done(const struct laptop_page *page, enum laptop_part part,
+                                             bool on_battery)
+{
+    const struct laptop_record *record = laptop_record_find(page->records, part, on_battery);
+
+    if (record && record->status != LAB_OK)
+        return NULL;
+    return record;
+}
+
+static bool make_findings(struct laptop_page *page)
 {
     bool good = true;
+
     for (enum laptop_part part = LAPTOP_SIZES; part < LAPTOP_ALL_PARTS; part++)
         for (int battery = 0; battery < 2; battery++) {
-            const struct laptop_record *record = laptop_record_find(records, part, battery);
-            if (record && record->status == LAB_OK &&
-                !take_figures(page, figures_make(machine, record, &page->all[page->count])))
+            const struct laptop_record *record = find_done(page, part, battery);
+
+            if (record &&
+                !take_findings(page, findings_make(page->machine, record, &page->all[page->count])))
                 good = lab_fail("%s: no figures can be made of it", laptop_part_name(part));
         }
-    const struct laptop_record *mains = laptop_record_find(records, LAPTOP_CURVE, false);
-    const struct laptop_record *battery = laptop_record_find(records, LAPTOP_CURVE, true);
-    if (!mains || !battery || mains->status != LAB_OK || battery->status != LAB_OK)
+
+    const struct laptop_record *mains = find_done(page, LAPTOP_CURVE, false);
+    const struct laptop_record *battery = find_done(page, LAPTOP_CURVE, true);
+    if (!mains || !battery)
         return good;
-    if (!take_figures(page, figures_supplies(mains, battery, &page->all[page->count])))
+    if (!take_findings(page, findings_supplies(mains, battery, &page->all[page->count])))
         return false;
     page->supplies = page->count - 1;
     return good;
@@ -208,15 +241,54 @@ static bool make_figures(const struct laptop_machine *machine, const struct lapt
 
 static bool write_page(const struct laptop_page *page, struct files *files)
 {
+    static const char name[] = "laptop.html";
     struct html html = {0};
-    struct writer writer;
+    struct error error;
     bool good = laptop_page(page, &html) || lab_fail("out of memory");
-    FILE *to = good ? begin_file(&writer, "laptop.html") : NULL;
-    if (to)
-        fwrite(html.text, 1, html.length, to);
-    good = to && end_file(&writer, files);
+
+    good = good && (html_save(&html, name, &error) || lab_fail("%s: %s", name, error.text));
+    if (good)
+        add_file(files, name);
     html_free(&html);
     return good;
+}
+
+/* Databases and printed output of the parts that were measured. */
+static void add_parts(const struct laptop_records *records, struct files *files)
+{
+    char name[64];
+
+    add_file(files, laptop_records_file);
+    for (uint32_t i = 0; i < records->count; i++) {
+        if (records->all[i].status != LAB_OK)
+            continue;
+        laptop_file_name(&records->all[i], ".db", name, sizeof name);
+        add_file(files, name);
+        laptop_file_name(&records->all[i], ".txt", name, sizeof name);
+        add_file(files, name);
+    }
+}
+
+/* False after a message. */
+static bool write_files(struct laptop_page *page, struct files *files)
+{
+    machine_read(&page->about);
+    if (mkdir("plots", 0777) != 0 && errno != EEXIST)
+        return lab_fail("plots: %s", strerror(errno));
+
+    /* A part without findings does not prevent the results of the others. */
+    const bool whole = make_findings(page);
+    if (!write_page(page, files) || !write_plots(page, files) ||
+        !write_machine(page->options, page->machine, &page->about, files))
+        return false;
+
+    add_parts(page->records, files);
+    if (!write_archive(files))
+        return false;
+
+    printf("\npage: %s/laptop.html\narchive: %s/%s, %u files\n", page->options->folder,
+           page->options->folder, archive_name, files->count);
+    return whole;
 }
 
 bool laptop_write_results(const struct laptop_options *options,
@@ -226,38 +298,18 @@ bool laptop_write_results(const struct laptop_options *options,
     struct laptop_page *page = calloc(1, sizeof *page);
     struct files *files = calloc(1, sizeof *files);
     bool good = false;
-    if (!page || !files) {
+
+    if (page && files) {
+        page->options = options;
+        page->machine = machine;
+        page->records = records;
+        good = write_files(page, files);
+    } else {
         lab_fail("out of memory");
-        goto end;
     }
-    good = true;
-    page->options = options;
-    page->machine = machine;
-    page->records = records;
-    machine_read(&page->about);
-    if (mkdir("plots", 0777) != 0 && errno != EEXIST)
-        good = lab_fail("plots: %s", strerror(errno));
-    const bool whole = make_figures(machine, records, page);
-    good = good && write_page(page, files) && write_plots(page, files) &&
-           write_machine(options, machine, &page->about, files);
-    add_file(files, "parts.json");
-    for (uint32_t i = 0; good && i < records->count; i++) {
-        char name[64];
-        if (records->all[i].status != LAB_OK)
-            continue;
-        laptop_file_name(records->all[i].part, records->all[i].supply, ".db", name, sizeof name);
-        add_file(files, name);
-        laptop_file_name(records->all[i].part, records->all[i].supply, ".txt", name, sizeof name);
-        add_file(files, name);
-    }
-    good = good && write_archive(files);
-    if (good)
-        printf("\npage: %s/laptop.html\narchive: %s/%s, %u files\n", options->folder,
-               options->folder, archive_name, files->count);
-    good = good && whole;
-end:
+
     for (uint32_t i = 0; page && i < page->count; i++)
-        figures_free(&page->all[i]);
+        findings_free(&page->all[i]);
     free(page);
     free(files);
     return good;
