@@ -16,7 +16,6 @@ const char *cluster_step_name(enum cluster_step step)
 const struct cluster_kind *cluster_kind_of(const struct cluster *cluster, uint64_t machine)
 {
     const struct cluster_kind *kind = cluster->kinds;
-
     uint64_t round = 0;
 
     for (uint32_t k = 0; k < cluster->kind_count; k++)

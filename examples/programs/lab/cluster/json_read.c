@@ -19,7 +19,6 @@ static void read_kinds(const struct strict_place *at, struct cluster *out)
 {
     static const char *const known[] = {"name", "count", "begin_s", "analyse_fps", "map_fps", NULL};
     json_t *kinds = strict_array(at, "machines", true, CLUSTER_KINDS_MAX);
-
     bool analysed = false, given = false;
 
     for (size_t i = 0; kinds && i < json_array_size(kinds); i++) {
@@ -56,7 +55,6 @@ bool cluster_read(struct cluster *out, const char *path, char *why, size_t why_b
                              *const storage[] = {"bytes_per_s", "machine_bytes_per_s", NULL};
     struct strict_reader reader = {.file = path, .why = why, .why_bytes = why_bytes};
     struct strict_place at, in;
-
     size_t bytes;
 
     *out = (struct cluster){.slow_times = 1};

@@ -24,7 +24,6 @@ static void text_of(struct json *json, const char *key, const char *text)
 char *cluster_write(const struct cluster *cluster)
 {
     char *out = NULL;
-
     size_t bytes = 0;
     struct json json;
     FILE *stream = open_memstream(&out, &bytes);

@@ -68,7 +68,6 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
     const double slowed = work /
                           (1 - cluster->slow_part + cluster->slow_part / cluster->slow_times);
     const double bytes = frames * cluster_step_bytes(cluster, step);
-
     double storage = 0;
 
     if (cluster->storage_bytes_per_s > 0)

@@ -188,7 +188,6 @@ static void share_storage(struct run *run)
 {
     const double link = limit_of(run->cluster->machine_bytes_per_s);
     const double all = limit_of(run->cluster->storage_bytes_per_s);
-
     double sum = 0, level = 0;
     uint64_t working = 0;
 

@@ -173,8 +173,8 @@ static bool fail(const char *why)
 static bool fit_all(char **paths, int count)
 {
     struct cluster cluster = {.name = "measured", .slow_times = 1};
-
     char why[WHY_MAX];
+
     for (int i = 0; i < count; i++) {
         struct times times;
 
@@ -356,7 +356,6 @@ static bool all_figures(const struct arguments *arguments, struct cluster_page *
     struct lab_rows rows;
     const bool table = arguments->format == LAB_TABLE;
     const double one_s = cluster_ideal_s(page->cluster, 1);
-
     bool good = true;
 
     lab_rows_begin(&rows, arguments->format);
@@ -393,7 +392,6 @@ static bool compare(const struct arguments *arguments, const struct cluster *clu
 {
     struct times times;
     struct cluster_figures figures;
-
     char why[WHY_MAX];
     bool good = false;
 
@@ -416,7 +414,6 @@ static bool run(const struct arguments *arguments, const char *path)
 {
     static struct cluster cluster; /* too large for the stack */
     static struct cluster_page page;
-
     char why[WHY_MAX];
 
     if (!cluster_read(&cluster, path, why, sizeof why))

@@ -255,23 +255,15 @@ struct out {
     const char *absent[POLICIES_MAX]; /* policies of bars that did not run: reported once */
 };
 
-static const struct lab_figures *figures_of(const struct sim_options *options,
-                                            const struct lab_figures *figures, const char *policy)
-{
-    for (uint32_t i = 0; i < options->policy_count; i++)
-        if (strcmp(lab_policy_name(options->policies[i]), policy) == 0)
-            return &figures[i];
-    return NULL;
-}
-
 /* The figures for a bar. If the policy was not run: NULL, with a message the first time. */
 static const struct lab_figures *figures_for_bar(struct out *out, const struct lab_figures *figures,
                                                  const char *policy)
 {
-    const struct lab_figures *found = figures_of(out->options, figures, policy);
+    const struct sim_options *options = out->options;
 
-    if (found)
-        return found;
+    for (uint32_t i = 0; i < options->policy_count; i++)
+        if (strcmp(lab_policy_name(options->policies[i]), policy) == 0)
+            return &figures[i];
 
     for (uint32_t i = 0; i < out->absent_count; i++)
         if (strcmp(out->absent[i], policy) == 0)
@@ -408,7 +400,6 @@ static int finish_trial(struct out *out, const struct trial *trial)
     const struct sim_options *options = out->options;
     const struct lab_scenario *scenario = trial->scenario;
     const struct lab_figures *figures = trial->figures;
-
     char why[LAB_WHY_MAX];
 
     if (trial->status) {
@@ -437,7 +428,6 @@ static int finish_trial(struct out *out, const struct trial *trial)
 static uint32_t start_threads(struct trials *trials, pthread_t *threads)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
     uint64_t wanted = trials->options->jobs;
     uint32_t count = 0;
 
@@ -565,7 +555,6 @@ int lab_sim_main(int argc, char **argv)
 {
     struct sim_options options = {.seeds = SEEDS_DEFAULT, .first_seed = 1};
     struct lab_scenario *scenarios[SCENARIOS_MAX + 1] = {NULL}; /* ends with NULL */
-
     char why[LAB_WHY_MAX];
     int result = parse(argc, argv, &options);
 

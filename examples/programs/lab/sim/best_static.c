@@ -27,7 +27,6 @@ struct search {
 static bool try_ratios(struct search *search, const double *ratios)
 {
     const struct lab_world *world = search->world;
-
     double total_ns = 0;
 
     if (search->status || search->tries_left == 0)
@@ -73,7 +72,6 @@ cox_status lab_best_static(const struct lab_world *world, const struct lab_sim_o
 {
     struct search search = {
         .world = world, .options = *options, .seed = seed, .scratch = scratch, .best_ns = HUGE_VAL};
-
     double tried[COX_DEVICES_MAX] = {0};
     const bool wide = step >= WIDE_STEP;
 

@@ -46,7 +46,6 @@ double lab_queue_moved_ns(const struct lab_sim *sim, uint32_t pass, uint32_t pas
                           uint32_t rows)
 {
     const double row_ns = sim->sharing[pass].world->moved_row_ns;
-
     double moved = 0;
 
     if (pass == 0 || !(row_ns > 0))
@@ -129,7 +128,6 @@ void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double 
     const struct lab_world *world = sim->sharing[launch->pass].world;
     const bool shadow = task->kind == LAB_SHADOW;
     struct lab_run *run = task->run;
-
     double since_ns = task->since_ns;
 
     if (task->kind == LAB_CHUNK && launch->launch > 0)

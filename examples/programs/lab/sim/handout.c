@@ -141,7 +141,6 @@ static double split_lost_at(const struct lab_sim *sim, const struct lab_run *run
                             double from_ns)
 {
     const struct cox_split *split = &run->split;
-
     uint64_t predicted_ns = split->device_ns[d];
 
     if (predicted_ns == 0)
@@ -165,7 +164,6 @@ static void take(struct lab_sim *sim, struct lab_run *run, uint32_t d, struct la
 uint32_t lab_handout_best(const struct lab_sim *sim, uint32_t pass)
 {
     const double *solo_ns = sim->sharing[pass].solo_ns;
-
     uint32_t best = sim->view.device_count;
 
     for (uint32_t d = 0; d < sim->view.device_count; d++)
@@ -211,7 +209,6 @@ static uint32_t reserved_by(const struct lab_sim *sim, struct lab_run *run)
 static bool is_stalled(struct lab_sim *sim, struct lab_run *run, uint32_t d, bool handed_out)
 {
     const struct lab_world *world = sim->sharing[run->pass].world;
-
     uint32_t given = run->launches[d] + run->queued[d], working = 0;
 
     if (!world->stall_ns || run->stalled[d] > given)
@@ -386,7 +383,6 @@ void lab_handout_set_alive(struct lab_sim *sim, uint32_t device, bool alive)
 void lab_handout_begin(struct lab_sim *sim, struct lab_run *run)
 {
     const struct cox_split *split = &run->split;
-
     uint32_t reserved = 0;
 
     for (uint64_t f = sim->delivered; f < run->frame; f++)

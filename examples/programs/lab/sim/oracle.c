@@ -290,7 +290,6 @@ void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t row
 {
     const struct problem p = {.world = world, .frame = frame, .rows = rows, .granule = granule};
     struct lab_oracle best = {.expected_ns = HUGE_VAL};
-
     uint32_t tried[COX_DEVICES_MAX] = {0};
     uint32_t all = 0, count = 0;
     double solo_ns = HUGE_VAL;

@@ -111,7 +111,6 @@ bool lab_record_scenario(struct lab_store *store, const struct lab_scenario *sce
 {
     const char *names[COX_DEVICES_MAX] = {NULL};
     const struct cox_policy *given[POLICIES_MAX];
-
     uint32_t count = 0;
     struct lab_sim_options as_scenario = *options;
     struct phases phases;
@@ -122,6 +121,7 @@ bool lab_record_scenario(struct lab_store *store, const struct lab_scenario *sce
     for (uint32_t p = 0; p < policy_count && count < POLICIES_MAX; p++)
         if (policies[p])
             given[count++] = policies[p];
+    as_scenario.split_each_pass = true;
     as_scenario.policy.objective = scenario->objective;
     as_scenario.policy.deadline_ns = scenario->deadline_ns;
     find_phases(scenario, &phases);
@@ -134,7 +134,6 @@ bool lab_record_scenario(struct lab_store *store, const struct lab_scenario *sce
 
     const bool good = lab_record_simulation(store, &world,
                                             &(struct lab_record){.scenario = scenario->name,
-                                                                 .command = "cox-lab sim",
                                                                  .device_names = names,
                                                                  .phases = phases.list,
                                                                  .phase_count = phases.count,

@@ -56,7 +56,6 @@ static struct pending *pending_of(struct recorder *recorder, uint64_t frame)
 static void on_next(struct pending *pending, const struct lab_call *call)
 {
     const struct cox_offer *offer = call->offer;
-
     uint32_t rows = call->grant->rows;
 
     if (offer->last && rows == 0)
@@ -163,7 +162,6 @@ static void report_frame(struct recorder *recorder, struct pending *pending,
                          const struct cox_frame_measurement *whole)
 {
     uint64_t end_ns, wall_ns, predicted_ns = 0, alternative_ns = 0;
-
     uint64_t start_ns = 0, submit_ns = 0;
     uint32_t pool_rows = 0;
 
@@ -273,8 +271,6 @@ struct job {
     struct lab_store *store;
     const struct lab_world *world;
     const struct lab_record *record;
-    const struct lab_record_phase *phases;
-    uint32_t phase_count;
     struct recorder *recorder;
     uint32_t pass_count;
     struct cox_band_report *bands; /* of the recorder's frames under way */
@@ -286,32 +282,21 @@ struct job {
 };
 
 static bool simulate(const struct job *job, const struct cox_policy *policy,
-                     const struct lab_sim_options *options, uint64_t seed)
+                     const struct lab_sim_options *options)
 {
     job->why[0] = '\0';
-    const cox_status status = lab_simulate(job->world, policy, options, seed, job->frames, job->why,
-                                           job->why_bytes);
+    const cox_status status = lab_simulate(job->world, policy, options, job->record->seed,
+                                           job->frames, job->why, job->why_bytes);
     if (status != COX_OK && !job->why[0])
         snprintf(job->why, job->why_bytes, "policy %s: %s", policy ? policy->name : "oracle",
                  cox_status_text(status));
     return status == COX_OK;
 }
 
-/* Passes must not share a split: then the policy observes each pass for itself. */
-static struct lab_sim_options options_of(const struct job *job)
-{
-    struct lab_sim_options options = {0};
-
-    if (job->record->options)
-        options = *job->record->options;
-    options.split_each_pass = true;
-    return options;
-}
-
 /* Record one policy over the whole world as a session. */
 static bool record_policy(const struct job *job, const struct cox_policy *policy,
                           const struct lab_store_session *about,
-                          const struct lab_sim_options *options, uint64_t seed)
+                          const struct lab_sim_options *options)
 {
     struct recorder *recorder = job->recorder;
     const size_t bands = (size_t)job->pass_count * BANDS_MAX;
@@ -326,17 +311,11 @@ static bool record_policy(const struct job *job, const struct cox_policy *policy
     recorder->pass_count = job->pass_count;
     recorder->frames = job->frames;
     recorder->store = job->store;
-    recorder->no_tape = job->record->no_tape || about->kind != LAB_SESSION_POLICY;
+    recorder->no_tape = about->kind != LAB_SESSION_POLICY;
     recorder->session = lab_store_begin_session(job->store, about);
 
     lab_tape_begin(&tape, policy, on_call, recorder);
-    return simulate(job, &tape.policy, options, seed);
-}
-
-static uint64_t end_of(const struct job *job, uint32_t phase)
-{
-    const uint64_t end = job->phases[phase].end_frame;
-    return end < job->world->frames ? end : job->world->frames;
+    return simulate(job, &tape.policy, options);
 }
 
 /* Record medians of the latest simulation's frames as references. `device` < 0: the oracle's; else
@@ -345,12 +324,13 @@ static void record_references(const struct job *job, int32_t device)
 {
     const uint32_t device_count = job->world->device_count;
 
-    for (uint32_t p = 0; p < job->phase_count; p++) {
+    for (uint32_t p = 0; p < job->record->phase_count; p++) {
+        const struct lab_record_phase *phase = &job->record->phases[p];
         size_t count = 0;
         double total_ns = 0;
         double shares[COX_DEVICES_MAX] = {0}, sum = 0;
 
-        for (uint64_t f = job->phases[p].first_frame; f < end_of(job, p); f++) {
+        for (uint64_t f = phase->first_frame; f < phase->end_frame; f++) {
             const struct lab_sim_frame *frame = &job->frames[f];
             uint64_t rows = 0;
 
@@ -383,27 +363,24 @@ static bool record_solo(const struct job *job, uint32_t device)
     const struct cox_policy *single = cox_policy_find("single");
     const struct lab_store_session about = {
         .kind = LAB_SESSION_SOLO, .policy = single->name, .device = device};
-    struct lab_sim_options options = options_of(job);
+    struct lab_sim_options options = *job->record->options;
 
     options.in_flight = 1;
     options.policy = (struct cox_policy_options){.device = device + 1};
-    if (!record_policy(job, single, &about, &options, job->record->seed))
+    if (!record_policy(job, single, &about, &options))
         return false;
     record_references(job, (int32_t)device);
     return true;
 }
 
-static bool record_oracle(const struct job *job, uint32_t repeat)
+static bool record_oracle(const struct job *job)
 {
-    struct lab_sim_options options = options_of(job);
-
-    if (!simulate(job, NULL, &options, job->record->seed + repeat))
+    if (!simulate(job, NULL, job->record->options))
         return false;
 
     struct lab_session *session =
         lab_store_begin_session(job->store, &(struct lab_store_session){.kind = LAB_SESSION_POLICY,
-                                                                        .policy = "oracle",
-                                                                        .repeat = repeat});
+                                                                        .policy = "oracle"});
     double start_ns = 0;
 
     for (uint64_t f = 0; f < job->world->frames; f++) {
@@ -429,7 +406,7 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
                                        .start_ns = (uint64_t)start_ns,
                                        .end_ns = (uint64_t)(start_ns + frame->wall_ns),
                                        .delivered_ns = (uint64_t)(start_ns + frame->latency_ns),
-                                       .deadline_ns = options.policy.deadline_ns,
+                                       .deadline_ns = job->record->options->policy.deadline_ns,
                                        .joules = frame->joules,
                                        .band_count = count,
                                        .bands = bands,
@@ -438,8 +415,7 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
         start_ns += frame->wall_ns;
     }
 
-    if (repeat == 0)
-        record_references(job, LAB_REFERENCE_ORACLE);
+    record_references(job, LAB_REFERENCE_ORACLE);
     return true;
 }
 
@@ -448,8 +424,7 @@ static void record_head(const struct job *job)
 {
     const struct lab_record *record = job->record;
     const struct lab_world *world = job->world;
-    const struct lab_sim_options options = options_of(job);
-
+    const struct lab_sim_options *options = record->options;
     bool alive[COX_DEVICES_MAX];
     uint32_t rows = 0, granule = 0, pass = 0;
 
@@ -459,15 +434,15 @@ static void record_head(const struct job *job)
                                         .source = "simulation",
                                         .host = "simulation",
                                         .system = "simulation",
-                                        .command = record->command,
+                                        .command = "cox-lab sim",
                                         .kernel = record->scenario,
                                         .columns = 1,
                                         .rows = rows,
                                         .granule = granule,
-                                        .in_flight = options.in_flight ? options.in_flight : 1,
+                                        .in_flight = options->in_flight ? options->in_flight : 1,
                                         .frames = world->frames,
-                                        .objective = options.policy.objective,
-                                        .deadline_ns = options.policy.deadline_ns});
+                                        .objective = options->policy.objective,
+                                        .deadline_ns = options->policy.deadline_ns});
 
     for (const struct lab_world *of = world; of && job->pass_count > 1; of = of->next_pass) {
         of->begin_run(of->ctx, record->seed);
@@ -478,39 +453,32 @@ static void record_head(const struct job *job)
     for (uint32_t d = 0; d < world->device_count; d++) {
         struct cox_device_info info = {
             .platform = "simulation", .type = COX_DEVICE_OTHER, .mode = COX_MODE_SHARED};
-        if (record->device_names)
-            snprintf(info.name, sizeof info.name, "%s", record->device_names[d]);
-        else
-            snprintf(info.name, sizeof info.name, "device %u", (unsigned)d);
+        snprintf(info.name, sizeof info.name, "%s", record->device_names[d]);
         lab_store_device(job->store, d, &info);
     }
 
-    for (uint32_t p = 0; p < job->phase_count; p++)
-        lab_store_phase(job->store, p, job->phases[p].first_frame, job->phases[p].end_frame,
-                        job->phases[p].text);
+    for (uint32_t p = 0; p < record->phase_count; p++)
+        lab_store_phase(job->store, p, record->phases[p].first_frame, record->phases[p].end_frame,
+                        record->phases[p].text);
 }
 
 static bool record_all(const struct job *job)
 {
     const struct lab_record *record = job->record;
-    const struct lab_sim_options options = options_of(job);
-    const uint32_t repeats = record->repeats ? record->repeats : 1;
 
     record_head(job);
     for (uint32_t d = 0; d < job->world->device_count; d++)
         if (!record_solo(job, d))
             return false;
 
-    for (uint32_t r = 0; r < repeats; r++) {
-        for (uint32_t p = 0; p < record->policy_count; p++) {
-            struct lab_store_session about = {
-                .kind = LAB_SESSION_POLICY, .policy = record->policies[p]->name, .repeat = r};
-            if (!record_policy(job, record->policies[p], &about, &options, record->seed + r))
-                return false;
-        }
-        if (!record_oracle(job, r))
+    for (uint32_t p = 0; p < record->policy_count; p++) {
+        const struct lab_store_session about = {.kind = LAB_SESSION_POLICY,
+                                                .policy = record->policies[p]->name};
+        if (!record_policy(job, record->policies[p], &about, record->options))
             return false;
     }
+    if (!record_oracle(job))
+        return false;
 
     lab_store_finish_run(job->store);
     return true;
@@ -519,8 +487,6 @@ static bool record_all(const struct job *job)
 bool lab_record_simulation(struct lab_store *store, const struct lab_world *world,
                            const struct lab_record *record, char *why, size_t why_bytes)
 {
-    const struct lab_record_phase whole = {0, world->frames, "whole scenario"};
-
     uint32_t passes = 0;
 
     for (const struct lab_world *of = world; of; of = of->next_pass)
@@ -530,8 +496,6 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
         .store = store,
         .world = world,
         .record = record,
-        .phases = &whole,
-        .phase_count = 1,
         .recorder = calloc(1, sizeof *job.recorder),
         .pass_count = passes,
         .bands = calloc((size_t)PENDING * BANDS_MAX * passes, sizeof *job.bands),
@@ -543,10 +507,6 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
     };
     bool good = false;
 
-    if (record->phases) {
-        job.phases = record->phases;
-        job.phase_count = record->phase_count;
-    }
     if (job.recorder && job.bands && job.band_passes && job.frames && job.values)
         good = record_all(&job);
     else

@@ -16,30 +16,24 @@ struct lab_record_phase {
 };
 
 struct lab_record {
-    const char *scenario;                  /* its name, as the run's kernel */
-    const char *command;                   /* as typed; may be NULL */
-    const char *const *device_names;       /* NULL = "device 0", ... */
-    const struct lab_record_phase *phases; /* that cover all frames; NULL = one phase */
+    const char *scenario; /* its name, as the run's kernel */
+    const char *const *device_names;
+    const struct lab_record_phase *phases; /* cover all frames */
     uint32_t phase_count;
     const struct cox_policy *const *policies;
     uint32_t policy_count;
-    const struct lab_sim_options *options; /* NULL = the defaults */
-    uint64_t seed;                         /* of the first repeat; the others take the next ones */
-    uint32_t repeats;                      /* 0 = 1 */
-
-    /* Leave out the policies' calls. The database is much smaller, but `cox-lab replay --decisions`
-     * needs them. */
-    bool no_tape;
+    const struct lab_sim_options *options; /* with split_each_pass: policies observe each pass */
+    uint64_t seed;
 };
 
 /* Record one run:
- *   - a session for each policy and repeat,
- *   - a session of the oracle for each repeat (kind "policy", policy "oracle", bands without
- *     times),
  *   - a session of each device alone,
- *   - medians of these as references of each phase. Times are virtual: apart from run.started_at
- *     the same simulation gives the same rows. False if a simulation fails, with the reason in
- *     `why`. lab_store_close reports write errors. */
+ *   - a session for each policy,
+ *   - a session of the oracle (kind "policy", policy "oracle", bands without times),
+ *   - for each phase, medians of the devices alone and of the oracle as references.
+ *
+ * Times are virtual: apart from run.started_at the same simulation gives the same rows. False if a
+ * simulation fails, with the reason in `why`. lab_store_close reports write errors. */
 bool lab_record_simulation(struct lab_store *store, const struct lab_world *world,
                            const struct lab_record *record, char *why, size_t why_bytes);
 

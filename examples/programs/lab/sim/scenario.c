@@ -23,8 +23,8 @@ static bool read_thermal(const struct strict_place *at, struct lab_scenario_devi
 {
     static const char *const keys[] = {"factor", "seconds", NULL};
     struct strict_place in;
-
     double seconds = 0;
+
     if (!json_object_get(at->object, "thermal"))
         return true;
     bool ok = lab_place_enter_member(&in, at, "thermal", keys) &&
@@ -63,8 +63,8 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
         "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  NULL};
     struct lab_scenario_device device = {.thermal_factor = 1, .outlier_factor = 1};
     struct strict_place at;
-
     uint64_t count = 1;
+
     if (!strict_enter(&at, reader, value, keys, "devices[#]", index) ||
         !strict_string(&at, "name", true, LAB_NAME_MAX - 4, device.name) ||
         !strict_integer(&at, "count", false, 1, COX_DEVICES_MAX, &count) ||
@@ -101,8 +101,8 @@ static bool read_pass_device(const struct strict_place *pass, json_t *value, uin
                                        "row_us", "transfer_us", NULL};
     struct strict_place at;
     char path[STRICT_PATH_BYTES], name[LAB_NAME_MAX] = "";
-
     uint32_t device = 0;
+
     snprintf(path, sizeof path, "%.64s.devices[#]", pass->path);
     return strict_enter(&at, pass->reader, value, keys, path, index) &&
            strict_string(&at, "device", true, sizeof name, name) &&
@@ -118,7 +118,6 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
                                        "before_us", "moved_row_us", NULL};
     struct lab_scenario_pass *pass = &out->passes[out->pass_count++];
     struct strict_place at;
-
     uint64_t rows = out->rows, granule = out->granule;
 
     memcpy(pass->devices, out->devices, sizeof pass->devices);
@@ -168,10 +167,10 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
                                        "period", "phase", "gone", "rows",   NULL};
     struct lab_scenario_change change = {.factor = 1};
     struct strict_place at;
-
     char name[LAB_NAME_MAX] = "";
     uint64_t rows = 0;
     bool gone = false;
+
     if (!strict_enter(&at, reader, value, keys, "changes[#]", index) ||
         !read_span(&at, out, &change.from, &change.to) ||
         !strict_string(&at, "device", false, sizeof name, name))
@@ -260,8 +259,8 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
 {
     static const char *const keys[] = {"frames", "segments", "share", "slower", NULL};
     struct strict_place at;
-
     uint64_t segments = 0;
+
     if (!value)
         return true;
 
@@ -412,7 +411,6 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
         "contention", "heavy",       "scenes", "objective", "deadline_us", "base_watts", "bars",
         "engine",     "application", "bursts", "links",     "passes",      NULL};
     struct strict_place at;
-
     uint64_t rows = 0, granule = 1;
 
     out->frames = 400;
@@ -447,7 +445,6 @@ static void name_from_file(const char *file, struct lab_scenario *out)
 {
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
-
     size_t length = strlen(name);
 
     if (ends_in_json(name))

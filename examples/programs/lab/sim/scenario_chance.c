@@ -142,8 +142,8 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
     static const char *const application_keys[] = {"wake_us", "tail", "pause_frames", "idle_us",
                                                    NULL};
     struct strict_place in;
-
     double busy_us = 0, idle_us = 0;
+
     if (json_object_get(at->object, "engine") &&
         (!lab_place_enter_member(&in, at, "engine", engine_keys) || !read_wake(&in, &out->engine) ||
          !strict_number(&in, "busy_us", false, 0, 1e6, &busy_us) ||
@@ -166,8 +166,8 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
 static bool read_burst(const struct strict_place *at, struct lab_scenario *out)
 {
     struct lab_scenario_burst *burst = &out->bursts[out->burst_count++];
-
     double every_ms = 0;
+
     if (!lab_place_devices(at, "devices", out, &burst->devices) ||
         !strict_boolean(at, "engine", &burst->engine) ||
         !strict_number(at, "every_ms", true, 0.1, 1e9, &every_ms) ||

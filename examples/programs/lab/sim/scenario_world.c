@@ -304,7 +304,6 @@ static void next_burst(struct lab_scenario_world *world, uint32_t index)
 static double stolen(void *ctx, double now_ns, uint32_t *devices, bool *engine)
 {
     struct lab_scenario_world *world = ctx;
-
     double until_ns = HUGE_VAL;
 
     *devices = 0;
@@ -418,7 +417,6 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
     struct lab_scenario_world *world = ctx;
     const struct lab_scenario *scenario = world->scenario;
     struct moment *moment = moment_of(world, frame);
-
     double periods;
 
     moment->rows = world->shape.rows;
@@ -531,7 +529,6 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
     const uint32_t d = launch->device, chance = chance_of(world, launch->launch);
     const bool warmup = launch->launch == LAB_LAUNCH_WARMUP;
-
     double ns = expected_ns(ctx, launch);
 
     if (device->jitter > 0)
@@ -570,7 +567,6 @@ static void copying(void *ctx, const struct lab_launch *launch, double ns, struc
 static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
 {
     struct lab_scenario_world *world = ctx;
-
     double slower = 1;
 
     if (!(moment_of(world, frame)->contended & 1u << device))
@@ -603,7 +599,6 @@ static double kernel_part(void *ctx, const struct lab_launch *launch)
 double lab_scenario_joules(const void *ctx, const double *busy_ns, double wall_ns)
 {
     const struct lab_scenario *scenario = ctx;
-
     double joules = scenario->base_watts * wall_ns * 1e-9;
     bool metered = scenario->base_watts > 0;
 

@@ -207,8 +207,10 @@ bool lab_policy_find(const char *name, const struct cox_policy **policy);
  * best device alone. `why` then describes the first refused split, also with COX_OK; else it is
  * empty.
  *
- * Errors: COX_E_INVALID  the policy refuses its options, or the world has no valid frame or no
- * device COX_E_NOMEM COX_E_POLICY   a split was refused before there was a good one */
+ * Errors:
+ *   COX_E_INVALID  the policy refuses its options, or the world has no valid frame or no device
+ *   COX_E_NOMEM
+ *   COX_E_POLICY   a split was refused before there was a good one */
 cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *policy,
                         const struct lab_sim_options *options, uint64_t seed,
                         struct lab_sim_frame *out, char *why, size_t why_bytes);

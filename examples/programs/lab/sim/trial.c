@@ -225,10 +225,10 @@ static cox_status run_policy(const struct lab_trial *trial, const struct lab_wor
 static double find_least_joules(const struct lab_trial *trial, const struct lab_world *world)
 {
     const struct lab_scenario *scenario = trial->scenario;
-
     double limit_ns = HUGE_VAL, sum = 0, least = -1;
     uint64_t before = 0;
     uint32_t searched = 0;
+
     if (scenario->objective != COX_OBJECTIVE_ENERGY || world->device_count > LAB_ORACLE_PRICED_MAX)
         return -1;
     if (scenario->deadline_ns > 0)
@@ -295,7 +295,6 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     double *periods = malloc(frame_count * trial->seeds * sizeof *periods);
     struct sums *sums = malloc(sizeof *sums);
     struct sums *oracle = malloc(sizeof *oracle);
-
     double static_ns = 0, least_joules = -1;
     char why[LAB_WHY_MAX] = "";
     cox_status status = COX_E_NOMEM;

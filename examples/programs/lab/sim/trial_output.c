@@ -238,8 +238,8 @@ static struct summary summarise(uint32_t policy, const struct lab_figures *const
                                 uint32_t simple_count)
 {
     struct summary summary = {0};
-
     double sum = 0;
+
     for (uint32_t s = 0; s < scenario_count; s++) {
         sum += log(figures[s][policy].value[LAB_FIGURE_STATIC]);
         summary.mean_worse += is_worse(figures[s], policy, LAB_FIGURE_MEAN, MEAN_MARGIN, simple,

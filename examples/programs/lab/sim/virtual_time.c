@@ -166,7 +166,6 @@ static double reduced(double left, double ends_ns, double next_ns, double done)
 static double find_paces(struct lab_sim *sim, uint32_t active, uint32_t stolen, struct pace *paces)
 {
     const struct lab_world *world = sim->world;
-
     uint32_t copying[COX_DEVICES_MAX + 1] = {0};
     double next_ns = HUGE_VAL;
 
