@@ -66,7 +66,9 @@ static double mean_speed(const struct range_scheduler *scheduler, bool *all_know
         }
 
     *all_known = known == scheduler->rank_count;
-    return known ? sum / known : 0;
+    if (known == 0)
+        return 0;
+    return sum / known;
 }
 
 /* Frames of the next range of a rank with known speed, of `left` frames. */

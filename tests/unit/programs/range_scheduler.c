@@ -1,4 +1,4 @@
-/* Ranges of frames over ranks of unlike strength: each frame once, and all ranks end together.
+/* Ranges of frames for ranks of different speed: each frame once, and all ranks end together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/range_scheduler.h"
 
@@ -9,7 +9,7 @@
 
 TestSuite(range_scheduler, .timeout = 300);
 
-enum { BEGIN_MS = 100 }; /* what a range costs beside its frames */
+enum { BEGIN_MS = 100 }; /* cost of a range without its frames */
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -17,8 +17,9 @@ static uint64_t random_of(uint64_t *state)
     return *state >> 33;
 }
 
-/* Ranks of those frames per second over frames of which each costs the same, give or take `noise`: the time over the
- * ideal, in which all speeds add up. Every frame is handed out once. */
+/* Simulate ranks with these frames per second. All frames cost the same, give or take `noise`.
+ * Returns the time over the ideal, in which all speeds add up. Checks that every frame is handed
+ * out once. */
 static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, double noise,
                        const struct frame_range *done, uint64_t done_count)
 {
