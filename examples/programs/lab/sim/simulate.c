@@ -317,7 +317,7 @@ static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing,
         device->usable = sim->workers[d].usable;
         device->hint = sim->world->hints ? sim->world->hints[d] : 1;
         device->solo_ns = 0;
-        if (!warmed_up || !sim->warmed[d] || sim->options->no_solo)
+        if (!warmed_up || !sim->warmed[d])
             continue;
 
         for (uint32_t p = 0; p < count; p++)

@@ -152,7 +152,6 @@ struct lab_sim_options {
     uint32_t min_band_rows;
     bool no_pool;         /* a policy may not use `next` */
     bool no_shadow;       /* a policy may not use shadows */
-    bool no_solo;         /* a policy does not see the solo times of the warm-up */
     bool split_each_pass; /* passes with the same rows do not share a split */
     bool no_oracle;       /* do not compute oracle, best device and expected time */
     struct cox_policy_options policy;
