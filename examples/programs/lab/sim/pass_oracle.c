@@ -12,19 +12,20 @@ enum { POOL_SEARCH_STEPS = 40 };
 
 /* --- the policy's split --- */
 
-static double expected_ns(const struct lab_sim *sim, const struct lab_pass *pass, uint32_t device,
+static double expected_ns(const struct lab_sim *sim, const struct lab_run *run, uint32_t device,
                           uint32_t first_row, uint32_t rows, uint32_t launch)
 {
+    const struct lab_world *world = sim->sharing[run->pass].world;
     const struct lab_launch asked = {.frame = sim->view.frame,
                                      .device = device,
                                      .first_row = first_row,
                                      .rows = rows,
                                      .launch = launch,
-                                     .pass = pass->index};
+                                     .pass = run->pass};
+    const double moved_ns = lab_queue_moved_ns(sim, run->pass, sim->view.rows, &run->before, device,
+                                               first_row, rows);
 
-    return pass->world->expected_ns(pass->world->ctx, &asked) +
-           lab_queue_moved_ns(sim, pass->index, sim->view.rows, &pass->run->before, device,
-                              first_row, rows);
+    return world->expected_ns(world->ctx, &asked) + moved_ns;
 }
 
 /* A device's part in working off a pool: its time is begin_ns + rows * row_ns, times `slower`. */
@@ -55,10 +56,10 @@ static double pool_ns(const struct pool_cost *costs, uint32_t device_count, uint
     return high;
 }
 
-double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_pass *pass)
+double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_run *run)
 {
-    const struct cox_split *split = &pass->sharing->split;
-    const struct lab_world *world = pass->world;
+    const struct cox_split *split = &sim->sharing[run->pass].split;
+    const struct lab_world *world = sim->sharing[run->pass].world;
     double work_ns[COX_DEVICES_MAX] = {0};
     uint32_t launches[COX_DEVICES_MAX] = {0};
 
@@ -66,7 +67,7 @@ double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_pass *pa
         const struct cox_band *band = &split->bands[i];
         if (!sim->workers[band->device].alive)
             return -1;
-        work_ns[band->device] += expected_ns(sim, pass, band->device, band->first_row, band->rows,
+        work_ns[band->device] += expected_ns(sim, run, band->device, band->first_row, band->rows,
                                              launches[band->device]++);
     }
 
@@ -89,12 +90,12 @@ double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_pass *pa
         if (!(all & 1u << d))
             continue;
 
-        const double whole_ns = expected_ns(sim, pass, d, split->pool_first_row, split->pool_rows,
+        const double whole_ns = expected_ns(sim, run, d, split->pool_first_row, split->pool_rows,
                                             launches[d]);
         double row_ns = whole_ns;
         if (half > 0)
             row_ns = (whole_ns -
-                      expected_ns(sim, pass, d, split->pool_first_row, half, launches[d])) /
+                      expected_ns(sim, run, d, split->pool_first_row, half, launches[d])) /
                      (split->pool_rows - half);
 
         cost->used = true;
@@ -113,35 +114,36 @@ double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_pass *pa
 /* The pass's world, plus the cost of rows that change device after the oracle's pass before. */
 struct moving {
     const struct lab_sim *sim;
-    const struct lab_pass *pass;
+    const struct lab_run *run;
+    const struct lab_world *world;
 };
 
 static double moving_expected_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct moving *moving = ctx;
-    const struct lab_pass *pass = moving->pass;
+    const struct lab_run *run = moving->run;
 
-    return pass->world->expected_ns(pass->world->ctx, launch) +
-           lab_queue_moved_ns(moving->sim, pass->index, moving->sim->view.rows, &pass->run->oracle,
+    return moving->world->expected_ns(moving->world->ctx, launch) +
+           lab_queue_moved_ns(moving->sim, run->pass, moving->sim->view.rows, &run->oracle,
                               launch->device, launch->first_row, launch->rows);
 }
 
 static double moving_slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
 {
-    const struct lab_world *world = ((const struct moving *)ctx)->pass->world;
+    const struct lab_world *world = ((const struct moving *)ctx)->world;
     return world->slowdown(world->ctx, frame, device, active);
 }
 
-static void find_oracle(const struct lab_sim *sim, const struct lab_pass *pass,
+static void find_oracle(const struct lab_sim *sim, const struct lab_run *run,
                         struct lab_oracle *oracle)
 {
     bool alive[COX_DEVICES_MAX];
-    struct moving moving = {sim, pass};
+    struct moving moving = {sim, run, sim->sharing[run->pass].world};
     struct lab_world world = {.ctx = &moving,
                               .device_count = sim->view.device_count,
                               .frames = sim->world->frames,
                               .expected_ns = moving_expected_ns};
-    if (pass->world->slowdown)
+    if (moving.world->slowdown)
         world.slowdown = moving_slowdown;
 
     for (uint32_t d = 0; d < world.device_count; d++)
@@ -155,13 +157,13 @@ static bool same_done(const struct lab_done *a, const struct lab_done *b)
            memcmp(a->bands, b->bands, a->count * sizeof *a->bands) == 0;
 }
 
-const struct lab_oracle *lab_pass_oracle(struct lab_sim *sim, const struct lab_pass *pass)
+const struct lab_oracle *lab_pass_oracle(struct lab_sim *sim, const struct lab_run *run)
 {
-    struct lab_sharing *sharing = pass->sharing;
-    const struct lab_world *world = pass->world;
+    struct lab_sharing *sharing = &sim->sharing[run->pass];
+    const struct lab_world *world = sharing->world;
     const uint64_t frame = sim->view.frame;
-    const bool kept = sim->options->oracles && pass->index == 0;
-    const bool same = pass->index == 0 || same_done(&sharing->scratch_before, &pass->run->oracle);
+    const bool kept = sim->options->oracles && run->pass == 0;
+    const bool same = run->pass == 0 || same_done(&sharing->scratch_before, &run->oracle);
     uint64_t condition = 0;
     struct lab_oracle *oracle = &sharing->scratch;
 
@@ -181,17 +183,18 @@ const struct lab_oracle *lab_pass_oracle(struct lab_sim *sim, const struct lab_p
         return oracle;
     }
 
-    find_oracle(sim, pass, oracle);
+    find_oracle(sim, run, oracle);
     oracle->condition = condition;
-    if (pass->index > 0)
-        sharing->scratch_before = pass->run->oracle;
+    if (run->pass > 0)
+        sharing->scratch_before = run->oracle;
     return oracle;
 }
 
-void lab_pass_compare(const struct lab_sim *sim, const struct lab_pass *pass,
-                      const struct lab_oracle *oracle, struct lab_sim_frame *out)
+void lab_pass_compare(const struct lab_sim *sim, const struct lab_run *run,
+                      const struct lab_oracle *oracle)
 {
-    const struct lab_world *world = pass->world;
+    struct lab_sim_frame *out = run->out;
+    const struct lab_world *world = sim->sharing[run->pass].world;
     const uint64_t frame = sim->view.frame;
     double work_ns[COX_DEVICES_MAX] = {0};
     uint32_t first_row = 0;
@@ -201,21 +204,21 @@ void lab_pass_compare(const struct lab_sim *sim, const struct lab_pass *pass,
                                           .device = d,
                                           .first_row = first_row,
                                           .rows = oracle->rows[d],
-                                          .pass = pass->index};
+                                          .pass = run->pass};
         if (launch.rows > 0)
             work_ns[d] = world->launch_ns(world->ctx, &launch) +
-                         lab_queue_moved_ns(sim, pass->index, sim->view.rows, &pass->run->oracle, d,
+                         lab_queue_moved_ns(sim, run->pass, sim->view.rows, &run->oracle, d,
                                             first_row, launch.rows);
         first_row += launch.rows;
         out->oracle_rows[d] += launch.rows;
     }
 
-    const double pause_ns = pass->index > 0 ? world->before_ns : 0;
+    const double pause_ns = run->pass > 0 ? world->before_ns : 0;
     out->oracle_ns += pause_ns + lab_makespan(world, frame, work_ns);
     out->oracle_expected_ns += pause_ns + oracle->expected_ns;
 
     const struct lab_launch solo = {
-        .frame = frame, .device = oracle->solo, .rows = sim->view.rows, .pass = pass->index};
+        .frame = frame, .device = oracle->solo, .rows = sim->view.rows, .pass = run->pass};
     const double slower = lab_world_slowdown(world, frame, solo.device, 1u << solo.device);
     out->solo_ns += pause_ns + world->launch_ns(world->ctx, &solo) * slower;
 }

@@ -150,14 +150,6 @@ struct lab_sim {
     double stall_ns;     /* how long that action was held up */
 };
 
-/* A pass of a frame that needs a split. */
-struct lab_pass {
-    const struct lab_world *world;
-    struct lab_sharing *sharing;
-    const struct lab_run *run;
-    uint32_t index;
-};
-
 static inline uint64_t lab_whole(double ns)
 {
     if (!(ns >= 0 && ns < 1e19))
@@ -172,16 +164,16 @@ static inline struct lab_run *lab_run_of(const struct lab_sim *sim, uint64_t fra
 
 /* --- pass_oracle.c --- */
 
-/* The oracle's split of the pass. Valid until the next call for this pass. */
-const struct lab_oracle *lab_pass_oracle(struct lab_sim *sim, const struct lab_pass *pass);
+/* The oracle's split of the run's current pass. Valid until the next call for this pass. */
+const struct lab_oracle *lab_pass_oracle(struct lab_sim *sim, const struct lab_run *run);
 
-/* Add to `out` what the oracle and the best single device need for the pass in this frame. */
-void lab_pass_compare(const struct lab_sim *sim, const struct lab_pass *pass,
-                      const struct lab_oracle *oracle, struct lab_sim_frame *out);
+/* Add to run->out what the oracle and the best single device need for the pass in this frame. */
+void lab_pass_compare(const struct lab_sim *sim, const struct lab_run *run,
+                      const struct lab_oracle *oracle);
 
 /* The expected time of the pass if all devices finish the pool at the same time; negative if a band
  * is on a device that does not answer. */
-double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_pass *pass);
+double lab_pass_expected_ns(const struct lab_sim *sim, const struct lab_run *run);
 
 struct cox_split lab_pass_oracle_split(const struct lab_sim *sim, const struct lab_oracle *oracle);
 

@@ -113,10 +113,9 @@ static void decide_by_oracle(struct lab_sim *sim, struct lab_sharing *sharing,
     sharing->before = *oracle;
 }
 
-static cox_status decide(struct lab_sim *sim, const struct lab_pass *pass,
-                         struct lab_sim_frame *out)
+static cox_status decide(struct lab_sim *sim, const struct lab_run *run)
 {
-    struct lab_sharing *sharing = pass->sharing;
+    struct lab_sharing *sharing = &sim->sharing[run->pass];
     struct cox_split split = {0};
     char what[160] = "";
     cox_status status = sim->policy->split(sharing->state, &sim->view, &split);
@@ -139,26 +138,26 @@ static cox_status decide(struct lab_sim *sim, const struct lab_pass *pass,
 
     /* A refused split: use the last good one, or one device alone. */
     describe_refusal(sim, &split, what);
-    out->refused = 1;
+    run->out->refused = 1;
     if (!sharing->split_made)
         return COX_E_POLICY;
     sharing->split.shadow.rows = 0;
     if (cox_split_check(&sharing->split, &sim->view, NULL, 0))
-        whole_frame(sim, pass->index, &sharing->split);
+        whole_frame(sim, run->pass, &sharing->split);
     return COX_OK;
 }
 
 /* Use the split of the pass before, or one device alone if a device of it is gone. */
-static void decide_as_before(struct lab_sim *sim, const struct lab_pass *pass)
+static void decide_as_before(struct lab_sim *sim, const struct lab_run *run)
 {
-    struct cox_split *split = &pass->sharing->split;
+    struct cox_split *split = &sim->sharing[run->pass].split;
 
-    *split = pass->run->split;
+    *split = run->split;
     split->reason = COX_REASON_SHARED;
     split->predicted_ns = split->alternative_ns = 0;
     memset(split->device_ns, 0, sizeof split->device_ns);
     if (cox_split_check(split, &sim->view, NULL, 0))
-        whole_frame(sim, pass->index, split);
+        whole_frame(sim, run->pass, split);
 }
 
 /* --- measurements --- */
@@ -454,34 +453,34 @@ static void set_clock_back(struct lab_sim *sim)
 }
 
 /* Add to the frame's figures what follows from the split of a pass. */
-static void note_split(const struct lab_sim *sim, const struct lab_pass *pass, bool moved,
-                       struct lab_sim_frame *out)
+static void note_split(const struct lab_sim *sim, const struct lab_run *run, bool moved)
 {
-    const struct cox_split *split = &pass->sharing->split;
+    const struct lab_sharing *sharing = &sim->sharing[run->pass];
+    const struct cox_split *split = &sharing->split;
+    struct lab_sim_frame *out = run->out;
 
     out->moved |= moved;
-    if (pass->index == 0)
+    if (run->pass == 0)
         out->reason = split->reason;
     out->predicted_ns += (double)split->predicted_ns;
     out->alternative_ns += (double)split->alternative_ns;
     if (sim->options->no_oracle)
         return;
 
-    const double ns = lab_pass_expected_ns(sim, pass);
+    const double ns = lab_pass_expected_ns(sim, run);
     if (ns < 0 || out->expected_ns < 0) {
         out->expected_ns = -1;
         return;
     }
     out->expected_ns += ns;
-    if (pass->index > 0)
-        out->expected_ns += pass->world->before_ns;
+    if (run->pass > 0)
+        out->expected_ns += sharing->world->before_ns;
 }
 
 /* Split the run's current pass. */
 static cox_status split_pass(struct lab_sim *sim, struct lab_run *run)
 {
     struct lab_sharing *sharing = &sim->sharing[run->pass];
-    const struct lab_pass pass = {sharing->world, sharing, run, run->pass};
     const struct cox_split before = sharing->split;
     const struct lab_oracle *oracle = NULL;
     cox_status status = COX_OK;
@@ -495,16 +494,16 @@ static cox_status split_pass(struct lab_sim *sim, struct lab_run *run)
     sim->view.deadline_ns = sim->options->policy.deadline_ns;
 
     if (knows_all(sim) || !sim->options->no_oracle)
-        oracle = lab_pass_oracle(sim, &pass);
+        oracle = lab_pass_oracle(sim, run);
     if (!sim->options->no_oracle)
-        lab_pass_compare(sim, &pass, oracle, run->out);
+        lab_pass_compare(sim, run, oracle);
 
     if (knows_all(sim))
         decide_by_oracle(sim, sharing, oracle);
     else if (lead != run->pass)
-        decide_as_before(sim, &pass);
+        decide_as_before(sim, run);
     else
-        status = decide(sim, &pass, run->out);
+        status = decide(sim, run);
     if (status)
         return status;
 
@@ -515,7 +514,7 @@ static cox_status split_pass(struct lab_sim *sim, struct lab_run *run)
         memcpy(run->oracle.bands, split.bands, split.band_count * sizeof *split.bands);
     }
 
-    note_split(sim, &pass, run->frame > 0 && !same_bands(&before, &sharing->split), run->out);
+    note_split(sim, run, run->frame > 0 && !same_bands(&before, &sharing->split));
     run->between = false;
     run->rows = sim->view.rows;
     run->granule = sim->view.granule;
