@@ -1,7 +1,7 @@
 /* A film over many machines: what is known beforehand comes out of the simulation, the formula is near to it, and
  * figures come back from the times of a run.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/cluster/cluster.h"
+#include "lab/cluster/description.h"
 #include "lab/cluster/times.h"
 #include "support/scratch.h"
 #include "support/values.h"

@@ -3,7 +3,7 @@
 #ifndef COX_TESTS_LAB_RECORDED_H
 #define COX_TESTS_LAB_RECORDED_H
 
-#include "lab/sim/record.h"
+#include "lab/sim/record_simulation.h"
 #include "lab/replay/world.h"
 #include "unit/programs/lab_asked.h"
 #include "unit/programs/lab_support.h"

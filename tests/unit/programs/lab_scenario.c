@@ -1,7 +1,7 @@
 /* Scenario files: what they mean, and what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/sim/scenario.h"
-#include "lab/sim/figures.h"
+#include "lab/sim/trial.h"
 #include "support/values.h"
 #include "unit/programs/lab_support.h"
 #include <criterion/criterion.h>

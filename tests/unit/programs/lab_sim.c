@@ -240,8 +240,6 @@ Test(lab_sim, a_policy_is_told_what_devices_took_alone)
     run_split(split_at(50), 1);
     ASSERT_VALUES(IS(told.solo_ns[0][0], 100000), IS(told.solo_ns[0][1], 200000));
     cr_assert_eq(told.solo_ns[1][1], 400000, "scaled to the frame's rows");
-    run(&fixed, &(struct lab_sim_options){.no_solo = true});
-    cr_assert_eq(told.solo_ns[0][0], 0);
 }
 
 Test(lab_sim, a_policy_is_given_the_profiles)

@@ -1,33 +1,35 @@
-/* The formula: what each step takes, term by term. docs/reference/clusters.md has it in words.
+/* The formula: the time of each step, term by term. docs/reference/clusters.md explains it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cluster.h"
-#include "common/deal.h"
+#include "description.h"
+#include "common/range_scheduler.h"
 
 #include <math.h>
 
-/* The machines of a step, taken together. */
+/* All machines of a step together. */
 struct machines {
     double count;
-    double fps;     /* of all */
-    double begin_s; /* of a range, in the mean */
+    double fps;     /* the sum */
+    double begin_s; /* of a range, the mean */
 };
 
 static struct machines machines_of(const struct cluster *cluster, uint64_t machines,
                                    enum cluster_step step)
 {
     struct machines all = {.count = (double)machines};
+
     for (uint64_t m = 0; m < machines; m++) {
         const struct cluster_kind *kind = cluster_kind_of(cluster, m);
         all.fps += kind->fps[step];
         all.begin_s += kind->begin_s / all.count;
     }
+
     return all;
 }
 
-/* Ranges of a machine, how long the first and the last of them take, and by how much machines that have as many ranges
- * as possible in common end apart. */
+/* The ranges of a machine. */
 struct ranges {
-    double count, first_s, last_s, apart_s;
+    double count, first_s, last_s;
+    double apart_s; /* between the ends of machines with the same number of ranges, or one less */
 };
 
 static struct ranges ranges_of(const struct cluster *cluster, const struct cluster_way *way,
@@ -35,13 +37,14 @@ static struct ranges ranges_of(const struct cluster *cluster, const struct clust
 {
     const double frames = (double)cluster->frames, each_s = frames / all->fps;
     struct ranges ranges;
+
     if (way->engine == CLUSTER_MPI) {
-        const double first = fmin(frames / all->count / DEAL_FIRST_PART, DEAL_FIRST_MOST);
+        const double first = fmin(frames / all->count / FIRST_RANGE_PART, FIRST_RANGE_FRAMES_MAX);
         ranges.first_s = fmax(1, first) * all->count / all->fps;
-        ranges.last_s = fmin(DEAL_LEAST_SECONDS, each_s);
-        const double halved_s = fmin(each_s, 2 * DEAL_MOST_SECONDS);
-        ranges.count = 2 + fmax(0, log2(halved_s / DEAL_LEAST_SECONDS)) +
-                       (each_s - halved_s) / DEAL_MOST_SECONDS;
+        ranges.last_s = fmin(RANGE_SECONDS_MIN, each_s);
+        const double halved_s = fmin(each_s, 2 * RANGE_SECONDS_MAX);
+        ranges.count = 2 + fmax(0, log2(halved_s / RANGE_SECONDS_MIN)) +
+                       (each_s - halved_s) / RANGE_SECONDS_MAX;
         ranges.apart_s = ranges.last_s / 2;
     } else {
         const double pieces = fmin((double)way->pieces, frames), rounds = ceil(pieces / all->count);
@@ -49,12 +52,13 @@ static struct ranges ranges_of(const struct cluster *cluster, const struct clust
         ranges.count = rounds;
         ranges.apart_s = (rounds - pieces / all->count) * ranges.last_s;
     }
+
     if (all->count < 2)
         ranges.apart_s = 0;
     return ranges;
 }
 
-/* Returns the step's time, and adds to the losses. */
+/* Return the step's time, and add to the losses. */
 static double step_s(const struct cluster *cluster, const struct cluster_way *way,
                      enum cluster_step step, struct cluster_losses *losses)
 {
@@ -65,6 +69,7 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
                           (1 - cluster->slow_part + cluster->slow_part / cluster->slow_times);
     const double bytes = frames * cluster_step_bytes(cluster, step);
     double storage = 0;
+
     if (cluster->storage_bytes_per_s > 0)
         storage = bytes / cluster->storage_bytes_per_s;
     if (cluster->machine_bytes_per_s > 0)
@@ -73,27 +78,34 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
     const double waits = fmax(0, storage - slowed);
     const double begins = ranges.count * all.begin_s;
     const double end = ranges.apart_s + ranges.last_s * cluster->spread * sqrt(2 * log(all.count));
+    const bool mpi = way->engine == CLUSTER_MPI;
     double faults = slowed - work;
-    /* A slow machine holds up the end by its last range, which in MPI is made for its speed; there only the first one,
-     * before its speed is known, may take longer than all others together. */
+
+    /* A slow machine delays the end by its last range. In MPI this range is made for its speed;
+     * only the first one, before its speed is known, may take longer than all others together. */
     const double slow = 1 - pow(1 - cluster->slow_part, all.count);
-    if (way->engine == CLUSTER_MPI)
+    if (mpi)
         faults += slow * fmax(0, ranges.first_s * cluster->slow_times - slowed);
     else
         faults += slow * ranges.last_s * (cluster->slow_times - 1) / 2;
     double total = slowed + waits + begins + end + (faults - (slowed - work));
-    /* A death of MPI costs all machines half of the ranges at work, which are a quarter of a share in the mean or the
-     * longest that there are; in a queue it costs one machine half a piece. None dies while it is out. */
-    const bool mpi = way->engine == CLUSTER_MPI;
-    const double deaths = cluster_death_rate(cluster, mpi ? all.count : 1);
-    const double half_s = mpi ? fmin(work / 8, DEAL_MOST_SECONDS / 2) : ranges.last_s / 2;
+
+    /* A death in MPI costs all machines half of their current ranges, which are a quarter of a
+     * share in the mean, or the longest possible. In a queue it costs one machine half a piece. A
+     * machine that is out does not die. */
+    double deaths = cluster_death_rate(cluster, 1), half_s = ranges.last_s / 2;
+    if (mpi) {
+        deaths = cluster_death_rate(cluster, all.count);
+        half_s = fmin(work / 8, RANGE_SECONDS_MAX / 2);
+    }
     if (deaths > 0) {
-        const double more = deaths * half_s < 1 ? total * deaths * (cluster->again_s + half_s) /
-                                                      (1 - deaths * half_s)
-                                                : HUGE_VAL;
+        double more = HUGE_VAL;
+        if (deaths * half_s < 1)
+            more = total * deaths * (cluster->again_s + half_s) / (1 - deaths * half_s);
         faults += more;
         total += more;
     }
+
     losses->storage += waits;
     losses->ranges += begins;
     losses->end += end;
@@ -104,16 +116,13 @@ static double step_s(const struct cluster *cluster, const struct cluster_way *wa
 void cluster_model(const struct cluster *cluster, const struct cluster_way *way,
                    struct cluster_times *out, struct cluster_losses *losses)
 {
-    struct cluster_losses own;
-    struct cluster_losses *sum = losses ? losses : &own;
+    struct cluster_losses own, *sum = losses ? losses : &own;
+
     *sum = (struct cluster_losses){0};
-    *out = (struct cluster_times){
-        .begin = cluster->begin_s + cluster->begin_machine_s * (double)way->machines,
-        .steer = cluster->steer_fps > 0 ? (double)cluster->frames / cluster->steer_fps : 0,
-        .join = cluster->join_fps > 0 ? (double)cluster->frames / cluster->join_fps : 0,
-    };
+    *out = cluster_serial_times(cluster, way->machines);
     sum->serial = out->begin + out->steer + out->join;
     out->total = sum->serial;
+
     for (int step = 0; step < CLUSTER_STEPS; step++)
         if (cluster->kinds[0].fps[step] > 0) {
             out->shared[step] = step_s(cluster, way, (enum cluster_step)step, sum);

@@ -1,10 +1,11 @@
-/* Real runs, as cox-tonemap-mpi writes them to OUTPUT.pieces/times.csv: what each range took on each rank.
+/* The times of real runs: what each range took on each rank. cox-tonemap-mpi writes them to
+ * OUTPUT.pieces/times.csv.
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_CLUSTER_TIMES_H
 #define COX_EXAMPLES_LAB_CLUSTER_TIMES_H
 
-#include "cluster.h"
+#include "description.h"
 
 struct times_range {
     enum cluster_step step;
@@ -16,18 +17,20 @@ struct times {
     uint64_t frames; /* of the film */
     uint32_t ranks;
     double begin_s, steer_s, join_s;
-    double total_s; /* from the beginning to the last end */
+    double total_s; /* until the last range or step ended */
     double step_s[CLUSTER_STEPS];
     struct times_range *ranges;
     size_t count;
 };
 
-/* False with the reason, which begins with the path. times_free it. */
+/* Read a file. False with the reason, which begins with the path. Free the result with
+ * times_free. */
 bool times_read(struct times *out, const char *path, char *why, size_t why_bytes);
 void times_free(struct times *times);
 
-/* Adds a kind of machine for each rank, named after the file and the rank, and sets the serial steps' speeds and the
- * spread. `frames` is the film's. False with the reason: ranks have too few ranges. */
+/* Add a kind of machine for each rank, named after the file and the rank, and set the film's
+ * frames, the speeds of the serial steps and the spread. False with the reason if a rank has too
+ * few ranges. */
 bool times_fit(const struct times *times, const char *path, struct cluster *out, char *why,
                size_t why_bytes);
 

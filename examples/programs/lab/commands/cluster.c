@@ -1,14 +1,15 @@
-/* cox-lab cluster: how long a film takes on so many machines, told before they are bought.
+/* `cox-lab cluster`: predicts the time of a film on many machines, before they are bought. Prints
+ * figures or a page, compares them with a real run, and fits clusters to real runs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/cluster/cluster.h"
 #include "common/figures.h"
 #include "common/outfile.h"
-#include "lab/arguments.h"
-#include "lab/commands.h"
 #include "common/text.h"
-#include "lab/rows.h"
-#include "lab/cluster/page.h"
+#include "lab/arguments.h"
+#include "lab/cluster/description.h"
+#include "lab/cluster/scaling_page.h"
 #include "lab/cluster/times.h"
+#include "lab/commands.h"
+#include "lab/rows.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -23,7 +24,8 @@ struct arguments {
     uint32_t count_count;
     uint64_t counts[CLUSTER_COUNTS_MAX];
     bool engines[CLUSTER_ENGINES];
-    uint64_t pieces, seeds; /* pieces: 0 = four for each machine */
+    uint64_t pieces; /* 0 = four for each machine */
+    uint64_t seeds;
     const char *times, *output;
     bool fit;
     enum lab_format format;
@@ -33,50 +35,75 @@ static const char usage[] =
     "Usage: cox-lab cluster CLUSTER.json [options]\n"
     "       cox-lab cluster --fit TIMES.csv... >CLUSTER.json\n"
     "\n"
-    "How long a film takes on so many machines: by a formula, and simulated with machines that are slow or die.\n"
-    "With --fit: what the times of real runs of cox-tonemap-mpi (OUTPUT.pieces/times.csv) say of their ranks.\n"
+    "How long a film takes on so many machines: by a formula, and simulated with machines that are "
+    "slow or die.\n"
+    "With --fit: what the times of real runs of cox-tonemap-mpi (OUTPUT.pieces/times.csv) say of "
+    "their ranks.\n"
     "\n"
-    "  --machines LIST     so many machines, with commas (default 1,2,4,8,16,32,64,128,256,512,1000)\n"
-    "  --engine mpi|queue  ranges dealt out as machines are done, or equal pieces as jobs of their own (default: both)\n"
+    "  --machines LIST     so many machines, with commas (default "
+    "1,2,4,8,16,32,64,128,256,512,1000)\n"
+    "  --engine mpi|queue  ranges dealt out as machines are done, or equal pieces as jobs of their "
+    "own (default: both)\n"
     "  --pieces N          of a queue (default: four for each machine)\n"
     "  --seeds N           simulated runs of each (default 20)\n"
-    "  --times TIMES.csv   a real run whose ranks are the machines of CLUSTER.json in order, to compare with\n"
+    "  --times TIMES.csv   a real run whose ranks are the machines of CLUSTER.json in order, to "
+    "compare with\n"
     "  --csv, --json       instead of the table\n"
     "  -o, --output FILE   a page of HTML with plots, too\n"
     "  -h, --help          this text\n";
 
-/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+/* --- arguments --- */
 
 static bool read_counts(struct arguments *arguments, char *list)
 {
     char *rest;
+
     arguments->count_count = 0;
     for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         if (arguments->count_count == CLUSTER_COUNTS_MAX)
             return lab_fail("--machines takes at most %d numbers", CLUSTER_COUNTS_MAX);
+
         uint64_t *count = &arguments->counts[arguments->count_count++];
         if (!lab_read_whole("--machines", word, 1, CLUSTER_MACHINES_MAX, count))
             return false;
         if (arguments->count_count > 1 && *count <= count[-1])
             return lab_fail("--machines wants rising numbers");
     }
+
     return arguments->count_count || lab_fail("--machines wants a number");
 }
 
 static bool read_engine(struct arguments *arguments, const char *name)
 {
     bool known = false;
+
     for (int engine = 0; engine < CLUSTER_ENGINES; engine++) {
-        arguments->engines[engine] = !strcmp(name,
-                                             cluster_engine_name((enum cluster_engine)engine));
+        const char *other = cluster_engine_name((enum cluster_engine)engine);
+        arguments->engines[engine] = strcmp(name, other) == 0;
         known |= arguments->engines[engine];
     }
+
     return known || lab_fail("--engine: mpi or queue, not '%s'", name);
 }
 
 enum { OPT_MACHINES = 256, OPT_ENGINE, OPT_PIECES, OPT_SEEDS, OPT_TIMES };
 
-/* An exit status to end with; negative = go on. */
+/* Refuse combinations of options. Returns whether the command line is valid. */
+static bool check(const struct arguments *arguments, int argc, char **argv)
+{
+    if (optind == argc)
+        return lab_fail("cluster: no file");
+    if (!arguments->fit && optind + 1 < argc)
+        return lab_fail("cluster: one file, unless --fit is given");
+    if ((arguments->fit || arguments->times) &&
+        (arguments->output || arguments->format != LAB_TABLE))
+        return lab_fail("cluster: --fit and --times have no page and no rows");
+    if (arguments->output && outfile_same_place(argv[optind], arguments->output))
+        return lab_fail("cluster: %s: is the input; give the page another name", arguments->output);
+    return true;
+}
+
+/* Returns an exit status to end with, or a negative number to go on. */
 static int parse(int argc, char **argv, struct arguments *out)
 {
     int format = LAB_TABLE, fit = 0;
@@ -95,8 +122,9 @@ static int parse(int argc, char **argv, struct arguments *out)
     *out = (struct arguments){
         .count_count = sizeof counts / sizeof *counts, .engines = {true, true}, .seeds = 20};
     memcpy(out->counts, counts, sizeof counts);
+
     bool ok = true;
-    optind = 0; /* the words before were the program's own */
+    optind = 0; /* a process may parse several command lines */
     for (int c; ok && (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
         switch (c) {
         case 0:
@@ -126,16 +154,12 @@ static int parse(int argc, char **argv, struct arguments *out)
             ok = false;
         }
     }
+
     out->format = (enum lab_format)format;
     out->fit = fit;
-    if (ok && (optind == argc || (!fit && optind + 1 < argc)))
-        ok = lab_fail("cluster: %s",
-                      optind == argc ? "no file" : "one file, unless --fit is given");
-    if (ok && (fit || out->times) && (out->output || format != LAB_TABLE))
-        ok = lab_fail("cluster: --fit and --times have no page and no rows");
-    if (ok && out->output && outfile_same_place(argv[optind], out->output))
-        ok = lab_fail("cluster: %s: is the input; give the page another name", out->output);
-    return ok ? -1 : lab_refer_to_help("cluster");
+    if (!ok || !check(out, argc, argv))
+        return lab_refer_to_help("cluster");
+    return -1;
 }
 
 static bool fail(const char *why)
@@ -144,14 +168,16 @@ static bool fail(const char *why)
     return lab_fail("cluster: %s", text_plain(why, reason, sizeof reason));
 }
 
-/* --- Fitting ------------------------------------------------------------------------------------------------------ */
+/* --- fitting --- */
 
 static bool fit_all(char **paths, int count)
 {
     struct cluster cluster = {.name = "measured", .slow_times = 1};
     char why[WHY_MAX];
+
     for (int i = 0; i < count; i++) {
         struct times times;
+
         if (!times_read(&times, paths[i], why, sizeof why))
             return fail(why);
         const bool good = times_fit(&times, paths[i], &cluster, why, sizeof why);
@@ -159,6 +185,7 @@ static bool fit_all(char **paths, int count)
         if (!good)
             return fail(why);
     }
+
     char *text = cluster_write(&cluster);
     if (!text)
         return lab_fail("cluster: out of memory");
@@ -167,19 +194,34 @@ static bool fit_all(char **paths, int count)
     return true;
 }
 
-/* --- Figures ------------------------------------------------------------------------------------------------------ */
+/* --- figures --- */
+
+static void add_run(struct cluster_times *mean, const struct cluster_times *run, double part)
+{
+    for (int step = 0; step < CLUSTER_STEPS; step++)
+        mean->shared[step] += run->shared[step] * part;
+    mean->begin = run->begin;
+    mean->steer = run->steer;
+    mean->join = run->join;
+    mean->deaths += run->deaths * part;
+    mean->total += run->total * part;
+}
 
 static bool count_figures(const struct cluster *cluster, const struct arguments *arguments,
                           const struct cluster_way *way, struct cluster_figures *out)
 {
     double *totals = calloc(arguments->seeds, sizeof *totals);
+
     if (!totals)
         return lab_fail("cluster: out of memory");
+
     *out = (struct cluster_figures){.way = *way,
                                     .ideal_s = cluster_ideal_s(cluster, way->machines)};
     cluster_model(cluster, way, &out->model, &out->losses);
+
     for (uint64_t seed = 0; seed < arguments->seeds; seed++) {
         struct cluster_times run;
+
         if (!cluster_simulate(cluster, way, seed + 1, &run)) {
             free(totals);
             return lab_fail("cluster: %" PRIu64
@@ -187,15 +229,9 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
                             way->machines);
         }
         totals[seed] = run.total;
-        const double part = 1 / (double)arguments->seeds;
-        for (int step = 0; step < CLUSTER_STEPS; step++)
-            out->mean.shared[step] += run.shared[step] * part;
-        out->mean.begin = run.begin;
-        out->mean.steer = run.steer;
-        out->mean.join = run.join;
-        out->mean.deaths += run.deaths * part;
-        out->mean.total += run.total * part;
+        add_run(&out->mean, &run, 1 / (double)arguments->seeds);
     }
+
     out->median_s = figures_quantile(totals, arguments->seeds, 0.5);
     out->low_s = figures_quantile(totals, arguments->seeds, 0.1);
     out->high_s = figures_quantile(totals, arguments->seeds, 0.9);
@@ -203,7 +239,7 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
     return true;
 }
 
-/* What of the losses is most, in words. */
+/* The name of the largest loss. */
 static const char *largest_loss(const struct cluster_losses *losses)
 {
     const struct {
@@ -214,18 +250,21 @@ static const char *largest_loss(const struct cluster_losses *losses)
                {losses->ranges, "beginning ranges"},
                {losses->end, "waiting for the last range"},
                {losses->faults, "slow machines and deaths"}};
+
     size_t largest = 0;
+
     for (size_t i = 1; i < sizeof all / sizeof *all; i++)
         if (all[i].seconds > all[largest].seconds)
             largest = i;
     return all[largest].name;
 }
 
-/* --- Output ------------------------------------------------------------------------------------------------------- */
+/* --- output --- */
 
 static void print_head(const struct cluster *cluster)
 {
     char text[CLUSTER_TEXT_MAX * 4];
+
     printf("%s: %" PRIu64 " frames", text_plain(cluster->name, text, sizeof text), cluster->frames);
     if (*cluster->text)
         printf("; %s", text_plain(cluster->text, text, sizeof text));
@@ -275,6 +314,7 @@ static void print_real(const struct times *times, const struct cluster_figures *
     const double simulated[] = {figures->mean.shared[CLUSTER_ANALYSE],
                                 figures->mean.shared[CLUSTER_MAP], figures->median_s};
     static const char *const names[] = {"analyse", "map", "all"};
+
     printf("  real run, %" PRIu32 " rank%s: simulated over real:", times->ranks,
            times->ranks == 1 ? "" : "s");
     for (int i = 0; i < 3; i++)
@@ -284,13 +324,14 @@ static void print_real(const struct times *times, const struct cluster_figures *
     printf(" model: %.3f\n", figures->model.total / times->total_s);
 }
 
-/* Where the efficiency of an engine falls below a half. */
+/* From how many machines on the efficiency of an engine is below a half. */
 static void print_bend(const struct cluster_page *page, enum cluster_engine engine)
 {
     for (uint32_t i = 0; i < page->count; i++) {
         const struct cluster_figures *figures = &page->all[i];
         if (figures->way.engine != engine || figures->ideal_s / figures->median_s >= 0.5)
             continue;
+
         printf("  %s: below half the ideal from %" PRIu64 " machines on: %s\n",
                cluster_engine_name(engine), figures->way.machines, largest_loss(&figures->losses));
         return;
@@ -301,59 +342,68 @@ static bool write_page(const struct cluster_page *page, const char *path)
 {
     struct html html = {0};
     struct error error;
+
     bool good = cluster_page(page, &html) || lab_fail("cluster: out of memory");
     good = good && (html_save(&html, path, &error) || lab_fail("%s: %s", path, error.text));
     html_free(&html);
     return good;
 }
 
-/* --- The command -------------------------------------------------------------------------------------------------- */
+/* --- the command --- */
 
 static bool all_figures(const struct arguments *arguments, struct cluster_page *page)
 {
     struct lab_rows rows;
     const bool table = arguments->format == LAB_TABLE;
+    const double one_s = cluster_ideal_s(page->cluster, 1);
+    bool good = true;
+
     lab_rows_begin(&rows, arguments->format);
     if (table)
         print_head(page->cluster);
-    const double one_s = cluster_ideal_s(page->cluster, 1);
-    bool good = true;
+
     for (uint32_t c = 0; good && c < arguments->count_count; c++)
         for (int engine = 0; good && engine < CLUSTER_ENGINES; engine++) {
+            struct cluster_way way = {(enum cluster_engine)engine, arguments->counts[c], 0};
             if (!arguments->engines[engine])
                 continue;
-            const uint64_t machines = arguments->counts[c];
-            const struct cluster_way way = {(enum cluster_engine)engine, machines,
-                                            engine == CLUSTER_MPI ? 0
-                                            : arguments->pieces   ? arguments->pieces
-                                                                  : 4 * machines};
+            if (engine == CLUSTER_QUEUE)
+                way.pieces = arguments->pieces ? arguments->pieces : 4 * way.machines;
+
             struct cluster_figures *figures = &page->all[page->count];
             good = count_figures(page->cluster, arguments, &way, figures);
             if (!good)
                 break;
+
             page->count++;
             if (table)
                 print_figures(figures, one_s);
             put_row(&rows, page->cluster, figures);
         }
+
     lab_rows_end(&rows);
     for (int engine = 0; good && table && engine < CLUSTER_ENGINES; engine++)
         print_bend(page, (enum cluster_engine)engine);
     return good;
 }
 
+/* Compare the simulation with a real run. */
 static bool compare(const struct arguments *arguments, const struct cluster *cluster)
 {
     struct times times;
     struct cluster_figures figures;
     char why[WHY_MAX];
+    bool good = false;
+
     if (!times_read(&times, arguments->times, why, sizeof why))
         return fail(why);
-    bool good = times.frames == cluster->frames || lab_fail("cluster: the real run has %" PRIu64
-                                                            " frames, the cluster's film %" PRIu64,
-                                                            times.frames, cluster->frames);
+
     const struct cluster_way way = {CLUSTER_MPI, times.ranks, 0};
-    good = good && count_figures(cluster, arguments, &way, &figures);
+    if (times.frames != cluster->frames)
+        lab_fail("cluster: the real run has %" PRIu64 " frames, the cluster's film %" PRIu64,
+                 times.frames, cluster->frames);
+    else
+        good = count_figures(cluster, arguments, &way, &figures);
     if (good)
         print_real(&times, &figures);
     times_free(&times);
@@ -362,13 +412,15 @@ static bool compare(const struct arguments *arguments, const struct cluster *clu
 
 static bool run(const struct arguments *arguments, const char *path)
 {
-    static struct cluster cluster; /* it is large, and there is one */
+    static struct cluster cluster; /* too large for the stack */
     static struct cluster_page page;
     char why[WHY_MAX];
+
     if (!cluster_read(&cluster, path, why, sizeof why))
         return fail(why);
     if (arguments->times)
         return compare(arguments, &cluster);
+
     page.cluster = &cluster;
     return all_figures(arguments, &page) &&
            (!arguments->output || write_page(&page, arguments->output));
@@ -378,10 +430,16 @@ int lab_cluster_main(int argc, char **argv)
 {
     struct arguments arguments;
     const int status = parse(argc, argv, &arguments);
+
     if (status >= 0)
         return status;
-    const bool good = arguments.fit ? fit_all(argv + optind, argc - optind)
-                                    : run(&arguments, argv[optind]);
+
+    bool good;
+    if (arguments.fit)
+        good = fit_all(argv + optind, argc - optind);
+    else
+        good = run(&arguments, argv[optind]);
+
     if (good && (fflush(stdout) || ferror(stdout)))
         lab_fail("cluster: standard output cannot be written");
     return good && !ferror(stdout) ? LAB_OK : LAB_BAD;

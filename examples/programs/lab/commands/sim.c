@@ -1,10 +1,11 @@
-/* cox-lab sim: every policy in every scenario, as a table.
+/* `cox-lab sim`: runs policies in scenarios, several at a time, prints their figures, checks the
+ * scenarios' bars and records runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/arguments.h"
 #include "lab/commands.h"
-#include "lab/sim/figures.h"
-#include "lab/sim/output.h"
-#include "lab/sim/record.h"
+#include "lab/sim/trial.h"
+#include "lab/sim/trial_output.h"
+#include "lab/sim/record_simulation.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,18 +22,18 @@ enum {
     IN_FLIGHT_MAX = 16,
     JOBS_MAX = 64,
     SEEDS_DEFAULT = 20,
-    FRAMES_IN_ALL_MAX = 20000000
+    FRAMES_IN_ALL_MAX = 20000000 /* of a scenario, over all seeds */
 };
 
 struct sim_options {
     uint32_t scenario_count;
     const char *scenarios[SCENARIOS_MAX];
-    char names[SCENARIOS_MAX][LAB_NAME_MAX]; /* of the built-in ones */
+    char names[SCENARIOS_MAX][LAB_NAME_MAX]; /* of built-in scenarios */
     uint32_t policy_count;
     const struct cox_policy *policies[POLICIES_MAX]; /* NULL = the oracle */
     uint64_t seeds, first_seed;
     uint64_t frames;            /* 0 = the scenario's */
-    struct lab_sim_options sim; /* but for in_flight */
+    struct lab_sim_options sim; /* without in_flight */
     uint32_t in_flight_count;
     uint32_t in_flight[IN_FLIGHT_LIST_MAX];
     uint64_t jobs;
@@ -40,30 +41,36 @@ struct sim_options {
     enum lab_format format;
     bool check;
     bool list;
-    const char *record;      /* NULL = no */
-    struct lab_store *store; /* of `record` */
+    const char *record; /* NULL = none */
+    struct lab_store *store;
 };
 
 static void print_usage(FILE *to)
 {
     fputs(
         "Usage: cox-lab sim [options]\n\n"
-        "Runs load-balancing policies in simulated scenarios and compares them with the best fixed split there is.\n\n"
-        "  --scenario LIST    names of built-in scenarios or paths of files (a '/' or .json in them), with commas;\n"
+        "Runs load-balancing policies in simulated scenarios and compares them with the best fixed "
+        "split there is.\n\n"
+        "  --scenario LIST    names of built-in scenarios or paths of files (a '/' or .json in "
+        "them), with commas;\n"
         "                     default: all built-in ones\n"
-        "  --policy LIST      names of policies, with commas; default: all but the simulator's own, \"oracle\"\n"
+        "  --policy LIST      names of policies, with commas; default: all but the simulator's "
+        "own, \"oracle\"\n"
         "                     and \"hindsight\"\n"
         "  --seeds N          runs of each (default 20)\n"
         "  --first-seed S     their seeds are S, S + 1, ... (default 1)\n"
         "  --frames N         instead of the scenario's\n"
-        "  --in-flight LIST   numbers of frames under way at once, each simulated, with commas (default 1)\n"
+        "  --in-flight LIST   numbers of frames under way at once, each simulated, with commas "
+        "(default 1)\n"
         "  --no-pool          no rows on demand\n"
         "  --no-shadow        no shadow probes\n"
         "  --csv, --json      instead of the table\n"
         "  --summary          no figures of single scenarios, only the means over all of them\n"
-        "  --jobs N           simulate so many scenarios at a time (default: as many as there are processors)\n"
+        "  --jobs N           simulate so many scenarios at a time (default: as many as there are "
+        "processors)\n"
         "  --check            exit status 3 if a bar of a scenario is missed\n"
-        "  --record DB        record the first seed's run of each scenario in a session database, for cox-lab report\n"
+        "  --record DB        record the first seed's run of each scenario in a session database, "
+        "for cox-lab report\n"
         "                     and cox-lab replay\n"
         "  --list             name the scenarios and policies, and end\n"
         "  -h, --help\n",
@@ -75,12 +82,14 @@ static void print_usage(FILE *to)
 static bool add_policy(struct sim_options *options, const char *name)
 {
     const struct cox_policy *policy;
+
     if (!lab_policy_find(name, &policy))
         return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are",
                         name);
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (options->policies[i] == policy)
             return lab_fail("--policy: %s is named twice", name);
+
     if (options->policy_count == POLICIES_MAX)
         return lab_fail("more than %d policies", POLICIES_MAX);
     options->policies[options->policy_count++] = policy;
@@ -101,23 +110,26 @@ static bool add_scenario(struct sim_options *options, const char *name)
 static bool add_in_flight(struct sim_options *options, const char *text)
 {
     uint64_t value = 0;
+
     if (!lab_read_whole("--in-flight", text, 1, IN_FLIGHT_MAX, &value))
         return false;
     for (uint32_t i = 0; i < options->in_flight_count; i++)
         if (options->in_flight[i] == value)
             return lab_fail("--in-flight: %s is named twice", text);
+
     if (options->in_flight_count == IN_FLIGHT_LIST_MAX)
         return lab_fail("--in-flight takes at most %d numbers", IN_FLIGHT_LIST_MAX);
     options->in_flight[options->in_flight_count++] = (uint32_t)value;
     return true;
 }
 
-/* Cuts `list` at its commas. */
+/* Cut `list` at its commas, and add each name. */
 static bool each_name(struct sim_options *options, const char *option, char *list,
                       bool (*add)(struct sim_options *options, const char *name))
 {
     for (char *name = list; name;) {
         char *comma = strchr(name, ',');
+
         if (comma)
             *comma = '\0';
         if (!*name)
@@ -126,7 +138,26 @@ static bool each_name(struct sim_options *options, const char *option, char *lis
             return false;
         name = comma ? comma + 1 : NULL;
     }
+
     return true;
+}
+
+/* What runs without --scenario, --policy and --in-flight. */
+static void set_defaults(struct sim_options *options)
+{
+    if (options->in_flight_count == 0)
+        options->in_flight[options->in_flight_count++] = 1;
+
+    if (options->policy_count == 0)
+        for (uint32_t i = 0; cox_policy_at(i); i++)
+            options->policies[options->policy_count++] = cox_policy_at(i);
+
+    if (options->scenario_count == 0)
+        for (uint32_t i = 0; i < SCENARIOS_MAX; i++) {
+            if (!lab_scenario_name(i, options->names[i], sizeof options->names[i]))
+                break;
+            options->scenarios[options->scenario_count++] = options->names[i];
+        }
 }
 
 enum {
@@ -140,7 +171,7 @@ enum {
     OPT_RECORD
 };
 
-/* Returns an exit status to end with; negative = go on. */
+/* Returns an exit status to end with, or a negative number to go on. */
 static int parse(int argc, char **argv, struct sim_options *options)
 {
     int format = LAB_TABLE, check = 0, list = 0, summary = 0, no_pool = 0, no_shadow = 0;
@@ -162,7 +193,8 @@ static int parse(int argc, char **argv, struct sim_options *options)
                                    {"help", no_argument, NULL, 'h'},
                                    {NULL, 0, NULL, 0}};
     bool ok = true;
-    optind = 0; /* the words before were the program's own */
+
+    optind = 0; /* a process may parse several command lines */
     for (int c; ok && (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
         switch (c) {
         case 0:
@@ -198,23 +230,18 @@ static int parse(int argc, char **argv, struct sim_options *options)
             ok = false;
         }
     }
+
     if (ok && optind < argc)
         ok = lab_fail("sim takes no '%s'", argv[optind]);
     if (!ok)
         return lab_refer_to_help("sim");
+
     options->format = (enum lab_format)format;
     options->summary = summary;
     options->check = check;
     options->list = list;
     options->sim = (struct lab_sim_options){.no_pool = no_pool, .no_shadow = no_shadow};
-    if (options->in_flight_count == 0)
-        options->in_flight[options->in_flight_count++] = 1;
-    for (uint32_t i = 0; options->policy_count == 0 || (i > 0 && options->policy_count == i); i++)
-        if (cox_policy_at(i))
-            options->policies[options->policy_count++] = cox_policy_at(i);
-    for (uint32_t i = 0; options->scenario_count == i && i < SCENARIOS_MAX; i++)
-        if (lab_scenario_name(i, options->names[i], sizeof options->names[i]))
-            options->scenarios[options->scenario_count++] = options->names[i];
+    set_defaults(options);
     return -1;
 }
 
@@ -225,34 +252,30 @@ struct out {
     struct lab_output output;
     bool missed;
     uint32_t absent_count;
-    const char *absent[POLICIES_MAX]; /* policies of bars that were not run, and were told of */
+    const char *absent[POLICIES_MAX]; /* policies of bars that did not run: reported once */
 };
 
-static const struct lab_figures *figures_of(const struct sim_options *options,
-                                            const struct lab_figures *figures, const char *policy)
-{
-    for (uint32_t i = 0; i < options->policy_count; i++)
-        if (strcmp(lab_policy_name(options->policies[i]), policy) == 0)
-            return &figures[i];
-    return NULL;
-}
-
-/* The figures for a bar. Those of a policy that was not run are missed once. */
+/* The figures for a bar. If the policy was not run: NULL, with a message the first time. */
 static const struct lab_figures *figures_for_bar(struct out *out, const struct lab_figures *figures,
                                                  const char *policy)
 {
-    const struct lab_figures *found = figures_of(out->options, figures, policy);
-    if (found)
-        return found;
+    const struct sim_options *options = out->options;
+
+    for (uint32_t i = 0; i < options->policy_count; i++)
+        if (strcmp(lab_policy_name(options->policies[i]), policy) == 0)
+            return &figures[i];
+
     for (uint32_t i = 0; i < out->absent_count; i++)
         if (strcmp(out->absent[i], policy) == 0)
             return NULL;
+
     if (out->absent_count < POLICIES_MAX)
         out->absent[out->absent_count++] = policy;
     lab_fail("--check leaves out the bars for '%s', which is not among the policies run", policy);
     return NULL;
 }
 
+/* Report each figure above its bar. */
 static void check_bars(struct out *out, const struct lab_scenario *scenario,
                        const struct lab_figures *figures)
 {
@@ -261,6 +284,7 @@ static void check_bars(struct out *out, const struct lab_scenario *scenario,
         const struct lab_figures *found = figures_for_bar(out, figures, bars->policy);
         if (!found)
             continue;
+
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
             if (bars->most[f] < 0 || found->value[f] <= bars->most[f])
                 continue;
@@ -268,9 +292,10 @@ static void check_bars(struct out *out, const struct lab_scenario *scenario,
                      lab_figure_keys[f], found->value[f], bars->most[f]);
             out->missed = true;
         }
-        const struct lab_figures *other = bars->p99_of[0]
-                                              ? figures_for_bar(out, figures, bars->p99_of)
-                                              : NULL;
+
+        const struct lab_figures *other = NULL;
+        if (bars->p99_of[0])
+            other = figures_for_bar(out, figures, bars->p99_of);
         if (other && found->value[LAB_FIGURE_P99] > other->value[LAB_FIGURE_P99]) {
             lab_fail("%s: %s: p99 is %.4f, that of %s is %.4f", scenario->name, bars->policy,
                      found->value[LAB_FIGURE_P99], bars->p99_of, other->value[LAB_FIGURE_P99]);
@@ -279,32 +304,35 @@ static void check_bars(struct out *out, const struct lab_scenario *scenario,
     }
 }
 
-/* All of them, before the first is run, which may take minutes. False: one is not as it should be. */
+/* Load all scenarios before the first one runs, which may take minutes. False if one is invalid. */
 static bool load_all(const struct sim_options *options, struct lab_scenario **scenarios)
 {
     for (uint32_t i = 0; i < options->scenario_count; i++) {
         char why[LAB_WHY_MAX];
+
         scenarios[i] = lab_scenario_load(options->scenarios[i], why, sizeof why);
         if (!scenarios[i])
             return lab_fail("%s", why);
+
         if (options->frames > 0)
             scenarios[i]->frames = options->frames;
         if (scenarios[i]->frames * options->seeds > FRAMES_IN_ALL_MAX)
             return lab_fail("%s: seeds times frames must be at most %d", options->scenarios[i],
                             FRAMES_IN_ALL_MAX);
     }
+
     return true;
 }
 
 /* --- trials --- */
 
-/* A scenario with a number of frames in flight. */
+/* A scenario with one number of frames in flight. */
 struct trial {
     const struct lab_scenario *scenario;
     struct lab_sim_options sim;
     struct lab_figures *figures; /* of each policy */
     cox_status status;
-    uint32_t failed;
+    uint32_t failed; /* index of the policy */
     bool done;
 };
 
@@ -326,18 +354,23 @@ static void run_trial(const struct sim_options *options, struct trial *trial)
                                     .seeds = (uint32_t)options->seeds,
                                     .policy_count = options->policy_count,
                                     .policies = options->policies};
+
     trial->figures = calloc(options->policy_count, sizeof *trial->figures);
     trial->failed = options->policy_count;
-    trial->status = trial->figures ? lab_trial_run(&about, trial->figures, &trial->failed)
-                                   : COX_E_NOMEM;
+    trial->status = COX_E_NOMEM;
+    if (trial->figures)
+        trial->status = lab_trial_run(&about, trial->figures, &trial->failed);
 }
 
+/* A thread that runs trials until none is left. */
 static void *work(void *user)
 {
     struct trials *trials = user;
+
     pthread_mutex_lock(&trials->lock);
     while (trials->next < trials->count && !trials->stop) {
         struct trial *trial = &trials->list[trials->next++];
+
         pthread_mutex_unlock(&trials->lock);
         run_trial(trials->options, trial);
         pthread_mutex_lock(&trials->lock);
@@ -348,65 +381,84 @@ static void *work(void *user)
     return NULL;
 }
 
+static void report_failure(const struct sim_options *options, const struct trial *trial)
+{
+    const char *scenario = trial->scenario->name, *what = cox_status_text(trial->status);
+
+    if (trial->failed >= options->policy_count) {
+        lab_fail("%s: %s", scenario, what);
+        return;
+    }
+    if (trial->figures[trial->failed].why[0])
+        what = trial->figures[trial->failed].why;
+    lab_fail("%s: %s: %s", scenario, lab_policy_name(options->policies[trial->failed]), what);
+}
+
+/* Print, check and record a trial. Returns an exit status. */
 static int finish_trial(struct out *out, const struct trial *trial)
 {
     const struct sim_options *options = out->options;
     const struct lab_scenario *scenario = trial->scenario;
     const struct lab_figures *figures = trial->figures;
+    char why[LAB_WHY_MAX];
+
     if (trial->status) {
-        bool known = trial->failed < options->policy_count;
-        lab_fail("%s: %s%s%s", scenario->name,
-                 known ? lab_policy_name(options->policies[trial->failed]) : "", known ? ": " : "",
-                 known && figures[trial->failed].why[0] ? figures[trial->failed].why
-                                                        : cox_status_text(trial->status));
+        report_failure(options, trial);
         return LAB_BAD;
     }
+
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (figures[i].refused > 0)
             lab_fail("%s: %" PRIu64 " splits were refused, first: %s", scenario->name,
                      figures[i].refused, figures[i].why);
+
     lab_output_scenario(&out->output, scenario, trial->sim.in_flight, figures);
     if (options->check)
         check_bars(out, scenario, figures);
-    char why[LAB_WHY_MAX];
     if (options->store &&
         !lab_record_scenario(options->store, scenario, options->policies, options->policy_count,
                              &trial->sim, options->first_seed, why, sizeof why)) {
         lab_fail("%s: %s", scenario->name, why);
         return LAB_BAD;
     }
+
     return LAB_OK;
 }
 
 static uint32_t start_threads(struct trials *trials, pthread_t *threads)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t wanted = trials->options->jobs ? trials->options->jobs
-                      : processors > 0      ? (uint64_t)processors
-                                            : 1;
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wanted = trials->options->jobs;
     uint32_t count = 0;
+
+    if (wanted == 0)
+        wanted = processors > 0 ? (uint64_t)processors : 1;
     while (count < wanted && count < JOBS_MAX && count < trials->count &&
            pthread_create(&threads[count], NULL, work, trials) == 0)
         count++;
     return count;
 }
 
-/* What is done is printed in the order of the list. */
+/* Run all trials on threads, and finish them in the order of the list. */
 static int run_trials(struct out *out, struct trials *trials)
 {
     pthread_t threads[JOBS_MAX];
     uint32_t thread_count = start_threads(trials, threads);
     int result = LAB_OK;
+
     if (thread_count == 0)
         work(trials);
+
     for (uint32_t i = 0; i < trials->count && result == LAB_OK; i++) {
         struct trial *trial = &trials->list[i];
+
         pthread_mutex_lock(&trials->lock);
         while (!trial->done)
             pthread_cond_wait(&trials->any_done, &trials->lock);
         pthread_mutex_unlock(&trials->lock);
         result = finish_trial(out, trial);
     }
+
     pthread_mutex_lock(&trials->lock);
     trials->stop = true;
     pthread_mutex_unlock(&trials->lock);
@@ -419,9 +471,11 @@ static void print_summaries(struct out *out, const struct trials *trials)
 {
     const struct sim_options *options = out->options;
     const struct lab_figures *figures[SCENARIOS_MAX];
+
     lab_output_begin_summary(&out->output);
     for (uint32_t n = 0; n < options->in_flight_count; n++) {
         uint32_t count = 0;
+
         for (uint32_t i = 0; i < trials->count; i++)
             if (trials->list[i].sim.in_flight == options->in_flight[n])
                 figures[count++] = trials->list[i].figures;
@@ -432,10 +486,12 @@ static void print_summaries(struct out *out, const struct trials *trials)
 static int list(const struct sim_options *options)
 {
     int result = LAB_OK;
+
     puts("scenarios:");
     for (uint32_t i = 0; i < options->scenario_count; i++) {
         char why[LAB_WHY_MAX];
         struct lab_scenario *scenario = lab_scenario_load(options->scenarios[i], why, sizeof why);
+
         if (scenario) {
             printf("  %-20s %s\n", options->scenarios[i], scenario->text);
         } else {
@@ -444,6 +500,7 @@ static int list(const struct sim_options *options)
         }
         lab_scenario_free(&scenario);
     }
+
     puts("policies:");
     for (uint32_t i = 0; cox_policy_at(i); i++)
         printf("  %s\n", cox_policy_at(i)->name);
@@ -466,6 +523,7 @@ static int run_all(const struct sim_options *options, struct lab_scenario *const
         .any_done = PTHREAD_COND_INITIALIZER,
         .list = calloc((size_t)options->scenario_count * options->in_flight_count,
                        sizeof *trials.list)};
+
     if (!trials.list) {
         lab_fail("out of memory");
         return LAB_BAD;
@@ -473,19 +531,24 @@ static int run_all(const struct sim_options *options, struct lab_scenario *const
     for (uint32_t n = 0; n < options->in_flight_count; n++)
         for (uint32_t i = 0; scenarios[i]; i++) {
             struct trial *trial = &trials.list[trials.count++];
+
             trial->scenario = scenarios[i];
             trial->sim = options->sim;
             trial->sim.in_flight = options->in_flight[n];
         }
+
     lab_output_begin(&out.output);
     int result = run_trials(&out, &trials);
     if (result == LAB_OK)
         print_summaries(&out, &trials);
     lab_output_end(&out.output);
+
     for (uint32_t i = 0; i < trials.count; i++)
         free(trials.list[i].figures);
     free(trials.list);
-    return result == LAB_OK && out.missed ? LAB_MISSED : result;
+    if (result == LAB_OK && out.missed)
+        return LAB_MISSED;
+    return result;
 }
 
 int lab_sim_main(int argc, char **argv)
@@ -494,10 +557,12 @@ int lab_sim_main(int argc, char **argv)
     struct lab_scenario *scenarios[SCENARIOS_MAX + 1] = {NULL}; /* ends with NULL */
     char why[LAB_WHY_MAX];
     int result = parse(argc, argv, &options);
+
     if (result >= 0)
         return result;
     if (options.list)
         return list(&options);
+
     result = LAB_BAD;
     if (!load_all(&options, scenarios))
         goto end;
@@ -505,6 +570,7 @@ int lab_sim_main(int argc, char **argv)
         lab_fail("%s", why);
         goto end;
     }
+
     result = run_all(&options, scenarios);
     if (!lab_store_close(&options.store, why, sizeof why)) {
         lab_fail("%s", why);

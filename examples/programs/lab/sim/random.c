@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, variant 13 of
- * Stafford's). */
+/* The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators;
+ * Stafford's variant 13). */
 static uint64_t mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
@@ -25,8 +25,8 @@ uint64_t lab_random_bits(uint64_t seed, uint32_t stream, uint64_t frame, uint32_
 
 double lab_random_uniform(uint64_t bits)
 {
-    return ((double)(bits >> 12) + 0.5) *
-           (1.0 / 4503599627370496.0); /* 2^-52: with the half, exact in 53 bits */
+    /* 2^-52: with the half, exact in 53 bits. */
+    return ((double)(bits >> 12) + 0.5) * (1.0 / 4503599627370496.0);
 }
 
 static double from_bits(uint64_t bits)
@@ -43,8 +43,8 @@ static uint64_t to_bits(double value)
     return bits;
 }
 
-static const double LN2_HIGH =
-    6.93147180369123816490e-01; /* the low 32 bits of its mantissa are zero */
+/* ln 2 in two parts. The low 32 bits of the first one's mantissa are zero. */
+static const double LN2_HIGH = 6.93147180369123816490e-01;
 static const double LN2_LOW = 1.90821492927058770002e-10;
 
 double lab_exp(double x)
@@ -53,9 +53,11 @@ double lab_exp(double x)
         x = -700;
     if (x > 700)
         x = 700;
+
     double k = floor(x * 1.44269504088896338700 + 0.5);
     double r = (x - k * LN2_HIGH) - k * LN2_LOW; /* |r| <= ln 2 / 2 */
     double sum = 1.0;
+
     for (int n = 13; n > 0; n--)
         sum = 1.0 + r / n * sum;
     return sum * from_bits((uint64_t)(1023 + (int)k) << 52);
@@ -70,16 +72,18 @@ double lab_log(double x)
         m *= 0.5;
         exponent++;
     }
+
     /* log m = 2 artanh s; |s| < 0.1716, so that the terms up to s^21 reach 1e-17. */
     double s = (m - 1.0) / (m + 1.0);
     double square = s * s;
     double sum = 0;
+
     for (int n = 21; n > 0; n -= 2)
         sum = sum * square + 1.0 / n;
     return exponent * LN2_HIGH + (2.0 * s * sum + exponent * LN2_LOW);
 }
 
-/* Polynomials in Horner's form, the highest power first. */
+/* A polynomial in Horner's form, the highest power first. */
 static double polynomial(const double *coefficients, int count, double x)
 {
     double sum = coefficients[0];
@@ -108,10 +112,12 @@ double lab_random_normal(double u)
                                -1.556989798598866e+02, 6.680131188771972e+01,
                                -1.328068155288572e+01, 1.0};
     const double low = 0.02425;
+
     if (u < low)
         return tail(u);
     if (u > 1.0 - low)
         return -tail(1.0 - u);
+
     double q = u - 0.5;
     double r = q * q;
     return polynomial(a, 6, r) * q / polynomial(b, 6, r);

@@ -1,4 +1,5 @@
-/* Reading scenario files. Everything that a file can say is bounded, so that no small file takes gigabytes or hours.
+/* Reads scenario files. Every value of a file has a bound, so that no small file takes gigabytes or
+ * hours. scenario_chance.c reads what is about chance and threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario_read.h"
 #include "lab/objective.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const figure_keys[] = {
+const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
 #define KEY(name, key, heading) key,
     LAB_FIGURE_MAP(KEY)
 #undef KEY
@@ -23,6 +24,7 @@ static bool read_thermal(const struct strict_place *at, struct lab_scenario_devi
     static const char *const keys[] = {"factor", "seconds", NULL};
     struct strict_place in;
     double seconds = 0;
+
     if (!json_object_get(at->object, "thermal"))
         return true;
     bool ok = lab_place_enter_member(&in, at, "thermal", keys) &&
@@ -32,7 +34,7 @@ static bool read_thermal(const struct strict_place *at, struct lab_scenario_devi
     return ok;
 }
 
-/* Microseconds; without the key it stays. */
+/* Read microseconds. Without the key `ns` does not change. */
 static bool read_us(const struct strict_place *at, const char *key, bool must, double low,
                     double *ns)
 {
@@ -62,6 +64,7 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
     struct lab_scenario_device device = {.thermal_factor = 1, .outlier_factor = 1};
     struct strict_place at;
     uint64_t count = 1;
+
     if (!strict_enter(&at, reader, value, keys, "devices[#]", index) ||
         !strict_string(&at, "name", true, LAB_NAME_MAX - 4, device.name) ||
         !strict_integer(&at, "count", false, 1, COX_DEVICES_MAX, &count) ||
@@ -70,18 +73,22 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
         !strict_number(&at, "idle_watts", false, 0, 1e5, &device.idle_watts) ||
         !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &device))
         return false;
+
     if (out->device_count + count > COX_DEVICES_MAX)
         return strict_refuse(&at, NULL, "with it there are more than %d devices", COX_DEVICES_MAX);
+
     for (uint64_t i = 0; i < count; i++) {
         struct lab_scenario_device *copy = &out->devices[out->device_count];
         *copy = device;
         if (count > 1)
             snprintf(copy->name + strlen(copy->name), 4, "-%u", (unsigned)i % 100);
+
         for (uint32_t d = 0; d < out->device_count; d++)
             if (strcmp(out->devices[d].name, copy->name) == 0)
                 return strict_refuse(&at, "name", "there is a device of that name already");
         out->device_count++;
     }
+
     return true;
 }
 
@@ -95,6 +102,7 @@ static bool read_pass_device(const struct strict_place *pass, json_t *value, uin
     struct strict_place at;
     char path[STRICT_PATH_BYTES], name[LAB_NAME_MAX] = "";
     uint32_t device = 0;
+
     snprintf(path, sizeof path, "%.64s.devices[#]", pass->path);
     return strict_enter(&at, pass->reader, value, keys, path, index) &&
            strict_string(&at, "device", true, sizeof name, name) &&
@@ -102,7 +110,7 @@ static bool read_pass_device(const struct strict_place *pass, json_t *value, uin
            read_cost(&at, false, &out->devices[device]);
 }
 
-/* What it does not say is as of a frame of one pass. */
+/* Values that the pass does not give are those of the scenario and its devices. */
 static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t index,
                       struct lab_scenario *out)
 {
@@ -111,22 +119,26 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
     struct lab_scenario_pass *pass = &out->passes[out->pass_count++];
     struct strict_place at;
     uint64_t rows = out->rows, granule = out->granule;
+
     memcpy(pass->devices, out->devices, sizeof pass->devices);
     if (!strict_enter(&at, reader, value, keys, "passes[#]", index) ||
         !strict_string(&at, "name", false, sizeof pass->name, pass->name) ||
         !strict_integer(&at, "rows", false, 1, LAB_ROWS_MAX, &rows) ||
         !strict_integer(&at, "granule", false, 1, rows, &granule))
         return false;
+
     if (granule > rows)
         return strict_refuse(&at, "rows", "must be a granule at least, which is %" PRIu64, granule);
     pass->rows = (uint32_t)rows;
     pass->granule = (uint32_t)granule;
+
     if (index == 0 &&
         (json_object_get(value, "before_us") || json_object_get(value, "moved_row_us")))
         return strict_refuse(&at, NULL, "there is no pass before the first");
     if (!read_us(&at, "before_us", false, 0, &pass->before_ns) ||
         !read_us(&at, "moved_row_us", false, 0, &pass->moved_row_ns))
         return false;
+
     json_t *devices = strict_array(&at, "devices", false, COX_DEVICES_MAX);
     for (size_t i = 0; i < json_array_size(devices); i++)
         if (!read_pass_device(&at, json_array_get(devices, i), (uint32_t)i, out, pass))
@@ -134,9 +146,9 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
     return !reader->failed;
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
-/* "from" and "to"; to the end without. */
+/* Read "from" and "to". Without them: the whole scenario. */
 static bool read_span(const struct strict_place *at, const struct lab_scenario *scenario,
                       uint64_t *from, uint64_t *to)
 {
@@ -158,22 +170,26 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
     char name[LAB_NAME_MAX] = "";
     uint64_t rows = 0;
     bool gone = false;
+
     if (!strict_enter(&at, reader, value, keys, "changes[#]", index) ||
         !read_span(&at, out, &change.from, &change.to) ||
         !strict_string(&at, "device", false, sizeof name, name))
         return false;
-    bool slower = json_object_get(value, "slower"), drift = json_object_get(value, "drift");
-    bool sized = json_object_get(value, "rows");
+
+    const bool slower = json_object_get(value, "slower"), drift = json_object_get(value, "drift");
+    const bool sized = json_object_get(value, "rows");
     if (slower + drift + sized + !!json_object_get(value, "gone") != 1)
         return strict_refuse(&at, NULL,
                              "must have one of \"slower\", \"drift\", \"gone\" and \"rows\"");
     if (!drift && (json_object_get(value, "period") || json_object_get(value, "phase")))
         return strict_refuse(&at, NULL, "\"period\" and \"phase\" go with \"drift\"");
-    if (sized == (name[0] != '\0'))
-        return strict_refuse(&at, "device", "%s",
-                             sized ? "does not go with \"rows\"" : "is missing");
+    if (sized && name[0])
+        return strict_refuse(&at, "device", "does not go with \"rows\"");
+    if (!sized && !name[0])
+        return strict_refuse(&at, "device", "is missing");
     if (name[0] && !lab_place_device(&at, "device", out, name, &change.device))
         return false;
+
     if (slower) {
         change.kind = LAB_SLOWER;
         strict_number(&at, "slower", true, 0.001, 1000, &change.factor);
@@ -193,6 +209,7 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
         if (strict_boolean(&at, "gone", &gone) && !gone)
             strict_refuse(&at, "gone", "must be true, or not there");
     }
+
     out->changes[out->change_count++] = change;
     return !reader->failed;
 }
@@ -203,14 +220,15 @@ static bool read_contention(struct strict_reader *reader, json_t *value, uint32_
     static const char *const keys[] = {"devices", "from", "to", "slower", NULL};
     struct lab_scenario_contention contention = {.devices = 0};
     struct strict_place at;
+
     if (!strict_enter(&at, reader, value, keys, "contention[#]", index) ||
         !read_span(&at, out, &contention.from, &contention.to) ||
-        !strict_number(&at, "slower", true, 1, 1000, &contention.factor))
+        !strict_number(&at, "slower", true, 1, 1000, &contention.factor) ||
+        !lab_place_devices(&at, "devices", out, &contention.devices))
         return false;
-    if (!lab_place_devices(&at, "devices", out, &contention.devices))
-        return false;
-    if (!json_object_get(value, "devices"))
-        contention.devices = out->device_count < 32 ? (1u << out->device_count) - 1 : UINT32_MAX;
+
+    if (!json_object_get(value, "devices")) /* all of them */
+        contention.devices = UINT32_MAX >> (32 - out->device_count);
     if (!(contention.devices & (contention.devices - 1)))
         return strict_refuse(&at, "devices", "two devices are needed to contend");
     out->contentions[out->contention_count++] = contention;
@@ -223,12 +241,14 @@ static bool read_heavy(struct strict_reader *reader, json_t *value, uint32_t ind
     static const char *const keys[] = {"first", "rows", "slower", "period", NULL};
     struct lab_scenario_heavy heavy = {.factor = 1};
     struct strict_place at;
+
     if (!strict_enter(&at, reader, value, keys, "heavy[#]", index) ||
         !strict_number(&at, "first", false, 0, 1, &heavy.first) ||
         !strict_number(&at, "rows", true, 0, 1, &heavy.rows) ||
         !strict_number(&at, "slower", true, 0.001, 1000, &heavy.factor) ||
         !strict_number(&at, "period", false, 2, 1e6, &heavy.period))
         return false;
+
     if (heavy.period == 0 && heavy.first + heavy.rows > 1)
         return strict_refuse(&at, NULL, "the heavy rows end below the frame");
     out->heavy[out->heavy_count++] = heavy;
@@ -240,21 +260,24 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
     static const char *const keys[] = {"frames", "segments", "share", "slower", NULL};
     struct strict_place at;
     uint64_t segments = 0;
+
     if (!value)
         return true;
+
     if (!strict_enter(&at, reader, value, keys, "scenes", 0) ||
         !strict_integer(&at, "frames", true, 1, LAB_FRAMES_MAX, &out->scene_frames) ||
         !strict_integer(&at, "segments", true, 1, LAB_SEGMENTS_MAX - 1, &segments) ||
         !strict_number(&at, "share", true, 0, 1, &out->scene_share) ||
         !strict_number(&at, "slower", true, 0.001, 1000, &out->scene_factor))
         return false;
+
     out->scene_segments = (uint32_t)segments;
     return out->heavy_count == 0 || strict_refuse(&at, NULL, "does not go with \"heavy\"");
 }
 
 /* --- bars --- */
 
-/* A bar of no policy would be met for ever. */
+/* A bar for an unknown policy would always be met. */
 static bool is_policy(const struct strict_place *at, const char *key, const char *name)
 {
     const struct cox_policy *policy;
@@ -265,52 +288,60 @@ static bool is_policy(const struct strict_place *at, const char *key, const char
 static bool read_bars(struct strict_reader *reader, json_t *value, struct lab_scenario *out)
 {
     const char *keys[LAB_FIGURE_COUNT + 2] = {"p99_of"};
+    const struct strict_place all = {.reader = reader, .object = value, .path = "bars"};
+    const char *policy;
+    json_t *wanted;
+
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
-        keys[f + 1] = figure_keys[f];
-    struct strict_place all = {.reader = reader, .object = value, .path = "bars"};
+        keys[f + 1] = lab_figure_keys[f];
+
     if (!value)
         return true;
     if (!json_is_object(value))
         return strict_refuse(&all, NULL, "must be an object");
     if (json_object_size(value) > LAB_BARS_MAX)
         return strict_refuse(&all, NULL, "must name at most %d policies", LAB_BARS_MAX);
-    const char *policy;
-    json_t *wanted;
+
     json_object_foreach(value, policy, wanted)
     {
         struct lab_scenario_bars *bars = &out->bars[out->bars_count++];
-        size_t length = strlen(policy);
+        const size_t length = strlen(policy);
+        char path[STRICT_PATH_BYTES];
+        struct strict_place at;
+
         if (length == 0 || length >= sizeof bars->policy || !strict_is_printable(policy))
             return strict_refuse(&all, NULL, "a policy has a name of 1 to %zu bytes",
                                  sizeof bars->policy - 1);
         memcpy(bars->policy, policy, length + 1);
         if (!is_policy(&all, NULL, policy))
             return false;
-        char path[STRICT_PATH_BYTES];
+
         snprintf(path, sizeof path, "bars.%s", policy);
-        struct strict_place at;
         if (!strict_enter(&at, reader, wanted, keys, path, 0) ||
             !strict_string(&at, "p99_of", false, LAB_NAME_MAX, bars->p99_of) ||
             (bars->p99_of[0] && !is_policy(&at, "p99_of", bars->p99_of)))
             return false;
+
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
             bars->most[f] = -1;
-            if (!strict_number(&at, figure_keys[f], false, 0, 1e9, &bars->most[f]))
+            if (!strict_number(&at, lab_figure_keys[f], false, 0, 1e9, &bars->most[f]))
                 return false;
         }
     }
+
     return true;
 }
 
-/* --- the whole --- */
+/* --- the whole scenario --- */
 
-/* In every frame a device must answer. The set that does changes only where a "gone" begins or ends. */
+/* In every frame a device must answer. Devices are lost only where a "gone" begins. */
 static bool check_alive(const struct strict_place *at, const struct lab_scenario *scenario)
 {
     for (uint32_t i = 0; i < scenario->change_count; i++) {
         const struct lab_scenario_change *change = &scenario->changes[i];
         if (change->kind != LAB_GONE)
             continue;
+
         bool any = false;
         for (uint32_t d = 0; d < scenario->device_count; d++)
             any |= lab_scenario_is_alive(scenario, d, change->from);
@@ -318,6 +349,7 @@ static bool check_alive(const struct strict_place *at, const struct lab_scenario
             return strict_refuse(at, "changes", "in frame %" PRIu64 " no device is left",
                                  change->from);
     }
+
     return true;
 }
 
@@ -327,9 +359,11 @@ static bool check_size(const struct strict_place *at, const struct lab_scenario 
     for (uint32_t i = 0; i < scenario->change_count; i++)
         if (scenario->changes[i].kind == LAB_ROWS && scenario->changes[i].rows > rows)
             rows = scenario->changes[i].rows;
+
     if (scenario->frames * scenario->device_count > LAB_FRAMES_TIMES_DEVICES_MAX)
         return strict_refuse(at, "frames", "frames times devices must be at most %d",
                              LAB_FRAMES_TIMES_DEVICES_MAX);
+
     for (uint32_t p = 0; p < scenario->pass_count; p++)
         granules += scenario->passes[p].rows / scenario->passes[p].granule;
     if (scenario->pass_count == 0)
@@ -348,6 +382,7 @@ static bool read_objective(const struct strict_place *at, struct lab_scenario *o
         !strict_number(at, "deadline_us", false, 1, 1e9, &deadline_us) ||
         !strict_number(at, "base_watts", false, 0, 1e5, &out->base_watts))
         return false;
+
     if (!lab_objective_find(objective, &out->objective))
         return strict_refuse(at, "objective", "must be \"throughput\", \"latency\" or \"energy\"");
     out->deadline_ns = (uint64_t)(deadline_us * 1e3);
@@ -362,6 +397,7 @@ static bool read_each(const struct strict_place *at, const char *key, bool must,
                       read_fn *read, struct lab_scenario *out)
 {
     json_t *values = strict_array(at, key, must, most);
+
     for (size_t i = 0; values && i < json_array_size(values); i++)
         if (!read(at->reader, json_array_get(values, i), (uint32_t)i, out))
             return false;
@@ -376,6 +412,7 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
         "engine",     "application", "bursts", "links",     "passes",      NULL};
     struct strict_place at;
     uint64_t rows = 0, granule = 1;
+
     out->frames = 400;
     if (!strict_enter(&at, reader, root, keys, NULL, 0) ||
         !strict_string(&at, "name", false, sizeof out->name, out->name) ||
@@ -386,6 +423,7 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
         return false;
     out->rows = (uint32_t)rows;
     out->granule = (uint32_t)granule;
+
     return read_each(&at, "devices", true, COX_DEVICES_MAX, read_device, out) &&
            read_each(&at, "passes", false, COX_PASSES_MAX, read_pass, out) &&
            read_each(&at, "changes", false, LAB_CHANGES_MAX, read_change, out) &&
@@ -396,13 +434,20 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
            check_alive(&at, out) && check_size(&at, out);
 }
 
-/* The file's name without folder and ending. */
+static bool ends_in_json(const char *name)
+{
+    const size_t length = strlen(name);
+    return length > 5 && strcmp(name + length - 5, ".json") == 0;
+}
+
+/* Name the scenario after its file, without folder and ending. */
 static void name_from_file(const char *file, struct lab_scenario *out)
 {
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
     size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".json") == 0)
+
+    if (ends_in_json(name))
         length -= 5;
     if (length >= sizeof out->name)
         length = sizeof out->name - 1;
@@ -415,11 +460,14 @@ struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const ch
 {
     struct strict_reader reader = {.file = file, .why = why, .why_bytes = why_bytes};
     const struct strict_place top = {.reader = &reader};
+
     if (why && why_bytes > 0)
         why[0] = '\0';
+
     json_t *root = strict_parse(&reader, text, bytes, LAB_SCENARIO_BYTES_MAX);
     if (!root)
         return NULL;
+
     struct lab_scenario *scenario = calloc(1, sizeof *scenario);
     if (!scenario) {
         strict_refuse(&top, NULL, "out of memory");
@@ -428,6 +476,7 @@ struct lab_scenario *lab_scenario_parse(const char *text, size_t bytes, const ch
         if (!read_scenario(&reader, root, scenario))
             lab_scenario_free(&scenario);
     }
+
     json_decref(root);
     return scenario;
 }
@@ -436,27 +485,23 @@ static struct lab_scenario *load_file(const char *path, char *why, size_t why_by
 {
     size_t bytes;
     char *text = strict_read_file(path, LAB_SCENARIO_BYTES_MAX, &bytes, why, why_bytes);
-    struct lab_scenario *scenario = text ? lab_scenario_parse(text, bytes, path, why, why_bytes)
-                                         : NULL;
+    if (!text)
+        return NULL;
+
+    struct lab_scenario *scenario = lab_scenario_parse(text, bytes, path, why, why_bytes);
     free(text);
     return scenario;
 }
 
-static bool is_scenario(const char *name)
-{
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".json") == 0;
-}
-
 static bool is_file_name(const char *name)
 {
-    return strchr(name, '/') || is_scenario(name);
+    return strchr(name, '/') || ends_in_json(name);
 }
 
 static const struct lab_text *find_built_in(const char *name)
 {
     for (const struct lab_text *text = lab_texts; text->name; text++)
-        if (is_scenario(text->name) && strlen(text->name) == strlen(name) + 5 &&
+        if (ends_in_json(text->name) && strlen(text->name) == strlen(name) + 5 &&
             strncmp(text->name, name, strlen(name)) == 0)
             return text;
     return NULL;
@@ -471,6 +516,7 @@ struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_b
 {
     if (is_file_name(name))
         return load_file(name, why, why_bytes);
+
     const struct lab_text *text = find_built_in(name);
     if (text)
         return lab_scenario_parse(text->text, strlen(text->text), text->name, why, why_bytes);
@@ -482,7 +528,7 @@ struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_b
 const char *lab_scenario_name(uint32_t index, char *name, size_t bytes)
 {
     for (const struct lab_text *text = lab_texts; text->name; text++) {
-        if (!is_scenario(text->name) || index-- > 0)
+        if (!ends_in_json(text->name) || index-- > 0)
             continue;
         snprintf(name, bytes, "%.*s", (int)strlen(text->name) - 5, text->name);
         return name;

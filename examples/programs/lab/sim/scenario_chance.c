@@ -1,4 +1,5 @@
-/* What a scenario file says of chance, and of the threads that share the machine with the devices.
+/* Reads the keys of a scenario file that are about chance, and about the threads that share the
+ * machine with the devices. scenario.c calls it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario_read.h"
 
@@ -17,11 +18,12 @@ static bool read_times(const struct strict_place *at, struct lab_scenario_tail *
            strict_refuse(at, "p99_us", "must not be less than \"median_us\"");
 }
 
-/* Without the key there is no tail. */
+/* Read a tail, if the key exists. */
 static bool read_tail(const struct strict_place *at, const char *key, struct lab_scenario_tail *out)
 {
     static const char *const keys[] = {"probability", "median_us", "p99_us", NULL};
     struct strict_place in;
+
     if (!json_object_get(at->object, key))
         return true;
     return lab_place_enter_member(&in, at, key, keys) &&
@@ -32,6 +34,7 @@ static bool read_outliers(const struct strict_place *at, struct lab_scenario_dev
 {
     static const char *const keys[] = {"probability", "factor", NULL};
     struct strict_place in;
+
     if (!json_object_get(at->object, "outliers"))
         return true;
     return lab_place_enter_member(&in, at, "outliers", keys) &&
@@ -43,6 +46,7 @@ static bool read_jitter(const struct strict_place *at, struct lab_scenario_devic
 {
     static const char *const keys[] = {"probability", "times", NULL};
     struct strict_place in;
+
     if (!strict_number(at, "jitter", false, 0, 1, &out->jitter))
         return false;
     if (!json_object_get(at->object, "jitter_tail"))
@@ -59,8 +63,10 @@ static bool read_trace(const struct strict_place *at, struct lab_scenario_device
                        struct lab_scenario *scenario)
 {
     json_t *values = strict_array(at, "trace", false, LAB_TRACE_MAX);
+
     if (!values)
         return !at->reader->failed;
+
     out->trace_first = scenario->traced;
     out->trace_count = (uint32_t)json_array_size(values);
     if (!scenario->traces)
@@ -70,12 +76,14 @@ static bool read_trace(const struct strict_place *at, struct lab_scenario_device
     if (out->trace_count > LAB_TRACE_MAX - scenario->traced)
         return strict_refuse(at, "trace", "all devices together may have %d numbers",
                              LAB_TRACE_MAX);
+
     for (uint32_t i = 0; i < out->trace_count; i++) {
         double factor = json_number_value(json_array_get(values, i));
         if (!(factor >= 0.001 && factor <= 1000))
             return strict_refuse(at, "trace", "must hold numbers from 0.001 to 1000");
         scenario->traces[scenario->traced++] = factor;
     }
+
     return true;
 }
 
@@ -84,11 +92,13 @@ static bool read_level(const struct strict_place *at, struct lab_scenario_device
     static const char *const level_keys[] = {"change", "lag", NULL};
     static const char *const jump_keys[] = {"frames", "sigma", NULL};
     struct strict_place in;
+
     if (json_object_get(at->object, "level") &&
         (!lab_place_enter_member(&in, at, "level", level_keys) ||
          !strict_number(&in, "change", true, 0, 0.5, &out->level_change) ||
          !strict_number(&in, "lag", true, 0, 0.999, &out->level_lag)))
         return false;
+
     if (!json_object_get(at->object, "jumps"))
         return true;
     return lab_place_enter_member(&in, at, "jumps", jump_keys) &&
@@ -110,6 +120,7 @@ static bool read_clock(const struct strict_place *at, struct lab_scenario *out)
     char clock[16] = "device";
     if (!strict_string(at, "clock", false, sizeof clock, clock))
         return false;
+
     out->host_clock = strcmp(clock, "host") == 0;
     return out->host_clock || strcmp(clock, "device") == 0 ||
            strict_refuse(at, "clock", "must be \"device\" or \"host\"");
@@ -132,6 +143,7 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
                                                    NULL};
     struct strict_place in;
     double busy_us = 0, idle_us = 0;
+
     if (json_object_get(at->object, "engine") &&
         (!lab_place_enter_member(&in, at, "engine", engine_keys) || !read_wake(&in, &out->engine) ||
          !strict_number(&in, "busy_us", false, 0, 1e6, &busy_us) ||
@@ -140,6 +152,7 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
          !lab_place_devices(&in, "beside", out, &out->engine.beside) || !read_clock(&in, out)))
         return false;
     out->engine_busy_ns = busy_us * 1e3;
+
     if (!json_object_get(at->object, "application"))
         return !at->reader->failed;
     bool ok = lab_place_enter_member(&in, at, "application", application_keys) &&
@@ -154,11 +167,13 @@ static bool read_burst(const struct strict_place *at, struct lab_scenario *out)
 {
     struct lab_scenario_burst *burst = &out->bursts[out->burst_count++];
     double every_ms = 0;
+
     if (!lab_place_devices(at, "devices", out, &burst->devices) ||
         !strict_boolean(at, "engine", &burst->engine) ||
         !strict_number(at, "every_ms", true, 0.1, 1e9, &every_ms) ||
         !read_times(at, &burst->length))
         return false;
+
     burst->every_ns = every_ms * 1e6;
     return burst->devices || burst->engine ||
            strict_refuse(at, NULL, "stops neither devices nor the engine");
@@ -169,6 +184,7 @@ static bool read_bursts(const struct strict_place *at, struct lab_scenario *out)
     static const char *const keys[] = {"devices",   "engine", "every_ms",
                                        "median_us", "p99_us", NULL};
     json_t *bursts = strict_array(at, "bursts", false, LAB_BURSTS_MAX);
+
     for (size_t i = 0; bursts && i < json_array_size(bursts); i++) {
         struct strict_place in;
         if (!strict_enter(&in, at->reader, json_array_get(bursts, i), keys, "bursts[#]",
@@ -176,6 +192,7 @@ static bool read_bursts(const struct strict_place *at, struct lab_scenario *out)
             !read_burst(&in, out))
             return false;
     }
+
     return !at->reader->failed;
 }
 
@@ -183,15 +200,18 @@ static bool read_links(const struct strict_place *at, struct lab_scenario *out)
 {
     static const char *const keys[] = {"devices", NULL};
     json_t *links = strict_array(at, "links", false, LAB_LINKS_MAX);
+
     for (size_t i = 0; links && i < json_array_size(links); i++) {
         struct strict_place in;
         uint32_t devices = 0;
+
         if (!strict_enter(&in, at->reader, json_array_get(links, i), keys, "links[#]",
                           (uint32_t)i) ||
             !lab_place_devices(&in, "devices", out, &devices))
             return false;
         if (!(devices & (devices - 1)))
             return strict_refuse(&in, "devices", "two devices are needed to share a link");
+
         for (uint32_t d = 0; d < out->device_count; d++) {
             if (!(devices & 1u << d))
                 continue;
@@ -201,6 +221,7 @@ static bool read_links(const struct strict_place *at, struct lab_scenario *out)
             out->devices[d].link = (uint32_t)i + 1;
         }
     }
+
     return !at->reader->failed;
 }
 

@@ -1,5 +1,5 @@
-/* Reading what scenario files have beside plain values (strict_json.h): objects in objects, names of devices. All
- * functions return false once the reader has failed.
+/* What the readers of scenario files share, beyond plain values (strict_json.h): objects in
+ * objects, names of devices. All functions return false once the reader has failed.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_SCENARIO_READ_H
 #define COX_EXAMPLES_LAB_SCENARIO_READ_H
@@ -7,25 +7,25 @@
 #include "lab/strict_json.h"
 #include "scenario.h"
 
-/* Go to the object under `key` of `at`, which must be there. */
+/* Enter the object under `key` of `at`, which must exist. */
 bool lab_place_enter_member(struct strict_place *in, const struct strict_place *at, const char *key,
                             const char *const *known);
 
 bool lab_place_device(const struct strict_place *at, const char *key,
                       const struct lab_scenario *scenario, const char *name, uint32_t *out);
 
-/* An array of device names as a bit each; 0 without the key. */
+/* Read an array of device names, a bit each; 0 without the key. */
 bool lab_place_devices(const struct strict_place *at, const char *key,
                        const struct lab_scenario *scenario, uint32_t *out);
 
 /* --- scenario_chance.c --- */
 
-/* The keys of a device's object that are about chance: "jitter", "jitter_tail", "level", "jumps", "launch_tail",
- * "outliers", "trace". */
+/* Read a device's "jitter", "jitter_tail", "level", "jumps", "launch_tail", "outliers" and
+ * "trace". */
 bool lab_read_device_chance(const struct strict_place *at, struct lab_scenario_device *out,
                             struct lab_scenario *scenario);
 
-/* "engine", "application", "bursts" and "links" of the file. */
+/* Read "engine", "application", "bursts" and "links" of the file. */
 bool lab_read_engine(const struct strict_place *at, struct lab_scenario *out);
 
 #endif

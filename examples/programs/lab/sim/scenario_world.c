@@ -1,4 +1,5 @@
-/* What a scenario's devices need for their work, frame by frame.
+/* The world of a scenario: what its devices need for their work, frame by frame. simulate.c calls
+ * it through the functions of a `lab_world`, one world for each pass of the scenario.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 #include "random.h"
@@ -8,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOMENTS = 2 * LAB_IN_FLIGHT_MAX }; /* frames that are remembered */
+enum { MOMENTS = 2 * LAB_IN_FLIGHT_MAX }; /* frames whose state is kept */
 
+/* Different uses of chance. The order is part of the result: append only. */
 enum {
     STREAM_JITTER,
     STREAM_OUTLIER,
@@ -35,33 +37,34 @@ struct segment {
     double factor;
 };
 
-/* What holds for a frame. */
+/* The state of the machine in one frame. */
 struct moment {
     uint32_t rows;
     double slower[COX_DEVICES_MAX];
-    uint32_t contended; /* devices in a contention of now */
+    uint32_t contended; /* devices in a contention of this frame */
     uint32_t segment_count;
-    struct segment segments[LAB_SEGMENTS_MAX + 1]; /* and one that begins at the frame's end */
+    struct segment segments[LAB_SEGMENTS_MAX + 1]; /* the last one begins at the frame's end */
     uint64_t condition;
 };
 
-/* Of a device in a frame: factors on what it takes. */
+/* Factors on a device's time in one frame. */
 struct level {
     double noise; /* counts as chance */
     double jump;
 };
 
+/* The current burst, or the next one. */
 struct stretch {
-    uint64_t count; /* of those before, and this one */
+    uint64_t count; /* its number, from 1 */
     double begin_ns, end_ns;
 };
 
 struct lab_scenario_world {
     const struct lab_scenario *scenario;
     uint32_t pass;
-    struct lab_scenario_pass shape;  /* of the pass, with its devices */
-    struct lab_scenario_world *next; /* of the next pass, */
-    struct lab_world next_world;     /* and that one's functions */
+    struct lab_scenario_pass shape; /* of the pass, with its devices */
+    struct lab_scenario_world *next;
+    struct lab_world next_world; /* functions of `next` */
     uint64_t seed;
     double heat[COX_DEVICES_MAX]; /* 0 = cold .. 1 = hot */
     struct moment moments[MOMENTS];
@@ -74,11 +77,16 @@ static bool is_now(uint64_t frame, uint64_t from, uint64_t to)
     return frame >= from && frame < to;
 }
 
-/* 0, 1 at a quarter, 0, -1 at three quarters, 0. */
+/* A triangle wave: 0, 1 at a quarter of the period, 0, -1 at three quarters, 0. */
 static double triangle(double periods)
 {
-    double x = periods - floor(periods);
-    return x < 0.25 ? 4 * x : x < 0.75 ? 2 - 4 * x : 4 * x - 4;
+    const double x = periods - floor(periods);
+
+    if (x < 0.25)
+        return 4 * x;
+    if (x < 0.75)
+        return 2 - 4 * x;
+    return 4 * x - 4;
 }
 
 bool lab_scenario_is_alive(const struct lab_scenario *scenario, uint32_t device, uint64_t frame)
@@ -89,6 +97,7 @@ bool lab_scenario_is_alive(const struct lab_scenario *scenario, uint32_t device,
             is_now(frame, change->from, change->to))
             return false;
     }
+
     return true;
 }
 
@@ -96,15 +105,18 @@ bool lab_scenario_is_step(const struct lab_scenario *scenario, uint64_t frame)
 {
     if (frame == 0)
         return false;
+
     for (uint32_t i = 0; i < scenario->change_count; i++) {
         const struct lab_scenario_change *change = &scenario->changes[i];
         if ((change->kind == LAB_SLOWER || change->kind == LAB_ROWS) &&
             (change->from == frame || change->to == frame))
             return true;
     }
+
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (scenario->contentions[i].from == frame || scenario->contentions[i].to == frame)
             return true;
+
     return false;
 }
 
@@ -114,7 +126,9 @@ static double heavy_first(const struct lab_scenario_heavy *heavy, uint64_t frame
 {
     if (!(heavy->period > 0))
         return heavy->first;
-    /* From the top to the bottom and back: the share of the way is (1 + triangle) / 2. */
+
+    /* From the top to the bottom and back. The triangle moves it by (1 + triangle) / 2 of the
+     * way. */
     return (1 - heavy->rows) * 0.5 *
            (1 + triangle((double)frame / heavy->period + heavy->first - 0.25));
 }
@@ -123,9 +137,11 @@ static void make_heavy(const struct lab_scenario *scenario, uint64_t frame, stru
 {
     double edges[LAB_SEGMENTS_MAX] = {0};
     uint32_t count = 1;
+
     for (uint32_t i = 0; i < scenario->heavy_count; i++) {
         double first = heavy_first(&scenario->heavy[i], frame);
-        double two[2] = {first, first + scenario->heavy[i].rows};
+        const double two[2] = {first, first + scenario->heavy[i].rows};
+
         for (int e = 0; e < 2; e++) { /* insertion sort; the first edge is 0 */
             uint32_t at = count++;
             for (; edges[at - 1] > two[e]; at--)
@@ -133,28 +149,36 @@ static void make_heavy(const struct lab_scenario *scenario, uint64_t frame, stru
             edges[at] = two[e];
         }
     }
+
     for (uint32_t s = 0; s < count; s++) {
-        double middle = 0.5 * (edges[s] + (s + 1 < count ? edges[s + 1] : 1));
+        const double end = s + 1 < count ? edges[s + 1] : 1;
+        const double middle = 0.5 * (edges[s] + end);
         double factor = 1;
+
         for (uint32_t i = 0; i < scenario->heavy_count; i++) {
             double first = heavy_first(&scenario->heavy[i], frame);
             if (middle > first && middle < first + scenario->heavy[i].rows)
                 factor *= scenario->heavy[i].factor;
         }
+
         out->segments[s] = (struct segment){edges[s] * out->rows, factor};
     }
+
     out->segment_count = count;
 }
 
 static void make_scene(const struct lab_scenario_world *world, uint64_t frame, struct moment *out)
 {
     const struct lab_scenario *scenario = world->scenario;
-    uint64_t scene = frame / scenario->scene_frames;
+    const uint64_t scene = frame / scenario->scene_frames;
+
     out->segment_count = scenario->scene_segments;
     for (uint32_t s = 0; s < out->segment_count; s++) {
-        double u = lab_random_uniform(lab_random_bits(world->seed, STREAM_SCENE, scene, s, 0));
-        out->segments[s] = (struct segment){(double)out->rows * s / out->segment_count,
-                                            u < scenario->scene_share ? scenario->scene_factor : 1};
+        const double u = lab_random_uniform(lab_random_bits(world->seed, STREAM_SCENE, scene, s,
+                                                            0));
+        out->segments[s] = (struct segment){(double)out->rows * s / out->segment_count, 1};
+        if (u < scenario->scene_share)
+            out->segments[s].factor = scenario->scene_factor;
     }
 }
 
@@ -162,30 +186,26 @@ static double cost_of_rows(const struct moment *moment, uint32_t first_row, uint
 {
     if (moment->segment_count == 0)
         return rows;
-    double begin = first_row, end = begin + rows;
+
+    const double begin = first_row, end = begin + rows;
     double sum = 0;
+
     for (uint32_t s = 0; s < moment->segment_count; s++) {
         double from = fmax(begin, moment->segments[s].begin_row);
         double to = fmin(end, moment->segments[s + 1].begin_row);
         if (to > from)
             sum += (to - from) * moment->segments[s].factor;
     }
+
     return sum;
 }
 
-/* --- chance that lasts --- */
+/* --- chance --- */
 
-/* Launches of other passes meet with other chance. */
+/* Each pass has its own chance. */
 static uint32_t chance_of(const struct lab_scenario_world *world, uint32_t launch)
 {
     return launch + world->pass * 4096;
-}
-
-static double normal(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame,
-                     uint32_t device, uint32_t launch)
-{
-    return lab_random_normal(lab_random_uniform(lab_random_bits(world->seed, stream, frame, device,
-                                                                launch)));
 }
 
 static double uniform(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame,
@@ -194,81 +214,116 @@ static double uniform(const struct lab_scenario_world *world, uint32_t stream, u
     return lab_random_uniform(lab_random_bits(world->seed, stream, frame, device, launch));
 }
 
+static double normal(const struct lab_scenario_world *world, uint32_t stream, uint64_t frame,
+                     uint32_t device, uint32_t launch)
+{
+    return lab_random_normal(uniform(world, stream, frame, device, launch));
+}
+
 /* The standard normal quantile of 0.99. */
 static const double Z99 = 2.3263478740408408;
 
-/* Log-normal, of a median and 99th percentile. */
-static double drawn(const struct lab_scenario_tail *tail, double z)
+/* A log-normal time with this median and 99th percentile. */
+static double log_normal(const struct lab_scenario_tail *tail, double z)
 {
     return tail->median_ns * lab_exp(z * lab_log(tail->p99_ns / tail->median_ns) / Z99);
 }
 
-/* What a frame adds to a device's cost, by chance, of all its launches alike; and the level after its jumps. */
+/* A time of the tail, by its probability; else `otherwise`. */
+static double draw(const struct lab_scenario_world *world, const struct lab_scenario_tail *tail,
+                   uint32_t stream, uint64_t frame, uint32_t device, uint32_t launch,
+                   double otherwise)
+{
+    if (uniform(world, stream, frame, device, 2 * launch) >= tail->probability)
+        return otherwise;
+    return log_normal(tail, normal(world, stream, frame, device, 2 * launch + 1));
+}
+
+static uint32_t stream_of(const struct lab_launch *launch, uint32_t stream, uint32_t shadow_stream)
+{
+    return launch->shadow ? shadow_stream : stream;
+}
+
+/* --- chance that lasts --- */
+
+/* Find the level of each device in each frame: it changes slowly, jumps, and follows a trace. */
 static void find_levels(struct lab_scenario_world *world)
 {
     const struct lab_scenario *scenario = world->scenario;
+
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         const struct lab_scenario_device *device = &scenario->devices[d];
-        /* The difference of neighbours has the variance 2 (1 - lag) times that of the level. */
-        double sigma = device->level_change / sqrt(2 * (1 - device->level_lag));
-        double step = sigma * sqrt(1 - device->level_lag * device->level_lag);
+
+        /* The difference of two neighbours has 2 (1 - lag) times the variance of the level. */
+        const double sigma = device->level_change / sqrt(2 * (1 - device->level_lag));
+        const double step = sigma * sqrt(1 - device->level_lag * device->level_lag);
         double x = sigma * normal(world, STREAM_LEVEL, 0, d, 1);
         double jump = 1;
+
         /* All devices' traces begin at the same place. */
-        uint64_t trace = device->trace_count > 0 && !scenario->traces_begin
-                             ? lab_random_bits(world->seed, STREAM_TRACE, 0, 0, 0)
-                             : 0;
+        uint64_t trace = 0;
+        if (device->trace_count > 0 && !scenario->traces_begin)
+            trace = lab_random_bits(world->seed, STREAM_TRACE, 0, 0, 0);
         if (scenario->pause_frames > 0)
             trace -= trace % scenario->pause_frames;
+
         for (uint64_t f = 0; f < scenario->frames; f++) {
             if (f > 0)
                 x = device->level_lag * x + step * normal(world, STREAM_LEVEL, f, d, 0);
             if (device->jump_frames > 0 &&
                 uniform(world, STREAM_JUMP, f, d, 0) < 1 / device->jump_frames)
                 jump = lab_exp(device->jump_sigma * normal(world, STREAM_JUMP, f, d, 1));
-            double recorded =
-                device->trace_count > 0
-                    ? scenario->traces[device->trace_first + (trace + f) % device->trace_count]
-                    : 1;
-            world->levels[f * scenario->device_count + d] = (struct level){lab_exp(x),
-                                                                           jump * recorded};
+
+            struct level *level = &world->levels[f * scenario->device_count + d];
+            *level = (struct level){lab_exp(x), jump};
+            if (device->trace_count > 0)
+                level->jump *=
+                    scenario->traces[device->trace_first + (trace + f) % device->trace_count];
         }
     }
 }
 
-/* When a burst begins and ends, from when the one before it ended. */
+/* Find the next burst, from the end of the one before. */
 static void next_burst(struct lab_scenario_world *world, uint32_t index)
 {
     const struct lab_scenario_burst *burst = &world->scenario->bursts[index];
     struct stretch *stretch = &world->bursts[index];
-    uint64_t k = stretch->count++;
+    const uint64_t k = stretch->count++;
+
     if (k == LAB_BURSTS_IN_RUN_MAX) {
         stretch->begin_ns = stretch->end_ns = HUGE_VAL;
         return;
     }
-    double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
+
+    const double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
     stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
     stretch->end_ns = stretch->begin_ns + 1 +
-                      drawn(&burst->length, normal(world, STREAM_BURST, k, index, 1));
+                      log_normal(&burst->length, normal(world, STREAM_BURST, k, index, 1));
 }
 
 static double stolen(void *ctx, double now_ns, uint32_t *devices, bool *engine)
 {
     struct lab_scenario_world *world = ctx;
     double until_ns = HUGE_VAL;
+
     *devices = 0;
     *engine = false;
+
     for (uint32_t i = 0; i < world->scenario->burst_count; i++) {
         struct stretch *stretch = &world->bursts[i];
+
         while (now_ns >= stretch->end_ns)
             next_burst(world, i);
+
         if (now_ns >= stretch->begin_ns) {
             *devices |= world->scenario->bursts[i].devices;
             *engine |= world->scenario->bursts[i].engine;
+            until_ns = fmin(until_ns, stretch->end_ns);
+        } else {
+            until_ns = fmin(until_ns, stretch->begin_ns);
         }
-        until_ns = fmin(until_ns,
-                        now_ns >= stretch->begin_ns ? stretch->end_ns : stretch->begin_ns);
     }
+
     return until_ns;
 }
 
@@ -278,13 +333,11 @@ static double wake_ns(void *ctx, const struct lab_launch *ended, uint32_t others
 {
     const struct lab_scenario_world *world = ctx;
     const struct lab_scenario_wake *wake = &world->scenario->engine;
-    uint32_t stream = ended->shadow ? STREAM_SHADOW_WAKE : STREAM_WAKE;
-    const uint32_t chance = chance_of(world, ended->launch);
-    uint64_t frame = ended->frame;
-    bool beside = wake->beside == 0 || others & wake->beside;
-    if (beside && uniform(world, stream, frame, ended->device, 2 * chance) < wake->tail.probability)
-        return drawn(&wake->tail, normal(world, stream, frame, ended->device, 2 * chance + 1));
-    return wake->ns;
+
+    if (wake->beside != 0 && !(others & wake->beside))
+        return wake->ns;
+    return draw(world, &wake->tail, stream_of(ended, STREAM_WAKE, STREAM_SHADOW_WAKE), ended->frame,
+                ended->device, chance_of(world, ended->launch), wake->ns);
 }
 
 static double stall_ns(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out,
@@ -293,20 +346,20 @@ static double stall_ns(void *ctx, uint64_t frame, uint32_t device, uint32_t give
     const struct lab_scenario_world *world = ctx;
     const struct lab_scenario_wake *engine = &world->scenario->engine;
     const struct lab_scenario_tail *tail = handed_out ? &engine->stall : &engine->submit;
-    if (!(working & (engine->beside ? engine->beside : UINT32_MAX)) ||
-        uniform(world, STREAM_STALL, frame, device, 2 * chance_of(world, given)) >=
-            tail->probability)
+
+    if (engine->beside != 0)
+        working &= engine->beside;
+    if (working == 0)
         return 0;
-    return drawn(tail, normal(world, STREAM_STALL, frame, device, 2 * chance_of(world, given) + 1));
+    return draw(world, tail, STREAM_STALL, frame, device, chance_of(world, given), 0);
 }
 
 static double hand_over_ns(void *ctx, uint64_t frame)
 {
     const struct lab_scenario_world *world = ctx;
     const struct lab_scenario_wake *wake = &world->scenario->application;
-    if (uniform(world, STREAM_HAND_OVER, frame, 0, 0) < wake->tail.probability)
-        return drawn(&wake->tail, normal(world, STREAM_HAND_OVER, frame, 0, 1));
-    return wake->ns;
+
+    return draw(world, &wake->tail, STREAM_HAND_OVER, frame, 0, 0, wake->ns);
 }
 
 /* --- the world's functions --- */
@@ -314,9 +367,11 @@ static double hand_over_ns(void *ctx, uint64_t frame)
 static void begin_run(void *ctx, uint64_t seed)
 {
     struct lab_scenario_world *world = ctx;
+
     world->seed = seed;
     memset(world->heat, 0, sizeof world->heat);
     memset(world->bursts, 0, sizeof world->bursts);
+
     if (world->levels)
         find_levels(world);
 }
@@ -329,6 +384,7 @@ static struct moment *moment_of(struct lab_scenario_world *world, uint64_t frame
 static uint64_t mixed(uint64_t hash, double value)
 {
     uint64_t bits;
+
     memcpy(&bits, &value, sizeof bits);
     return lab_random_bits(hash, 0, bits, 0, 0);
 }
@@ -337,18 +393,22 @@ static uint64_t condition_of(const struct lab_scenario *scenario, const struct m
                              uint64_t frame)
 {
     uint64_t hash = mixed(1, moment->rows);
+
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         if (scenario->devices[d].thermal_factor > 1)
             return 0;
-        if (moment->slower[d] != 1 || !lab_scenario_is_alive(scenario, d, frame))
-            hash = mixed(mixed(hash, d),
-                         lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0);
+
+        const double slower = lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0;
+        if (slower != 1)
+            hash = mixed(mixed(hash, d), slower);
     }
+
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
             hash = mixed(hash, i);
     for (uint32_t s = 0; s < moment->segment_count; s++)
         hash = mixed(mixed(hash, moment->segments[s].begin_row), moment->segments[s].factor);
+
     return hash ? hash : 1;
 }
 
@@ -357,36 +417,50 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
     struct lab_scenario_world *world = ctx;
     const struct lab_scenario *scenario = world->scenario;
     struct moment *moment = moment_of(world, frame);
+    double periods;
+
     moment->rows = world->shape.rows;
     moment->contended = 0;
+
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         alive[d] = lab_scenario_is_alive(scenario, d, frame);
         moment->slower[d] = 1 + (scenario->devices[d].thermal_factor - 1) * world->heat[d];
         if (world->levels)
             moment->slower[d] *= world->levels[frame * scenario->device_count + d].jump;
     }
+
     for (uint32_t i = 0; i < scenario->change_count; i++) {
         const struct lab_scenario_change *change = &scenario->changes[i];
         if (!is_now(frame, change->from, change->to))
             continue;
-        if (change->kind == LAB_ROWS)
+
+        switch (change->kind) {
+        case LAB_ROWS:
             moment->rows = change->rows;
-        else if (change->kind == LAB_SLOWER)
+            break;
+        case LAB_SLOWER:
             moment->slower[change->device] *= change->factor;
-        else if (change->kind == LAB_DRIFT)
-            moment->slower[change->device] *=
-                1 + change->factor *
-                        triangle((double)(frame - change->from) / change->period + change->phase);
+            break;
+        case LAB_DRIFT:
+            periods = (double)(frame - change->from) / change->period + change->phase;
+            moment->slower[change->device] *= 1 + change->factor * triangle(periods);
+            break;
+        case LAB_GONE:
+            break;
+        }
     }
+
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
             moment->contended |= scenario->contentions[i].devices;
+
     moment->segment_count = 0;
     if (scenario->heavy_count > 0)
         make_heavy(scenario, frame, moment);
     else if (scenario->scene_frames > 0)
         make_scene(world, frame, moment);
     moment->segments[moment->segment_count] = (struct segment){moment->rows, 1};
+
     *rows = moment->rows;
     *granule = world->shape.granule;
     moment->condition = condition_of(scenario, moment, frame);
@@ -401,61 +475,76 @@ static double compute_ns(struct lab_scenario_world *world, const struct lab_laun
 static double fixed_ns(const struct lab_scenario_world *world, const struct lab_launch *launch)
 {
     const struct lab_scenario_device *device = &world->shape.devices[launch->device];
-    return launch->launch == 0 || launch->launch == LAB_LAUNCH_WARMUP ? device->fixed_ns
-                                                                      : device->launch_ns;
+
+    if (launch->launch == 0 || launch->launch == LAB_LAUNCH_WARMUP)
+        return device->fixed_ns;
+    return device->launch_ns;
+}
+
+static double transfer_ns(const struct lab_scenario_world *world, const struct lab_launch *launch)
+{
+    return world->shape.devices[launch->device].transfer_ns * launch->rows;
+}
+
+/* The launch on a device that nothing slows down. */
+static double work_ns(struct lab_scenario_world *world, const struct lab_launch *launch)
+{
+    const double rows_ns = compute_ns(world, launch), copy_ns = transfer_ns(world, launch);
+
+    if (world->scenario->devices[launch->device].overlap)
+        return fixed_ns(world, launch) + fmax(rows_ns, copy_ns);
+    return fixed_ns(world, launch) + (rows_ns + copy_ns);
 }
 
 static double expected_ns(void *ctx, const struct lab_launch *launch)
 {
     struct lab_scenario_world *world = ctx;
-    const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
-    double transfer_ns = world->shape.devices[launch->device].transfer_ns * launch->rows;
-    double rows_ns = compute_ns(world, launch);
-    rows_ns = device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns;
-    return (fixed_ns(world, launch) + rows_ns) *
-           moment_of(world, launch->frame)->slower[launch->device];
+
+    return work_ns(world, launch) * moment_of(world, launch->frame)->slower[launch->device];
 }
 
-/* Log-normal with a mean of 1; some of the launches have a larger sigma. */
+/* A log-normal factor with the mean 1. Some launches have a larger sigma. */
 static double jitter(const struct lab_scenario_world *world, const struct lab_launch *launch)
 {
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
-    uint32_t stream = launch->shadow ? STREAM_SHADOW : STREAM_JITTER;
-    double sigma = device->jitter;
     const uint32_t chance = chance_of(world, launch->launch);
-    double z = normal(world, stream, launch->frame, launch->device, chance);
-    if (device->jitter_tail_probability <= 0)
+    const double sigma = device->jitter, p = device->jitter_tail_probability;
+    const double z = normal(world, stream_of(launch, STREAM_JITTER, STREAM_SHADOW), launch->frame,
+                            launch->device, chance);
+
+    if (p <= 0)
         return lab_exp(sigma * (z - 0.5 * sigma));
-    double p = device->jitter_tail_probability, wide = sigma * device->jitter_tail_times;
-    double mean = (1 - p) * lab_exp(0.5 * sigma * sigma) + p * lab_exp(0.5 * wide * wide);
-    uint32_t tail_stream = launch->shadow ? STREAM_SHADOW_JITTER_TAIL : STREAM_JITTER_TAIL;
-    bool in_tail = uniform(world, tail_stream, launch->frame, launch->device, chance) < p;
-    return lab_exp((in_tail ? wide : sigma) * z) / mean;
+
+    const double wide = sigma * device->jitter_tail_times;
+    const double mean = (1 - p) * lab_exp(0.5 * sigma * sigma) + p * lab_exp(0.5 * wide * wide);
+    const uint32_t stream = stream_of(launch, STREAM_JITTER_TAIL, STREAM_SHADOW_JITTER_TAIL);
+    if (uniform(world, stream, launch->frame, launch->device, chance) < p)
+        return lab_exp(wide * z) / mean;
+    return lab_exp(sigma * z) / mean;
 }
 
 static double launch_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_scenario_world *world = ctx;
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
-    uint32_t d = launch->device;
-    const uint32_t chance = chance_of(world, launch->launch);
-    bool warmup = launch->launch == LAB_LAUNCH_WARMUP;
+    const uint32_t d = launch->device, chance = chance_of(world, launch->launch);
+    const bool warmup = launch->launch == LAB_LAUNCH_WARMUP;
     double ns = expected_ns(ctx, launch);
+
     if (device->jitter > 0)
         ns *= jitter(world, launch);
     if (device->outlier_probability > 0 && !warmup) {
-        uint32_t stream = launch->shadow ? STREAM_SHADOW_OUTLIER : STREAM_OUTLIER;
+        const uint32_t stream = stream_of(launch, STREAM_OUTLIER, STREAM_SHADOW_OUTLIER);
         if (uniform(world, stream, launch->frame, d, chance) < device->outlier_probability)
             ns *= device->outlier_factor;
     }
     if (world->levels)
         ns *= world->levels[launch->frame * world->scenario->device_count + d].noise;
-    if (device->launch_tail.probability > 0 && !warmup) {
-        uint32_t stream = launch->shadow ? STREAM_SHADOW_LAUNCH_TAIL : STREAM_LAUNCH_TAIL;
-        if (uniform(world, stream, launch->frame, d, 2 * chance) < device->launch_tail.probability)
-            ns += drawn(&device->launch_tail,
-                        normal(world, stream, launch->frame, d, 2 * chance + 1));
-    }
+    if (device->launch_tail.probability > 0 && !warmup)
+        ns += draw(world, &device->launch_tail,
+                   stream_of(launch, STREAM_LAUNCH_TAIL, STREAM_SHADOW_LAUNCH_TAIL), launch->frame,
+                   d, chance, 0);
+
     return ns;
 }
 
@@ -463,41 +552,48 @@ static void copying(void *ctx, const struct lab_launch *launch, double ns, struc
 {
     struct lab_scenario_world *world = ctx;
     const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
-    double transfer_ns = world->shape.devices[launch->device].transfer_ns * launch->rows;
-    double rows_ns = compute_ns(world, launch);
-    double all_ns = fixed_ns(world, launch) +
-                    (device->overlap ? fmax(rows_ns, transfer_ns) : rows_ns + transfer_ns);
+    const double all_ns = work_ns(world, launch);
+
     *out = (struct lab_link){.link = device->link};
     if (device->link == 0 || !(all_ns > 0))
         return;
-    /* What chance adds lengthens all parts alike. */
-    out->ns = ns * (transfer_ns / all_ns);
-    out->beside_ns = device->overlap ? ns * (rows_ns / all_ns) : 0;
+
+    /* Chance lengthens all parts of the launch alike. */
+    out->ns = ns * (transfer_ns(world, launch) / all_ns);
+    if (device->overlap)
+        out->beside_ns = ns * (compute_ns(world, launch) / all_ns);
 }
 
 static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
 {
     struct lab_scenario_world *world = ctx;
     double slower = 1;
+
     if (!(moment_of(world, frame)->contended & 1u << device))
         return 1;
+
     for (uint32_t i = 0; i < world->scenario->contention_count; i++) {
         const struct lab_scenario_contention *contention = &world->scenario->contentions[i];
-        uint32_t at_work = active & contention->devices;
+        const uint32_t at_work = active & contention->devices;
+
         if (is_now(frame, contention->from, contention->to) && at_work & 1u << device &&
             (at_work & (at_work - 1)))
             slower *= contention->factor;
     }
+
     return slower;
 }
 
 static double kernel_part(void *ctx, const struct lab_launch *launch)
 {
     struct lab_scenario_world *world = ctx;
-    double all_ns = expected_ns(ctx, launch);
-    double kernel_ns = compute_ns(world, launch) *
-                       moment_of(world, launch->frame)->slower[launch->device];
-    return all_ns > 0 ? fmin(1, kernel_ns / all_ns) : 0;
+    const double all_ns = expected_ns(ctx, launch);
+    const double kernel_ns = compute_ns(world, launch) *
+                             moment_of(world, launch->frame)->slower[launch->device];
+
+    if (!(all_ns > 0))
+        return 0;
+    return fmin(1, kernel_ns / all_ns);
 }
 
 double lab_scenario_joules(const void *ctx, const double *busy_ns, double wall_ns)
@@ -505,12 +601,15 @@ double lab_scenario_joules(const void *ctx, const double *busy_ns, double wall_n
     const struct lab_scenario *scenario = ctx;
     double joules = scenario->base_watts * wall_ns * 1e-9;
     bool metered = scenario->base_watts > 0;
+
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         const struct lab_scenario_device *device = &scenario->devices[d];
-        double busy = fmin(busy_ns[d], wall_ns);
+        const double busy = fmin(busy_ns[d], wall_ns);
+
         metered |= device->watts > 0;
         joules += (device->watts * busy + device->idle_watts * (wall_ns - busy)) * 1e-9;
     }
+
     return metered ? joules : -1;
 }
 
@@ -518,12 +617,16 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
 {
     (void)frame;
     struct lab_scenario_world *world = ctx;
+
     for (uint32_t d = 0; d < world->scenario->device_count && wall_ns > 0; d++) {
         const struct lab_scenario_device *device = &world->scenario->devices[d];
-        double load = fmin(busy_ns[d], wall_ns) / wall_ns;
-        if (device->thermal_factor > 1) /* towards its load, by the share of the time constant */
+        const double load = fmin(busy_ns[d], wall_ns) / wall_ns;
+
+        /* The heat moves towards the load, by the frame's share of the time constant. */
+        if (device->thermal_factor > 1)
             world->heat[d] += (load - world->heat[d]) * (wall_ns / (device->thermal_ns + wall_ns));
     }
+
     return lab_scenario_joules(world->scenario, busy_ns, wall_ns);
 }
 
@@ -552,10 +655,12 @@ static bool has_links(const struct lab_scenario *scenario)
 static void find_pass(struct lab_scenario_world *world)
 {
     const struct lab_scenario *scenario = world->scenario;
+
     if (world->pass < scenario->pass_count) {
         world->shape = scenario->passes[world->pass];
         return;
     }
+
     world->shape = (struct lab_scenario_pass){.rows = scenario->rows, .granule = scenario->granule};
     memcpy(world->shape.devices, scenario->devices, sizeof world->shape.devices);
 }
@@ -564,50 +669,62 @@ static struct lab_scenario_world *create_pass(const struct lab_scenario *scenari
                                               struct lab_world *world)
 {
     struct lab_scenario_world *ctx = calloc(1, sizeof *ctx);
+
     if (!ctx)
         return NULL;
+
     ctx->scenario = scenario;
     ctx->pass = pass;
     find_pass(ctx);
+
     if (has_levels(scenario))
         ctx->levels = calloc((size_t)scenario->frames * scenario->device_count,
                              sizeof *ctx->levels);
+
     if (pass + 1 < scenario->pass_count)
         ctx->next = create_pass(scenario, pass + 1, &ctx->next_world);
+
     if ((has_levels(scenario) && !ctx->levels) || (pass + 1 < scenario->pass_count && !ctx->next)) {
         lab_scenario_world_destroy(&ctx);
         return NULL;
     }
-    const struct lab_scenario_wake *engine = &scenario->engine,
-                                   *application = &scenario->application;
-    bool wakes = engine->ns > 0 || engine->tail.probability > 0;
-    bool hands_over = application->ns > 0 || application->tail.probability > 0;
-    *world = (struct lab_world){
-        .ctx = ctx,
-        .device_count = scenario->device_count,
-        .frames = scenario->frames,
-        .begin_run = begin_run,
-        .begin_frame = begin_frame,
-        .launch_ns = launch_ns,
-        .expected_ns = expected_ns,
-        .slowdown = scenario->contention_count > 0 ? slowdown : NULL,
-        .kernel_part = kernel_part,
-        .end_frame = end_frame,
-        .condition = condition,
-        .copying = has_links(scenario) ? copying : NULL,
-        .wake_ns = wakes ? wake_ns : NULL,
-        .hand_over_ns = hands_over ? hand_over_ns : NULL,
-        .hand_over_idle_ns = scenario->hand_over_idle_ns,
-        .stolen = scenario->burst_count > 0 ? stolen : NULL,
-        .stall_ns = engine->stall.probability > 0 || engine->submit.probability > 0 ? stall_ns
-                                                                                    : NULL,
-        .pause_frames = scenario->pause_frames,
-        .busy_ns = scenario->engine_busy_ns,
-        .host_clock = scenario->host_clock,
-        .next_pass = ctx->next ? &ctx->next_world : NULL,
-        .name = ctx->shape.name[0] ? ctx->shape.name : NULL,
-        .before_ns = ctx->shape.before_ns,
-        .moved_row_ns = ctx->shape.moved_row_ns};
+
+    const struct lab_scenario_wake *engine = &scenario->engine;
+    const struct lab_scenario_wake *application = &scenario->application;
+    *world = (struct lab_world){.ctx = ctx,
+                                .device_count = scenario->device_count,
+                                .frames = scenario->frames,
+                                .begin_run = begin_run,
+                                .begin_frame = begin_frame,
+                                .launch_ns = launch_ns,
+                                .expected_ns = expected_ns,
+                                .kernel_part = kernel_part,
+                                .end_frame = end_frame,
+                                .condition = condition,
+                                .hand_over_idle_ns = scenario->hand_over_idle_ns,
+                                .pause_frames = scenario->pause_frames,
+                                .busy_ns = scenario->engine_busy_ns,
+                                .host_clock = scenario->host_clock,
+                                .before_ns = ctx->shape.before_ns,
+                                .moved_row_ns = ctx->shape.moved_row_ns};
+
+    /* Functions that would change nothing are left out: the simulator is faster without them. */
+    if (scenario->contention_count > 0)
+        world->slowdown = slowdown;
+    if (has_links(scenario))
+        world->copying = copying;
+    if (engine->ns > 0 || engine->tail.probability > 0)
+        world->wake_ns = wake_ns;
+    if (application->ns > 0 || application->tail.probability > 0)
+        world->hand_over_ns = hand_over_ns;
+    if (scenario->burst_count > 0)
+        world->stolen = stolen;
+    if (engine->stall.probability > 0 || engine->submit.probability > 0)
+        world->stall_ns = stall_ns;
+    if (ctx->next)
+        world->next_pass = &ctx->next_world;
+    if (ctx->shape.name[0])
+        world->name = ctx->shape.name;
     return ctx;
 }
 

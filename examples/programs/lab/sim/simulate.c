@@ -1,7 +1,7 @@
-/* One session, simulated: what the policy is asked and told. machine.c does the work.
+/* One simulated session: calls the policy as the runtime would, starts frames and passes, and
+ * delivers frames. virtual_time.c says when, handout.c does the rest.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
-#include "oracle.h"
+#include "session_state.h"
 #include "lab/strict_fp.h"
 
 #include <inttypes.h>
@@ -19,137 +19,71 @@ const struct cox_policy lab_hindsight = {.name = "hindsight"};
 
 bool lab_policy_find(const char *name, const struct cox_policy **policy)
 {
-    bool oracle = strcmp(name, "oracle") == 0;
-    *policy = oracle                                  ? NULL
-              : strcmp(name, lab_hindsight.name) == 0 ? &lab_hindsight
-                                                      : cox_policy_find(name);
-    return oracle || *policy;
+    *policy = NULL;
+    if (strcmp(name, "oracle") == 0)
+        return true;
+
+    if (strcmp(name, lab_hindsight.name) == 0)
+        *policy = &lab_hindsight;
+    else
+        *policy = cox_policy_find(name);
+    return *policy;
 }
 
-/* A pass of a frame that is to be split. */
-struct asked {
-    const struct lab_world *world;
-    struct lab_sharing *sharing;
-    const struct lab_run *run;
-    uint32_t pass;
-};
+/* Oracle and hindsight: no policy's functions are called. */
+static bool knows_all(const struct lab_sim *sim)
+{
+    return !sim->policy || sim->policy == &lab_hindsight;
+}
 
-/* Whether the pass of a frame has the split of the one before it, as in the runtime. */
+/* --- passes that share a split --- */
+
+/* Whether this pass of a frame uses the split of the pass before, as in the runtime. */
 static bool shares(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass)
 {
-    return pass > 0 && sim->policy && sim->policy != &lab_hindsight && !sim->policy->next &&
-           !sim->options->split_each_pass && run->shapes[pass].rows == run->shapes[pass - 1].rows &&
+    return pass > 0 && !knows_all(sim) && !sim->policy->next && !sim->options->split_each_pass &&
+           run->shapes[pass].rows == run->shapes[pass - 1].rows &&
            run->shapes[pass].granule == run->shapes[pass - 1].granule;
 }
 
-/* The first of the passes that share a split with this one, and how many they are. */
+/* The first of the passes that share a split with this one, and their number. */
 static uint32_t lead_of(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass,
                         uint32_t *count)
 {
     uint32_t lead = pass, end = pass + 1;
+
     while (shares(sim, run, lead))
         lead--;
     while (end < sim->pass_count && shares(sim, run, end))
         end++;
+
     *count = end - lead;
     return lead;
 }
 
-static struct asked asked_of(struct lab_sim *sim, const struct lab_run *run)
-{
-    struct lab_sharing *sharing = &sim->sharing[run->pass];
-    return (struct asked){sharing->world, sharing, run, run->pass};
-}
+/* --- splits --- */
 
-static double expected(const struct lab_sim *sim, const struct asked *of, uint32_t d,
-                       uint32_t first_row, uint32_t rows, uint32_t launch)
-{
-    struct lab_launch asked = {.frame = sim->view.frame,
-                               .device = d,
-                               .first_row = first_row,
-                               .rows = rows,
-                               .launch = launch,
-                               .pass = of->pass};
-    return of->world->expected_ns(of->world->ctx, &asked) +
-           lab_queue_moved_ns(sim, of->pass, sim->view.rows, &of->run->before, d, first_row, rows);
-}
-
-/* The pass's time if the pool is shared out so that all end together; negative if a band is on a device that does not
- * answer. */
-static double expected_frame(const struct lab_sim *sim, const struct asked *of)
-{
-    const struct cox_split *split = &of->sharing->split;
-    const struct lab_world *world = of->world;
-    double work_ns[COX_DEVICES_MAX] = {0};
-    uint32_t launches[COX_DEVICES_MAX] = {0};
-    for (uint32_t i = 0; i < split->band_count; i++) {
-        const struct cox_band *band = &split->bands[i];
-        if (!sim->workers[band->device].alive)
-            return -1;
-        work_ns[band->device] += expected(sim, of, band->device, band->first_row, band->rows,
-                                          launches[band->device]++);
-    }
-    double ns = lab_makespan(world, sim->view.frame, work_ns);
-    if (split->pool_rows == 0)
-        return ns;
-
-    double begin_ns[COX_DEVICES_MAX], row_ns[COX_DEVICES_MAX], slower[COX_DEVICES_MAX];
-    uint32_t all = 0;
-    for (uint32_t d = 0; d < world->device_count; d++)
-        if (sim->workers[d].usable && sim->workers[d].alive)
-            all |= 1u << d;
-    double high = HUGE_VAL;
-    for (uint32_t d = 0; d < world->device_count; d++) {
-        if (!(all & 1u << d))
-            continue;
-        double whole_ns = expected(sim, of, d, split->pool_first_row, split->pool_rows,
-                                   launches[d]);
-        uint32_t half = split->pool_rows / 2;
-        row_ns[d] = half == 0 ? whole_ns
-                              : (whole_ns -
-                                 expected(sim, of, d, split->pool_first_row, half, launches[d])) /
-                                    (split->pool_rows - half);
-        row_ns[d] = fmax(row_ns[d], 1e-6);
-        begin_ns[d] = work_ns[d] + fmax(0, whole_ns - row_ns[d] * split->pool_rows);
-        slower[d] = world->slowdown ? world->slowdown(world->ctx, sim->view.frame, d, all) : 1;
-        high = fmin(high, (begin_ns[d] + row_ns[d] * split->pool_rows) * slower[d]);
-    }
-    double low = 0;
-    for (int step = 0; step < 40; step++) {
-        double middle = low + (high - low) / 2;
-        double rows = 0;
-        for (uint32_t d = 0; d < world->device_count; d++)
-            if (all & 1u << d)
-                rows += fmax(0, (middle / slower[d] - begin_ns[d]) / row_ns[d]);
-        if (rows >= split->pool_rows)
-            high = middle;
-        else
-            low = middle;
-    }
-    return fmax(ns, high);
-}
-
-/* --- the session --- */
-
-/* Policy, frame, what is wrong, and the bands, once a run. */
+/* Describe the first refused split of a run: policy, frame, fault, bands. */
 static void describe_refusal(struct lab_sim *sim, const struct cox_split *split, const char *what)
 {
+    char bands[BANDS_TEXT] = "", pool[64] = "";
+    size_t used = 0;
+
     if (!sim->why || sim->why_bytes == 0 || sim->why[0])
         return;
-    char bands[BANDS_TEXT] = "";
-    size_t used = 0;
-    uint32_t count = split->band_count < COX_BANDS_MAX ? split->band_count : COX_BANDS_MAX;
-    for (uint32_t i = 0; i < count; i++) {
+
+    for (uint32_t i = 0; i < split->band_count && i < COX_BANDS_MAX; i++) {
         const struct cox_band *band = &split->bands[i];
-        int more = snprintf(bands + used, sizeof bands - used, "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32,
-                            i ? " " : "", band->device, band->first_row, band->rows);
+        const int more = snprintf(bands + used, sizeof bands - used,
+                                  "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32, i ? " " : "", band->device,
+                                  band->first_row, band->rows);
         if (more < 0 || (size_t)more >= sizeof bands - used) {
             memcpy(bands + sizeof bands - 4, "...", 4);
             break;
         }
         used += (size_t)more;
     }
-    char pool[64] = "";
+
     if (split->pool_rows > 0)
         snprintf(pool, sizeof pool, ", pool %" PRIu32 "+%" PRIu32, split->pool_first_row,
                  split->pool_rows);
@@ -161,41 +95,31 @@ static void describe_refusal(struct lab_sim *sim, const struct cox_split *split,
 static void whole_frame(const struct lab_sim *sim, uint32_t pass, struct cox_split *split)
 {
     *split = (struct cox_split){.band_count = 1, .reason = COX_REASON_SINGLE};
-    split->bands[0] = (struct cox_band){.device = lab_machine_best(sim, pass),
+    split->bands[0] = (struct cox_band){.device = lab_handout_best(sim, pass),
                                         .rows = sim->view.rows};
 }
 
-static struct cox_split split_of_oracle(const struct lab_sim *sim, const struct lab_oracle *oracle)
-{
-    struct cox_split split = {.reason = COX_REASON_GIVEN,
-                              .predicted_ns = lab_whole(oracle->expected_ns)};
-    uint32_t first_row = 0;
-    for (uint32_t d = 0; d < sim->view.device_count; d++) {
-        if (oracle->rows[d] == 0)
-            continue;
-        split.bands[split.band_count++] = (struct cox_band){
-            .device = d, .first_row = first_row, .rows = oracle->rows[d]};
-        first_row += oracle->rows[d];
-    }
-    return split;
-}
-
-/* The oracle and hindsight. */
+/* The split of the oracle or of hindsight. */
 static void decide_by_oracle(struct lab_sim *sim, struct lab_sharing *sharing,
                              const struct lab_oracle *oracle)
 {
-    sharing->split = split_of_oracle(sim, sim->policy ? &sharing->before : oracle);
+    const struct lab_oracle *from = oracle;
+    if (sim->policy == &lab_hindsight)
+        from = &sharing->before;
+
+    sharing->split = lab_pass_oracle_split(sim, from);
     if (cox_split_check(&sharing->split, &sim->view, NULL, 0))
-        sharing->split = split_of_oracle(sim, oracle);
+        sharing->split = lab_pass_oracle_split(sim, oracle);
     sharing->before = *oracle;
 }
 
-static cox_status decide(struct lab_sim *sim, const struct asked *of, struct lab_sim_frame *out)
+static cox_status decide(struct lab_sim *sim, const struct lab_run *run)
 {
-    struct lab_sharing *sharing = of->sharing;
+    struct lab_sharing *sharing = &sim->sharing[run->pass];
     struct cox_split split = {0};
     char what[160] = "";
     cox_status status = sim->policy->split(sharing->state, &sim->view, &split);
+
     if (status)
         snprintf(what, sizeof what, "no split: %s", cox_status_text(status));
     else
@@ -205,126 +129,152 @@ static cox_status decide(struct lab_sim *sim, const struct asked *of, struct lab
                  "rows are left in a pool, and the policy has no function that hands them out");
         status = COX_E_POLICY;
     }
+
     if (status == COX_OK) {
         sharing->split = split;
         sharing->split_made = true;
         return COX_OK;
     }
+
+    /* A refused split: use the last good one, or one device alone. */
     describe_refusal(sim, &split, what);
-    out->refused = 1;
+    run->out->refused = 1;
     if (!sharing->split_made)
         return COX_E_POLICY;
     sharing->split.shadow.rows = 0;
     if (cox_split_check(&sharing->split, &sim->view, NULL, 0))
-        whole_frame(sim, of->pass, &sharing->split);
+        whole_frame(sim, run->pass, &sharing->split);
     return COX_OK;
 }
 
-/* The split of the pass before; without a device that is gone. */
-static void decide_as_before(struct lab_sim *sim, const struct asked *of)
+/* Use the split of the pass before, or one device alone if a device of it is gone. */
+static void decide_as_before(struct lab_sim *sim, const struct lab_run *run)
 {
-    struct cox_split *split = &of->sharing->split;
-    *split = of->run->split;
+    struct cox_split *split = &sim->sharing[run->pass].split;
+
+    *split = run->split;
     split->reason = COX_REASON_SHARED;
     split->predicted_ns = split->alternative_ns = 0;
     memset(split->device_ns, 0, sizeof split->device_ns);
     if (cox_split_check(split, &sim->view, NULL, 0))
-        whole_frame(sim, of->pass, split);
+        whole_frame(sim, run->pass, split);
 }
 
-/* What a device took for passes that share a split. False: it had no rows, or not the same in each. */
+/* --- measurements --- */
+
+/* Add up the times of a device in passes that share a split. False if it had no rows, or not as
+ * many in each pass. */
 static bool sum_passes(const struct lab_run *run, uint32_t lead, uint32_t count, uint32_t device,
                        struct cox_measurement *sum)
 {
     uint32_t rows[COX_PASSES_MAX] = {0};
-    bool even = true;
+    bool even = true, all_kernels = true;
+
     *sum = (struct cox_measurement){.frame = run->frame, .device = device};
     for (uint32_t i = 0; i < run->measured_count; i++) {
         const struct cox_measurement *band = &run->measured[i];
-        if (band->device != device || run->measured_passes[i] < lead ||
-            run->measured_passes[i] >= lead + count)
+        const uint32_t pass = run->measured_passes[i];
+        if (band->device != device || pass < lead || pass >= lead + count)
             continue;
+
         even = even && !band->flags;
-        sum->kernel_ns = band->kernel_ns && (!sum->wall_ns || sum->kernel_ns)
-                             ? sum->kernel_ns + band->kernel_ns
-                             : 0;
+        all_kernels = all_kernels && band->kernel_ns;
+        sum->kernel_ns += band->kernel_ns;
         sum->wall_ns += band->wall_ns;
         sum->queue_ns += band->queue_ns;
-        if (run->measured_passes[i] == lead && (!sum->rows || band->first_row < sum->first_row))
+        if (pass == lead && (!sum->rows || band->first_row < sum->first_row))
             sum->first_row = band->first_row;
-        rows[run->measured_passes[i]] += band->rows;
+        rows[pass] += band->rows;
         sum->rows = rows[lead];
     }
+
+    if (!all_kernels)
+        sum->kernel_ns = 0;
     for (uint32_t p = lead; p < lead + count; p++)
         even = even && rows[p] == sum->rows;
     return even && sum->rows > 0;
 }
 
-/* Tell the policy of the bands of the pass under way; of passes that share a split together, at the end of the last. */
+/* Pass the measured bands to the policy. Passes that share a split are one measurement, at the end
+ * of the last pass. */
 static void observe_bands(struct lab_sim *sim, struct lab_run *run, uint32_t lead, uint32_t count)
 {
-    const bool last = run->pass + 1 == lead + count, told = sim->policy && sim->policy->observe;
-    for (uint32_t i = 0; told && last && i < run->measured_count; i++) {
+    const bool observes = sim->policy && sim->policy->observe;
+
+    if (run->pass + 1 < lead + count)
+        return;
+
+    for (uint32_t i = 0; observes && i < run->measured_count; i++) {
+        const struct cox_measurement *band = &run->measured[i];
         const uint32_t pass = run->measured_passes[i];
-        const bool together = count > 1 && pass >= lead &&
-                              pass < lead + count; /* else: a shadow of another pass */
-        if (!together || run->measured[i].flags & COX_MEASURED_UNFINISHED)
-            sim->policy->observe(sim->sharing[together ? lead : pass].state, &run->measured[i]);
+
+        /* Outside of the shared passes: a shadow of another pass. */
+        if (count == 1 || pass < lead || pass >= lead + count)
+            sim->policy->observe(sim->sharing[pass].state, band);
+        else if (band->flags & COX_MEASURED_UNFINISHED)
+            sim->policy->observe(sim->sharing[lead].state, band);
     }
-    for (uint32_t d = 0; told && last && count > 1 && d < sim->view.device_count; d++) {
+
+    for (uint32_t d = 0; observes && count > 1 && d < sim->view.device_count; d++) {
         struct cox_measurement sum;
         if (sum_passes(run, lead, count, d, &sum))
             sim->policy->observe(sim->sharing[lead].state, &sum);
     }
-    if (last)
-        run->measured_count = 0;
+    run->measured_count = 0;
 }
 
-/* Tell the policy what the pass under way cost: between two passes, and, of the last one, at the frame's delivery. */
+/* Report the current pass to the policy: between two passes, and at delivery for the last one. */
 static void observe_pass(struct lab_sim *sim, struct lab_run *run, double joules)
 {
     uint32_t count;
     const uint32_t lead = lead_of(sim, run, run->pass, &count);
     struct lab_sharing *sharing = &sim->sharing[lead];
+
     observe_bands(sim, run, lead, count);
     if (run->pass + 1 < lead + count)
         return;
-    double begin_ns = fmax(run->split_ns, sharing->ended_ns);
-    struct cox_frame_measurement whole = {.frame = run->frame,
-                                          .wall_ns = lab_whole(run->end_ns - run->split_ns),
-                                          .period_ns = lab_whole(run->end_ns - begin_ns),
-                                          .joules = joules,
-                                          .latency_ns = lab_whole(sim->now_ns - run->submit_ns),
-                                          .deadline_ns = sim->options->policy.deadline_ns};
+
+    const double begin_ns = fmax(run->split_ns, sharing->ended_ns);
+    const struct cox_frame_measurement whole = {
+        .frame = run->frame,
+        .wall_ns = lab_whole(run->end_ns - run->split_ns),
+        .period_ns = lab_whole(run->end_ns - begin_ns),
+        .joules = joules,
+        .latency_ns = lab_whole(sim->now_ns - run->submit_ns),
+        .deadline_ns = sim->options->policy.deadline_ns};
     if (sim->policy && sim->policy->observe_frame)
         sim->policy->observe_frame(sharing->state, &whole);
     sharing->ended_ns = fmax(sharing->ended_ns, run->end_ns);
 }
 
-/* Joules of the frame, by the first pass's world: they are the machine's. */
+/* End the frame in each pass's world. The first one gives the joules of the machine. */
 static double end_frame(const struct lab_sim *sim, uint64_t frame, const double *busy_ns,
                         double wall_ns)
 {
     double joules = -1;
+
     for (uint32_t p = sim->pass_count; p-- > 0;) {
         const struct lab_world *world = sim->sharing[p].world;
         if (world->end_frame)
             joules = world->end_frame(world->ctx, frame, busy_ns, wall_ns);
     }
+
     return joules;
 }
 
-/* The oldest frame under way is done. */
+/* Deliver the oldest frame under way. */
 static void deliver(struct lab_sim *sim)
 {
     const struct lab_world *world = sim->world;
-    struct lab_run *run = &sim->runs[sim->delivered % sim->run_count];
+    struct lab_run *run = lab_run_of(sim, sim->delivered);
     struct lab_sim_frame *out = run->out;
     double busy_ns[COX_DEVICES_MAX];
+
     for (uint32_t d = 0; d < world->device_count; d++) {
         busy_ns[d] = sim->workers[d].busy_ns;
         sim->workers[d].busy_ns = 0;
     }
+
     out->wall_ns = run->end_ns - run->began_ns;
     out->latency_ns = sim->now_ns - run->submit_ns;
     out->period_ns = sim->now_ns - sim->delivered_ns;
@@ -332,45 +282,81 @@ static void deliver(struct lab_sim *sim)
         out->expected_ns = out->wall_ns;
     if (world->end_frame)
         out->joules = end_frame(sim, run->frame, busy_ns, out->period_ns);
-    observe_pass(sim, run, sim->pass_count == 1 ? out->joules : -1); /* no pass's alone are known */
+
+    /* The joules of one pass among several are not known. */
+    observe_pass(sim, run, sim->pass_count == 1 ? out->joules : -1);
+
     sim->delivered_ns = sim->now_ns;
     sim->ready_ns = sim->now_ns;
     if (world->hand_over_ns && sim->started < world->frames)
         sim->ready_ns += world->hand_over_ns(world->ctx, sim->started);
-    lab_machine_note_idle(sim);
+    lab_time_note_idle(sim);
     run->open = false;
     sim->delivered++;
 }
 
-static bool knows_all(const struct lab_sim *sim)
+/* --- the view of the policy --- */
+
+/* From now on the policy is asked about this pass of the frame. */
+static void look_at(struct lab_sim *sim, uint64_t frame, const struct lab_shape *shape)
 {
-    return !sim->policy || sim->policy == &lab_hindsight;
+    sim->view.frame = frame;
+    sim->view.rows = shape->rows;
+    sim->view.granule = shape->granule;
 }
 
-/* Each pass's rows and granule, and which devices answer. */
+/* What the policy may know of the devices, for `count` passes that share a split. */
+static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing, uint32_t count,
+                         bool warmed_up)
+{
+    for (uint32_t d = 0; d < sim->view.device_count; d++) {
+        struct cox_sched_device *device = &sim->devices[d];
+        double solo_ns = 0;
+
+        device->usable = sim->workers[d].usable;
+        device->hint = sim->world->hints ? sim->world->hints[d] : 1;
+        device->solo_ns = 0;
+        if (!warmed_up || !sim->warmed[d])
+            continue;
+
+        for (uint32_t p = 0; p < count; p++)
+            solo_ns += sharing[p].solo_ns[d] * sim->view.rows / sharing[p].solo_rows;
+        device->solo_ns = lab_whole(solo_ns);
+    }
+}
+
+/* --- frames --- */
+
+/* Find each pass's rows and granule, and the devices that answer. False if a shape is invalid. */
 static bool find_shapes(struct lab_sim *sim, uint64_t frame, struct lab_shape *shapes, bool *alive)
 {
     bool good = true;
+
     for (uint32_t p = sim->pass_count; p-- > 0;) {
         const struct lab_world *world = sim->sharing[p].world;
         struct lab_shape *shape = &shapes[p];
+
         *shape = (struct lab_shape){0};
         world->begin_frame(world->ctx, frame, &shape->rows, &shape->granule, alive);
         good = good && shape->rows > 0 && shape->granule > 0 && shape->rows <= INT32_MAX &&
                shape->granule <= shape->rows;
     }
+
     return good;
 }
 
+/* Begin the frame in the world, and ask lost devices whose turn it is. */
 static bool begin_frame(struct lab_sim *sim, struct lab_run *run, uint64_t frame)
 {
     bool alive[COX_DEVICES_MAX] = {false};
     bool any = false;
-    bool good = find_shapes(sim, frame, run->shapes, alive);
+    const bool good = find_shapes(sim, frame, run->shapes, alive);
+
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct lab_worker *worker = &sim->workers[d];
+
         any |= alive[d];
-        lab_machine_set_alive(sim, d, alive[d]);
+        lab_handout_set_alive(sim, d, alive[d]);
         if (frame == 0) {
             worker->usable = worker->alive;
             worker->ask_in = worker->ask_pause = 1;
@@ -379,57 +365,38 @@ static bool begin_frame(struct lab_sim *sim, struct lab_run *run, uint64_t frame
             worker->ask_in = 1;
         if (worker->usable || --worker->ask_in > 0)
             continue;
+
         worker->usable = worker->alive;
-        worker->ask_pause = 2 * worker->ask_pause < ASK_PAUSE_MAX ? 2 * worker->ask_pause
-                                                                  : ASK_PAUSE_MAX;
+        worker->ask_pause *= 2;
+        if (worker->ask_pause > ASK_PAUSE_MAX)
+            worker->ask_pause = ASK_PAUSE_MAX;
         worker->ask_in = worker->ask_pause;
     }
-    lab_machine_ask_all_if_none(sim);
+
+    lab_handout_ask_all_if_none(sim);
     return any && good;
-}
-
-/* What is asked from now on is about this pass of the frame. */
-static void look_at(struct lab_sim *sim, uint64_t frame, const struct lab_shape *shape)
-{
-    sim->view.frame = frame;
-    sim->view.rows = shape->rows;
-    sim->view.granule = shape->granule;
-}
-
-/* What the policy may know of the devices, for so many passes that share a split. */
-static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing, uint32_t count,
-                         bool warmed_up)
-{
-    for (uint32_t d = 0; d < sim->view.device_count; d++) {
-        struct cox_sched_device *device = &sim->devices[d];
-        device->usable = sim->workers[d].usable;
-        device->hint = sim->world->hints ? sim->world->hints[d] : 1;
-        bool known = warmed_up && sim->warmed[d] && !sim->options->no_solo;
-        double solo_ns = 0;
-        for (uint32_t p = 0; p < count; p++)
-            solo_ns += sharing[p].solo_ns[d] * sim->view.rows / sharing[p].solo_rows;
-        device->solo_ns = known ? lab_whole(solo_ns) : 0;
-    }
 }
 
 static void warm_up(struct lab_sim *sim, uint32_t pass, const struct lab_shape *shape)
 {
     struct lab_sharing *sharing = &sim->sharing[pass];
+
     sharing->solo_rows = shape->rows;
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
-        struct lab_launch launch = {
+        const struct lab_launch launch = {
             .device = d, .rows = shape->rows, .launch = LAB_LAUNCH_WARMUP, .pass = pass};
         sharing->solo_ns[d] = sharing->world->launch_ns(sharing->world->ctx, &launch);
         sim->warmed[d] = sim->workers[d].alive;
     }
 }
 
-/* As in the runtime, before the warm-up. */
+/* As in the runtime, a policy begins without solo times. */
 static cox_status init_policy(struct lab_sim *sim, uint32_t pass)
 {
     struct lab_sharing *sharing = &sim->sharing[pass];
-    show_devices(sim, sharing, 1, false);
     cox_status status = COX_OK;
+
+    show_devices(sim, sharing, 1, false);
     if (sim->policy->init)
         status = sim->policy->init(sharing->state, &sim->view, &sim->options->policy);
     if (status == COX_OK && sim->options->profiles && sim->policy->load_profile && pass == 0)
@@ -437,115 +404,19 @@ static cox_status init_policy(struct lab_sim *sim, uint32_t pass)
     return status;
 }
 
-/* Before the first frame: every pass's. */
+/* Before the first frame: warm up, and begin a policy for each pass. */
 static cox_status begin_passes(struct lab_sim *sim, const struct lab_shape *shapes)
 {
     cox_status status = COX_OK;
+
     for (uint32_t p = 0; p < sim->pass_count && status == COX_OK; p++) {
         look_at(sim, 0, &shapes[p]);
         warm_up(sim, p, &shapes[p]);
         if (sim->policy)
             status = init_policy(sim, p);
     }
+
     return status;
-}
-
-/* A pass's world with what rows cost that move after the oracle's pass before. */
-struct moving {
-    const struct lab_sim *sim;
-    const struct asked *of;
-};
-
-static double moving_expected_ns(void *ctx, const struct lab_launch *launch)
-{
-    const struct moving *moving = ctx;
-    const struct asked *of = moving->of;
-    return of->world->expected_ns(of->world->ctx, launch) +
-           lab_queue_moved_ns(moving->sim, of->pass, moving->sim->view.rows, &of->run->oracle,
-                              launch->device, launch->first_row, launch->rows);
-}
-
-static double moving_slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
-{
-    const struct lab_world *world = ((const struct moving *)ctx)->of->world;
-    return world->slowdown(world->ctx, frame, device, active);
-}
-
-static void find_oracle(struct lab_sim *sim, const struct asked *of, uint64_t frame,
-                        struct lab_oracle *oracle)
-{
-    bool alive[COX_DEVICES_MAX];
-    struct moving moving = {sim, of};
-    const struct lab_world world = {.ctx = &moving,
-                                    .device_count = sim->view.device_count,
-                                    .frames = sim->world->frames,
-                                    .expected_ns = moving_expected_ns,
-                                    .slowdown = of->world->slowdown ? moving_slowdown : NULL};
-    for (uint32_t d = 0; d < world.device_count; d++)
-        alive[d] = sim->workers[d].alive;
-    lab_oracle_find(&world, frame, sim->view.rows, sim->view.granule, alive, oracle);
-}
-
-static bool same_done(const struct lab_done *a, const struct lab_done *b)
-{
-    return a->count == b->count && a->rows == b->rows &&
-           memcmp(a->bands, b->bands, a->count * sizeof *a->bands) == 0;
-}
-
-static const struct lab_oracle *oracle_of(struct lab_sim *sim, const struct asked *of,
-                                          uint64_t frame)
-{
-    struct lab_sharing *sharing = of->sharing;
-    const struct lab_world *world = of->world;
-    const bool kept = sim->options->oracles && of->pass == 0;
-    uint64_t condition = world->condition ? world->condition(world->ctx, frame) : 0;
-    struct lab_oracle *oracle = kept ? &sim->options->oracles[frame] : &sharing->scratch;
-    const bool same = of->pass == 0 || same_done(&sharing->scratch_before, &of->run->oracle);
-    if (condition != 0 && oracle->condition == condition && same)
-        return oracle;
-    /* Constant stretches: what the frame before found. */
-    const struct lab_oracle *before = kept && frame > 0 ? oracle - 1 : &sharing->scratch;
-    if (condition != 0 && before->condition == condition && same) {
-        *oracle = *before;
-        return oracle;
-    }
-    find_oracle(sim, of, frame, oracle);
-    oracle->condition = condition;
-    if (of->pass > 0)
-        sharing->scratch_before = of->run->oracle;
-    return oracle;
-}
-
-/* What oracle and best device would have needed for this pass, with the chance of this frame. */
-static void compare(struct lab_sim *sim, const struct asked *of, const struct lab_oracle *oracle,
-                    struct lab_sim_frame *out)
-{
-    const struct lab_world *world = of->world;
-    uint64_t frame = sim->view.frame;
-    double work_ns[COX_DEVICES_MAX] = {0};
-    uint32_t first_row = 0;
-    for (uint32_t d = 0; d < world->device_count; d++) {
-        struct lab_launch launch = {.frame = frame,
-                                    .device = d,
-                                    .first_row = first_row,
-                                    .rows = oracle->rows[d],
-                                    .pass = of->pass};
-        if (launch.rows > 0)
-            work_ns[d] = world->launch_ns(world->ctx, &launch) +
-                         lab_queue_moved_ns(sim, of->pass, sim->view.rows, &of->run->oracle, d,
-                                            first_row, launch.rows);
-        first_row += launch.rows;
-        out->oracle_rows[d] += launch.rows;
-    }
-    const double pause_ns = of->pass > 0 ? world->before_ns : 0;
-    out->oracle_ns += pause_ns + lab_makespan(world, frame, work_ns);
-    out->oracle_expected_ns += pause_ns + oracle->expected_ns;
-    struct lab_launch solo = {
-        .frame = frame, .device = oracle->solo, .rows = sim->view.rows, .pass = of->pass};
-    double slower = world->slowdown
-                        ? world->slowdown(world->ctx, frame, solo.device, 1u << solo.device)
-                        : 1;
-    out->solo_ns += pause_ns + world->launch_ns(world->ctx, &solo) * slower;
 }
 
 static bool same_bands(const struct cox_split *a, const struct cox_split *b)
@@ -555,10 +426,12 @@ static bool same_bands(const struct cox_split *a, const struct cox_split *b)
            memcmp(a->bands, b->bands, a->band_count * sizeof a->bands[0]) == 0;
 }
 
-/* With no frame under way the clock begins anew: what a frame takes does not depend on how many there were before. */
+/* With no frame under way the clock restarts at 0: the time of a frame must not depend on how many
+ * frames there were before. */
 static void set_clock_back(struct lab_sim *sim)
 {
-    double by_ns = sim->now_ns;
+    const double by_ns = sim->now_ns;
+
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct lab_worker *worker = &sim->workers[d];
         worker->known_ns -= by_ns;
@@ -569,138 +442,148 @@ static void set_clock_back(struct lab_sim *sim)
             worker->tasks[i].known_ns -= by_ns;
         }
     }
-    sim->delivered_ns -= by_ns;
     for (uint32_t p = 0; p < sim->pass_count; p++)
         sim->sharing[p].ended_ns -= by_ns;
+
+    sim->delivered_ns -= by_ns;
     sim->ready_ns -= by_ns;
     sim->free_ns -= by_ns;
     sim->base_ns += by_ns;
     sim->now_ns = 0;
 }
 
-/* What the split of a pass says of the frame. */
-static void note_split(const struct lab_sim *sim, const struct asked *of, bool moved,
-                       struct lab_sim_frame *out)
+/* Add to the frame's figures what follows from the split of a pass. */
+static void note_split(const struct lab_sim *sim, const struct lab_run *run, bool moved)
 {
-    const struct cox_split *split = &of->sharing->split;
+    const struct lab_sharing *sharing = &sim->sharing[run->pass];
+    const struct cox_split *split = &sharing->split;
+    struct lab_sim_frame *out = run->out;
+
     out->moved |= moved;
-    if (of->pass == 0)
+    if (run->pass == 0)
         out->reason = split->reason;
     out->predicted_ns += (double)split->predicted_ns;
     out->alternative_ns += (double)split->alternative_ns;
     if (sim->options->no_oracle)
         return;
-    const double ns = expected_frame(sim, of);
-    out->expected_ns = ns < 0 || out->expected_ns < 0 ? -1 : out->expected_ns + ns;
-    if (of->pass > 0 && out->expected_ns >= 0)
-        out->expected_ns += of->world->before_ns;
-}
 
-/* Which rows are whose in the oracle's split of the pass, for the next one. */
-static void keep_oracle(const struct lab_sim *sim, const struct lab_oracle *oracle,
-                        struct lab_done *out)
-{
-    uint32_t first_row = 0;
-    *out = (struct lab_done){.rows = sim->view.rows};
-    for (uint32_t d = 0; d < sim->view.device_count; d++) {
-        if (oracle->rows[d] > 0)
-            out->bands[out->count++] = (struct cox_band){d, first_row, oracle->rows[d]};
-        first_row += oracle->rows[d];
+    const double ns = lab_pass_expected_ns(sim, run);
+    if (ns < 0 || out->expected_ns < 0) {
+        out->expected_ns = -1;
+        return;
     }
+    out->expected_ns += ns;
+    if (run->pass > 0)
+        out->expected_ns += sharing->world->before_ns;
 }
 
-/* Split the pass that the run is at, and begin it. */
-static cox_status begin_pass(struct lab_sim *sim, struct lab_run *run)
+/* Split the run's current pass. */
+static cox_status split_pass(struct lab_sim *sim, struct lab_run *run)
 {
-    const struct asked of = asked_of(sim, run);
-    struct lab_sim_frame *out = run->out;
-    look_at(sim, run->frame, &run->shapes[run->pass]);
+    struct lab_sharing *sharing = &sim->sharing[run->pass];
+    const struct cox_split before = sharing->split;
+    const struct lab_oracle *oracle = NULL;
+    cox_status status = COX_OK;
     uint32_t count;
     const uint32_t lead = lead_of(sim, run, run->pass, &count);
+
+    look_at(sim, run->frame, &run->shapes[run->pass]);
     show_devices(sim, &sim->sharing[lead], count, true);
     sim->view.shadow = !sim->options->no_shadow && count == 1;
     sim->view.waited_ns = lab_whole(sim->now_ns - run->submit_ns);
     sim->view.deadline_ns = sim->options->policy.deadline_ns;
-    const bool asks = knows_all(sim);
-    const struct lab_oracle *oracle = asks || !sim->options->no_oracle
-                                          ? oracle_of(sim, &of, run->frame)
-                                          : NULL;
+
+    if (knows_all(sim) || !sim->options->no_oracle)
+        oracle = lab_pass_oracle(sim, run);
     if (!sim->options->no_oracle)
-        compare(sim, &of, oracle, out);
-    const struct cox_split before = of.sharing->split;
-    if (asks)
-        decide_by_oracle(sim, of.sharing, oracle);
-    cox_status status = COX_OK;
-    if (!asks && lead != run->pass)
-        decide_as_before(sim, &of);
-    else if (!asks)
-        status = decide(sim, &of, out);
+        lab_pass_compare(sim, run, oracle);
+
+    if (knows_all(sim))
+        decide_by_oracle(sim, sharing, oracle);
+    else if (lead != run->pass)
+        decide_as_before(sim, run);
+    else
+        status = decide(sim, run);
     if (status)
         return status;
-    if (oracle && sim->pass_count > 1)
-        keep_oracle(sim, oracle, &run->oracle);
-    note_split(sim, &of, run->frame > 0 && !same_bands(&before, &of.sharing->split), out);
+
+    /* The oracle's next pass begins with these rows on these devices. */
+    if (oracle && sim->pass_count > 1) {
+        const struct cox_split split = lab_pass_oracle_split(sim, oracle);
+        run->oracle = (struct lab_done){.count = split.band_count, .rows = sim->view.rows};
+        memcpy(run->oracle.bands, split.bands, split.band_count * sizeof *split.bands);
+    }
+
+    note_split(sim, run, run->frame > 0 && !same_bands(&before, &sharing->split));
     run->between = false;
     run->rows = sim->view.rows;
     run->granule = sim->view.granule;
-    run->split = of.sharing->split;
+    run->split = sharing->split;
     run->start_ns = run->end_ns = sim->now_ns;
     if (lead == run->pass)
         run->split_ns = run->start_ns;
     return COX_OK;
 }
 
-/* The frame's next pass, whose turn it is. */
+/* Begin the frame's next pass. */
 static cox_status begin_next_pass(struct lab_sim *sim, struct lab_run *run)
 {
     const uint64_t latest = sim->view.frame;
-    const cox_status status = begin_pass(sim, run);
+    const cox_status status = split_pass(sim, run);
+
     sim->view.frame = latest;
     if (status == COX_OK)
-        lab_machine_begin(sim, run);
+        lab_handout_begin(sim, run);
     return status;
 }
 
-/* Split the next frame. */
+/* Start the next frame. */
 static cox_status start_frame(struct lab_sim *sim)
 {
-    uint64_t frame = sim->started;
-    struct lab_run *run = &sim->runs[frame % sim->run_count];
+    const uint64_t frame = sim->started;
+    struct lab_run *run = lab_run_of(sim, frame);
     struct lab_sim_frame *out = &sim->out[frame];
+    cox_status status = COX_OK;
+
     *out = (struct lab_sim_frame){.joules = -1};
     if (sim->started == sim->delivered)
         set_clock_back(sim);
     if (!begin_frame(sim, run, frame))
         return COX_E_INVALID;
-    cox_status status = frame == 0 ? begin_passes(sim, run->shapes) : COX_OK;
+    if (frame == 0)
+        status = begin_passes(sim, run->shapes);
     if (status)
         return status;
+
     run->submit_ns = fmin(sim->ready_ns, sim->now_ns);
     run->frame = frame;
     run->pass = 0;
     run->out = out;
     run->measured_count = 0;
-    status = begin_pass(sim, run);
+    status = split_pass(sim, run);
     if (status)
         return status;
+
     run->open = true;
     run->began_ns = run->start_ns;
     sim->started++;
-    lab_machine_begin(sim, run);
+    lab_handout_begin(sim, run);
     return COX_OK;
 }
 
-/* A frame goes from one pass to the next. Returns whether one did. */
+/* Move a frame on from one pass to the next. Returns whether there was one. */
 static bool advance_passes(struct lab_sim *sim, cox_status *status)
 {
     for (uint64_t f = sim->delivered; f < sim->started && sim->pass_count > 1; f++) {
         struct lab_run *run = lab_run_of(sim, f);
+
         if (run->between && run->ready_ns <= sim->now_ns) {
             *status = begin_next_pass(sim, run);
             return true;
         }
         if (run->between || run->done_rows < run->rows || run->pass + 1 == sim->pass_count)
             continue;
+
         observe_pass(sim, run, -1);
         run->before = run->done;
         run->pass++;
@@ -708,14 +591,18 @@ static bool advance_passes(struct lab_sim *sim, cox_status *status)
         run->ready_ns = sim->now_ns + sim->sharing[run->pass].world->before_ns;
         return true;
     }
+
     return false;
 }
 
-/* One deed of the engine's thread; false if there is nothing to do. */
+/* --- the engine's thread --- */
+
+/* One action of the thread. False if there is nothing to do. */
 static bool act(struct lab_sim *sim, cox_status *status)
 {
-    const struct lab_run *oldest = &sim->runs[sim->delivered % sim->run_count];
-    if (lab_machine_notice(sim))
+    const struct lab_run *oldest = lab_run_of(sim, sim->delivered);
+
+    if (lab_time_notice(sim))
         return true;
     if (advance_passes(sim, status))
         return true;
@@ -723,19 +610,20 @@ static bool act(struct lab_sim *sim, cox_status *status)
         deliver(sim);
         return true;
     }
-    if (lab_machine_may_start(sim) && sim->ready_ns <= sim->now_ns) {
+    if (lab_time_may_start(sim) && sim->ready_ns <= sim->now_ns) {
         *status = start_frame(sim);
         return true;
     }
-    return lab_machine_dispatch(sim);
+    return lab_handout_dispatch(sim);
 }
 
-static cox_status run(struct lab_sim *sim)
+static cox_status run_all(struct lab_sim *sim)
 {
     cox_status status = COX_OK;
+
     while (sim->delivered < sim->world->frames && status == COX_OK) {
-        if (!lab_machine_awake(sim)) {
-            if (!lab_machine_advance(sim))
+        if (!lab_time_engine_awake(sim)) {
+            if (!lab_time_advance(sim))
                 return COX_E_INVALID;
         } else if (act(sim, &status)) {
             sim->free_ns = sim->now_ns + (sim->stall_ns > 0 ? sim->stall_ns : sim->world->busy_ns);
@@ -744,6 +632,7 @@ static cox_status run(struct lab_sim *sim)
             sim->asleep = true;
         }
     }
+
     return status;
 }
 
@@ -751,8 +640,11 @@ static cox_status run(struct lab_sim *sim)
 static bool make_passes(struct lab_sim *sim)
 {
     const struct cox_policy *policy = sim->policy;
-    const size_t bytes = policy && policy->state_bytes ? policy->state_bytes(sim->view.device_count)
-                                                       : 0;
+    size_t bytes = 0;
+
+    if (policy && policy->state_bytes)
+        bytes = policy->state_bytes(sim->view.device_count);
+
     for (const struct lab_world *world = sim->world; world && sim->pass_count < COX_PASSES_MAX;
          world = world->next_pass) {
         struct lab_sharing *sharing = &sim->sharing[sim->pass_count++];
@@ -761,6 +653,7 @@ static bool make_passes(struct lab_sim *sim)
         if (!sharing->state)
             return false;
     }
+
     return true;
 }
 
@@ -769,18 +662,21 @@ cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *
                         struct lab_sim_frame *out, char *why, size_t why_bytes)
 {
     static const struct lab_sim_options defaults;
-    options = options ? options : &defaults;
+    cox_status status = COX_E_NOMEM;
+
+    if (!options)
+        options = &defaults;
     if (why && why_bytes > 0)
         why[0] = '\0';
-    if (world->device_count == 0 || world->device_count > COX_DEVICES_MAX || world->frames == 0)
+
+    const uint32_t in_flight = options->in_flight ? options->in_flight : 1;
+    if (world->device_count == 0 || world->device_count > COX_DEVICES_MAX || world->frames == 0 ||
+        in_flight > LAB_IN_FLIGHT_MAX)
         return COX_E_INVALID;
-    uint32_t in_flight = options->in_flight ? options->in_flight : 1;
-    if (in_flight > LAB_IN_FLIGHT_MAX)
-        return COX_E_INVALID;
+
     struct lab_sim *sim = calloc(1, sizeof *sim);
-    cox_status status = COX_E_NOMEM;
     if (!sim)
-        return status;
+        return COX_E_NOMEM;
     *sim = (struct lab_sim){.world = world,
                             .policy = policy,
                             .options = options,
@@ -795,11 +691,13 @@ cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *
                                      .pool = policy && policy->next && !options->no_pool,
                                      .shadow = !options->no_shadow}};
     sim->runs = calloc(in_flight, sizeof *sim->runs);
+
     if (sim->runs && make_passes(sim)) {
         for (uint32_t p = 0; p < sim->pass_count; p++)
             sim->sharing[p].world->begin_run(sim->sharing[p].world->ctx, seed);
-        status = run(sim);
+        status = run_all(sim);
     }
+
     for (uint32_t p = 0; p < sim->pass_count; p++)
         free(sim->sharing[p].state);
     free(sim->runs);

@@ -1,32 +1,33 @@
-/* The simulator: runs a policy, the very code that the library links, against devices that are a few numbers.
+/* The simulator: runs a policy, the code that the library links, on devices that are a few numbers.
  *
- * Time is virtual, in nanoseconds as doubles. A frame begins, the policy splits it, each device works through its bands
- * one after the other, free devices are offered rows of the pool (`next`), and the frame ends when every row is done.
- * What a band costs comes from a `lab_world`: a scenario file (scenario.h) or a recorded session (lab/replay/world.h).
- * All arithmetic is + - * / and sqrt on doubles without contraction: the same seed gives the same result on every
- * machine.
+ * Time is virtual: nanoseconds as doubles. The policy splits a frame, each device does its bands
+ * one after the other, idle devices are offered rows of the pool (`next`), and the frame ends when
+ * every row is done. The cost of a band comes from a `lab_world`: a scenario file (scenario.h) or a
+ * recorded session (lab/replay/world.h). All arithmetic is + - * / and sqrt on doubles without
+ * contraction: the same seed gives the same result on every machine.
  *
  * What is simulated of the runtime:
- *   - a frame is split when the frame `in_flight` before it has been delivered; its bands are put behind those of
- *     earlier frames in their devices' queues, at most two bands to a device at a time, and a device begins the next
- *     one in its queue at once;
- *   - while a frame's pool is not empty, devices that may take of it get no band of a later frame;
- *   - one thread splits, takes note of what has ended and hands out rows; each takes it `busy_ns`, and where it sleeps
- *     it comes `wake_ns` late;
- *   - a frame of several passes does one after the other, each split for itself by a policy's state of its own; between
- *     two there is a pause (`before_ns`), and rows that another device did in the pass before cost more
- *     (`moved_row_ns`);
- *   - frames are delivered in order; their measurements reach the policy then;
- *   - devices slow each other down while they work at the same time (`slowdown`), at the rate of that moment;
- *   - a shadow runs on its device beside the frame, which does not wait for it; the device is offered nothing
- *     meanwhile;
- *   - a band that takes long is waited for;
- *   - a device that dies does not end its band. The runtime takes it out of the session (`usable` = false) 25 % and 1
- *     ms after the band's prediction (that of `device_ns`, else the frame's, for a chunk the grant's), or, without a
- *     prediction, at ten times the whole frame's time on the best device; its rows go to the pool of `next`, else to
- *     the best usable device, and the policy hears of the band as unfinished. It asks the device again after 1, 2, 4,
- *     8, 8, ... frames and makes it usable when it answers; at once when no other device is left;
- *   - bands and chunks of a frame are at most COX_BANDS_MAX: a smaller grant than what that leaves room for is raised.
+ *   - Frames: a frame is split when the frame `in_flight` before it is delivered. Frames are
+ *     delivered in order; their measurements reach the policy then.
+ *   - Queues: a device has at most two bands in its queue, those of earlier frames first, and
+ *     starts the next one at once. A band that takes long is waited for.
+ *   - Pool: while a frame's pool is not empty, devices that may take rows of it get no band of a
+ *     later frame. Bands and chunks of a frame are at most COX_BANDS_MAX: grants that are too small
+ *     for that are raised.
+ *   - Engine: one thread splits, notices ends and hands out rows. Each action takes `busy_ns`.
+ *     After sleeping it is `wake_ns` late.
+ *   - Passes: a frame does its passes one after the other, each with its own split and its own
+ *     state of the policy. Between two there is a pause (`before_ns`). Rows that another device did
+ *     in the pass before cost more (`moved_row_ns`).
+ *   - Contention: devices that work at the same time slow each other down (`slowdown`).
+ *   - Shadows: a shadow runs on its device, which is offered no rows meanwhile. The frame does not
+ *     wait for it.
+ *   - Deaths: a device that dies does not end its band. The session takes it out of use (`usable` =
+ *     false) 25 % and 1 ms after the band's prediction: that of the grant for a chunk, else
+ *     `device_ns`, else the frame's. Without a prediction: after ten times the best device's time
+ *     for a whole frame. Its rows go to the pool of `next`, else to the best usable device. The
+ *     policy observes the band as unfinished. The session asks the device again after 1, 2, 4, 8,
+ *     8, ... frames, and at once if no other device is left. If the device answers, it is usable.
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -36,12 +37,12 @@
 #include <coxswain/session.h>
 
 enum {
-    LAB_LAUNCH_WARMUP =
-        0x7fffffff, /* as `launch`: the whole of frame 0 alone, before the session */
+    /* As `launch`: the whole of frame 0 on one device, before the session. */
+    LAB_LAUNCH_WARMUP = 0x7fffffff,
     LAB_IN_FLIGHT_MAX = 64,
 };
 
-/* One launch of some rows on a device. */
+/* Some rows on a device. */
 struct lab_launch {
     uint64_t frame;
     uint32_t device;
@@ -52,70 +53,93 @@ struct lab_launch {
     bool shadow;
 };
 
-/* The part of a launch that copies over a link which devices share: `ns` at the link's full rate, at the launch's end;
- * `beside_ns` of computing go on meanwhile. */
+/* The part of a launch, at its end, that copies over a link which devices share. */
 struct lab_link {
-    uint32_t link; /* 1 .. COX_DEVICES_MAX; 0 = it shares none */
-    double ns, beside_ns;
+    uint32_t link;    /* 1 .. COX_DEVICES_MAX; 0 = none */
+    double ns;        /* at the link's full rate */
+    double beside_ns; /* computing at the same time */
 };
 
-/* What there is to be simulated. `ctx` may change while frames run (a device warms up); `begin_run` puts it back. */
+/* What is simulated. `ctx` may change while frames run (a device warms up); `begin_run` resets
+ * it. */
 struct lab_world {
     void *ctx;
     uint32_t device_count; /* 1 .. COX_DEVICES_MAX */
     uint64_t frames;
     void (*begin_run)(void *ctx, uint64_t seed);
-    /* Called once before each frame; up to LAB_IN_FLIGHT_MAX frames are then under way. Rows and granule of the frame,
-     * and which devices answer. */
-    void (*begin_frame)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive);
-    /* Nanoseconds of work, alone and with this launch's share of chance (the same for the same seed, frame, device and
-     * `launch`, whatever the policy did before). */
-    double (*launch_ns)(void *ctx, const struct lab_launch *launch);
-    /* The same without chance, and without what the scenario calls an outlier: what an oracle knows. */
-    double (*expected_ns)(void *ctx, const struct lab_launch *launch);
-    /* By how much a device is slower while the devices in `active` (a bit each, itself included) work; >= 1. */
-    double (*slowdown)(void *ctx, uint64_t frame, uint32_t device, uint32_t active);
-    /* The part of a launch's time that the device's own profile of the kernels shows. NULL = it has no profile. */
-    double (*kernel_part)(void *ctx, const struct lab_launch *launch);
-    /* A frame is over: busy nanoseconds of each device, the frame's time. Returns joules; negative = not modelled. */
-    double (*end_frame)(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns);
-    /* All below may be NULL or 0. */
 
-    /* Where a launch that takes `ns` copies. */
+    /* Called once before each frame: its rows and granule, and which devices answer. Up to
+     * LAB_IN_FLIGHT_MAX frames are under way. */
+    void (*begin_frame)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive);
+
+    /* Nanoseconds of work without contention, with the chance of this launch. The chance depends
+     * only on seed, frame, device and `launch`, not on the policy. */
+    double (*launch_ns)(void *ctx, const struct lab_launch *launch);
+
+    /* The same without chance and outliers: what an oracle knows. */
+    double (*expected_ns)(void *ctx, const struct lab_launch *launch);
+
+    /* How much slower a device is, >= 1, while the devices in `active` (a bit each) work, itself
+     * included. May be NULL, as all below. */
+    double (*slowdown)(void *ctx, uint64_t frame, uint32_t device, uint32_t active);
+
+    /* The part of a launch's time that the device's profile shows; NULL = it has no profile. */
+    double (*kernel_part)(void *ctx, const struct lab_launch *launch);
+
+    /* A frame ended: busy nanoseconds of each device, time of the frame. Returns joules; negative =
+     * not modelled. */
+    double (*end_frame)(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns);
+
+    /* The copy within a launch that takes `ns`. */
     void (*copying)(void *ctx, const struct lab_launch *launch, double ns, struct lab_link *out);
-    /* How long the engine's thread, asleep, needs to notice the end of a launch, while the devices of `others` work. */
+
+    /* How long the sleeping engine needs to notice the end of a launch, while `others` work. */
     double (*wake_ns)(void *ctx, const struct lab_launch *ended, uint32_t others);
-    /* How long after a delivery the application hands over this frame, for which there was no room before. */
+
+    /* How long after a delivery the application submits this frame, which had to wait for room. */
     double (*hand_over_ns)(void *ctx, uint64_t frame);
-    /* But at most so long after a device has nothing to do; 0 = as above. */
+
+    /* It does not wait longer than this while a device is idle; 0 = no limit. */
     double hand_over_idle_ns;
-    /* Devices (a bit each) and whether the engine's thread are kept from work at `now_ns`, which never goes back in a
-     * run. Returns when that changes next, later than `now_ns`. */
+
+    /* Which devices (a bit each), and whether the engine's thread, are kept from work at `now_ns`,
+     * which never goes back in a run. Returns when that changes, later than `now_ns`. */
     double (*stolen)(void *ctx, double now_ns, uint32_t *devices, bool *engine);
-    /* How long the engine's thread is held up before it gives a device its `given`th band of a frame, one of the split
-     * or rows of the pool, while the devices of `working` work. */
+
+    /* How long the engine's thread is held up before it gives a device its `given`th band of a
+     * frame, while the devices of `working` work. `handed_out`: the rows are the pool's. */
     double (*stall_ns)(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out,
                        uint32_t working);
-    /* Before every so many frames the application waits until all are delivered; 0 = it does not. */
-    uint64_t pause_frames;
-    double busy_ns;  /* that each deed of the engine's thread takes it */
-    bool host_clock; /* a band ends when the engine takes note of it, as far as measurements go */
-    /* Frames of the same number answer `expected_ns` and `slowdown` alike, so the oracle need be sought
-     * once for them; 0 = like no other. Called after begin_frame. */
-    uint64_t (*condition)(void *ctx, uint64_t frame);
-    const double *
-        hints; /* relative speeds guessed before any measurement, one for each device; NULL = all 1 */
 
-    /* A frame's next pass, with the same devices and frames; NULL = there is none. At most COX_PASSES_MAX in all. Of
-     * it count the functions that are about a launch or a frame, but for which devices answer and joules. */
+    /* Every `pause_frames` frames the application waits for all deliveries; 0 = never. */
+    uint64_t pause_frames;
+    double busy_ns;  /* of each action of the engine's thread */
+    bool host_clock; /* measurements end when the engine notices the band's end */
+
+    /* Frames with the same number have the same `expected_ns` and `slowdown`, so the oracle is
+     * searched once for them; 0 = no other frame is like this one. Called after begin_frame. */
+    uint64_t (*condition)(void *ctx, uint64_t frame);
+
+    /* Relative speeds of the devices, guessed before any measurement; NULL = all 1. */
+    const double *hints;
+
+    /* The next pass of a frame, with the same devices and frames; NULL = none. At most
+     * COX_PASSES_MAX in all. The first pass alone says which devices answer and counts joules. */
     const struct lab_world *next_pass;
-    const char *name; /* of this pass; NULL = it has none */
-    double before_ns; /* from the end of the pass before to its beginning */
-    double
-        moved_row_ns; /* more for each row of a launch that another device did in the pass before */
+    const char *name;    /* of this pass; NULL = none */
+    double before_ns;    /* pause between the pass before and this one */
+    double moved_row_ns; /* extra time of a row that another device did in the pass before */
 };
 
-/* What the oracle does with a frame; what lab_simulate keeps of it for worlds with `condition`. Zeroed = unknown. */
+/* How much slower a device is while the devices in `active` work. */
+static inline double lab_world_slowdown(const struct lab_world *world, uint64_t frame,
+                                        uint32_t device, uint32_t active)
+{
+    return world->slowdown ? world->slowdown(world->ctx, frame, device, active) : 1;
+}
+
+/* The oracle's result for a frame. lab_simulate keeps it for worlds with `condition`.
+ * Zeroed = unknown. */
 struct lab_oracle {
     uint64_t condition;
     double expected_ns;
@@ -127,56 +151,65 @@ struct lab_sim_options {
     uint32_t in_flight; /* 0 = 1; at most LAB_IN_FLIGHT_MAX */
     uint32_t min_band_rows;
     bool no_pool;         /* a policy may not use `next` */
-    bool no_shadow;       /* nor shadows */
-    bool no_solo;         /* the policy is not told what devices took alone in warm-up */
-    bool split_each_pass; /* passes of as many rows do not share a split */
-    bool no_oracle; /* oracle, best device and expected time are not looked for: the fields say 0 */
+    bool no_shadow;       /* a policy may not use shadows */
+    bool split_each_pass; /* passes with the same rows do not share a split */
+    bool no_oracle;       /* do not compute oracle, best device and expected time */
     struct cox_policy_options policy;
     const struct cox_device_profile *profiles; /* for each device; NULL = none is loaded */
-    /* world->frames entries, zeroed before the first run and kept between runs over the same world: saves time, changes
-     * nothing. NULL = none. */
+
+    /* A cache of world->frames entries, zeroed before the first run, for all runs of the same
+     * world. It changes no result. NULL = none. */
     struct lab_oracle *oracles;
 };
 
-/* What became of one frame, of all its passes: times, rows and launches are sums, `reason` is the first pass's. */
+/* One frame. Times, rows and launches are sums over its passes; `reason` is the first pass's. */
 struct lab_sim_frame {
-    double wall_ns; /* from the split to the last band's end */
-    /* From the delivery before to this one: what a stream of such frames pays. Equals wall_ns with one frame in flight
-     * and no engine. */
+    double wall_ns; /* from the split to the end of the last band */
+
+    /* From the delivery before to this one: the cost of the frame in a stream. Equal to wall_ns
+     * with one frame in flight and no engine. */
     double period_ns;
-    /* The oracle's split, with the same chance: the best fixed split of the best set of devices by `expected_ns`, one
-     * band a device, and what it then takes. */
+
+    /* The oracle's split is the best fixed split by `expected_ns`, with one band for each device of
+     * the best set of devices. This is its time with the chance of this frame. */
     double oracle_ns;
     double oracle_expected_ns; /* the same without chance */
-    double solo_ns;            /* the best single device by `expected_ns`, with the same chance */
-    /* What the policy's bands and pool would take if the pool were shared out perfectly, without chance: the excess
-     * over oracle_expected_ns is the policy's fault. A band on a device that does not answer: wall_ns. */
+    double solo_ns;            /* the best single device by `expected_ns`, with chance */
+
+    /* The time of the policy's bands, with the pool shared out perfectly, without chance. The
+     * excess over oracle_expected_ns is the policy's fault. wall_ns if a band is on a device that
+     * does not answer. */
     double expected_ns;
-    double predicted_ns; /* 0 = the policy did not say */
+    double predicted_ns; /* 0 = the policy made no prediction */
     double alternative_ns;
     double joules;     /* negative = not modelled */
-    double latency_ns; /* from when the application handed the frame over to its delivery */
+    double latency_ns; /* from the submission to the delivery */
     uint32_t reason;
-    uint32_t refused; /* 1 = the policy's split was no split: the last good one was used */
-    uint32_t moved;   /* 1 = the bands of the split are not those of the frame before */
+    uint32_t refused; /* 1 = the policy's split was refused: the last good one was used */
+    uint32_t moved;   /* 1 = the split has other bands than that of the frame before */
     uint32_t launches;
     uint32_t rows[COX_DEVICES_MAX]; /* done by each device */
     uint32_t oracle_rows[COX_DEVICES_MAX];
 };
 
-/* Stands for the best fixed split of the frame before, where that fits: the best that a policy can do which knows
- * everything but the frame to come, decides before it begins and expects no change. None of its functions is called. */
+/* Hindsight uses the oracle's split of the frame before: the best that a policy can do that knows
+ * everything but the frame to come, and expects no change. None of its functions is called. */
 extern const struct cox_policy lab_hindsight;
 
-/* The policy of that name, "hindsight" and "oracle" among them; `*policy` is NULL for the oracle. False if there is
- * none. */
+/* Find a policy by name, "hindsight" and "oracle" included. For the oracle `*policy` is NULL.
+ * False if there is no policy of that name. */
 bool lab_policy_find(const char *name, const struct cox_policy **policy);
 
-/* Run `policy` over the whole world. `out` has world->frames entries. `policy` NULL = the oracle itself. A split that
- * is none is refused; the last good one goes on, or, where that does not fit the frame, the best device alone. `why`
- * then names policy, frame and bands of the first such split, also with COX_OK; else it is empty.
- * Errors: COX_E_INVALID (the policy refuses its options, or a world that gives no frame or no device that answers),
- * COX_E_NOMEM, COX_E_POLICY (a refused split before there was a good one). */
+/* Run `policy` over the whole world and fill `out[world->frames]`. `policy` NULL = the oracle.
+ *
+ * An invalid split is refused: the last good one is used, or, if it does not fit the frame, the
+ * best device alone. `why` then describes the first refused split, also with COX_OK; else it is
+ * empty.
+ *
+ * Errors:
+ *   COX_E_INVALID  the policy refuses its options, or the world has no valid frame or no device
+ *   COX_E_NOMEM
+ *   COX_E_POLICY   a split was refused before there was a good one */
 cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *policy,
                         const struct lab_sim_options *options, uint64_t seed,
                         struct lab_sim_frame *out, char *why, size_t why_bytes);

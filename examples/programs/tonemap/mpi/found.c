@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Whether a file is a part of this film as it is to look, or a piece of it with the light that it has now. */
-static bool look_at(const struct found_what *what, const char *path, struct deal_range *range)
+static bool look_at(const struct found_what *what, const char *path, struct frame_range *range)
 {
     static const struct video_raw none;
     struct part part;
@@ -25,7 +25,7 @@ static bool look_at(const struct found_what *what, const char *path, struct deal
         if (!part_is_there(path) || !part_open(&part, path))
             return false;
         const bool fits = profile_equal(&part.profile, what->profile);
-        *range = (struct deal_range){part.first, part.count};
+        *range = (struct frame_range){part.first, part.count};
         part_close(&part);
         return fits && range->count;
     }
@@ -37,7 +37,7 @@ static bool look_at(const struct found_what *what, const char *path, struct deal
         return false;
     char wanted[VIDEO_PIECE_BYTES];
     scenes_piece(what->scenes, piece.first, piece.count, what->encoding, wanted);
-    *range = (struct deal_range){piece.first, piece.count};
+    *range = (struct frame_range){piece.first, piece.count};
     return !strcmp(name, wanted) && range->count;
 }
 
@@ -69,7 +69,7 @@ bool founds_look(struct founds *founds, const char *folder, const struct found_w
         return complain("%s: %s", folder, strerror(errno));
     for (struct dirent *entry; (entry = readdir(dir));) {
         char path[4096 + sizeof entry->d_name + 1];
-        struct deal_range range;
+        struct frame_range range;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         if (!ends_with(entry->d_name, end) || !look_at(what, path, &range))
             continue;

@@ -4,11 +4,11 @@
 #ifndef MPI_FOUND_H
 #define MPI_FOUND_H
 
-#include "common/deal.h"
+#include "common/range_scheduler.h"
 #include "tonemap/scenes.h"
 
 struct found {
-    struct deal_range range; /* the first field, as by_first wants it */
+    struct frame_range range; /* the first field, as by_first wants it */
     char *path;
 };
 

@@ -13,20 +13,20 @@
 
 /* Whether a line is the name of a piece as it is to be now. */
 static bool counts(const char *line, const struct scenes *scenes, uint64_t encoding,
-                   uint64_t frames, struct deal_range *range)
+                   uint64_t frames, struct frame_range *range)
 {
     struct scenes_piece piece;
     char wanted[VIDEO_PIECE_BYTES];
     if (!scenes_piece_read(&piece, line) || !piece.count || piece.first + piece.count > frames)
         return false;
     scenes_piece(scenes, piece.first, piece.count, encoding, wanted);
-    *range = (struct deal_range){piece.first, piece.count};
+    *range = (struct frame_range){piece.first, piece.count};
     return !strcmp(line, wanted);
 }
 
 /* The ranges of the lines that count. No file: there are none. */
 static bool read_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
-                       uint64_t frames, struct deal_range **done, uint64_t *count)
+                       uint64_t frames, struct frame_range **done, uint64_t *count)
 {
     struct profile_text text;
     uint64_t kept = 0;
@@ -35,10 +35,10 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
     if (!profile_text_open(&text, path))
         return false;
     for (char *line; (line = profile_text_line(&text)) && text.is_ended;) {
-        struct deal_range range;
+        struct frame_range range;
         if (!counts(line, scenes, encoding, frames, &range))
             continue;
-        struct deal_range *all = realloc(*done, (*count + 1) * sizeof *all);
+        struct frame_range *all = realloc(*done, (*count + 1) * sizeof *all);
         if (!all) {
             profile_text_close(&text);
             return complain("out of memory");
@@ -58,7 +58,7 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
 
 /* The lines that count, in the place of what was there. */
 static bool write_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
-                        const struct deal_range *done, uint64_t count)
+                        const struct frame_range *done, uint64_t count)
 {
     struct outfile *file;
     struct error error;
@@ -88,7 +88,7 @@ static bool synchronise_folder(const char *path)
 }
 
 bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
-                   uint64_t encoding, uint64_t frames, struct deal_range **done, uint64_t *count)
+                   uint64_t encoding, uint64_t frames, struct frame_range **done, uint64_t *count)
 {
     *journal = (struct journal){path, -1};
     *done = NULL;

@@ -9,7 +9,7 @@
 #ifndef MPI_JOURNAL_H
 #define MPI_JOURNAL_H
 
-#include "common/deal.h"
+#include "common/range_scheduler.h"
 #include "tonemap/scenes.h"
 
 struct journal {
@@ -20,7 +20,7 @@ struct journal {
 /* Begin with the lines of before that count, which are of frames below `frames`. `done`, which the caller frees, gets
  * their ranges, rising and apart; there are `*count`. False, here and below, after saying why. */
 bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
-                   uint64_t encoding, uint64_t frames, struct deal_range **done, uint64_t *count);
+                   uint64_t encoding, uint64_t frames, struct frame_range **done, uint64_t *count);
 
 /* A piece is on the disk: returns when its line is, too. */
 bool journal_add(struct journal *journal, const char *piece);

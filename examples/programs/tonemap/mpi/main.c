@@ -2,14 +2,14 @@
  *
  *     mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv [options of cox-tonemap]
  *
- * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 deals out ranges
+ * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 hands out ranges
  * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and encoded pieces lie
  * in the folder OUTPUT.pieces, which all ranks see; each is there whole or not at all. Frames that are not encoded go
  * to one file in that folder (shared_file.h), and a journal says which of them are there. Started again, what is there
  * is not done again. How long each range took stands in OUTPUT.pieces/times.csv, which `cox-lab cluster` reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/deal.h"
+#include "common/range_scheduler.h"
 #include "tonemap/ends_with.h"
 #include "common/outfile.h"
 #include "found.h"
@@ -43,7 +43,7 @@ struct ask {
 
 /* What a rank works on, and since when, by rank 0's clock. */
 struct given {
-    struct deal_range range; /* a count of 0: there is nothing left */
+    struct frame_range range; /* a count of 0: there is nothing left */
     uint64_t since_ns;
     char piece[VIDEO_PIECE_BYTES]; /* what mapping it gives */
 };
@@ -58,9 +58,9 @@ struct world {
     struct shared_file film; /* unless encoded */
     uint64_t frames;
     struct profile profile;
-    struct deal deal;    /* of rank 0's thread */
-    enum film_step step; /* at which its thread is */
-    FILE *times;         /* rank 0's; all below, too */
+    struct range_scheduler scheduler; /* of rank 0's thread */
+    enum film_step step;              /* at which its thread is */
+    FILE *times;                      /* rank 0's; all below, too */
     uint64_t began_ns;
     struct given *given; /* to each rank */
     struct journal journal;
@@ -101,7 +101,7 @@ static _Noreturn void end_all_ranks(int status)
 static void do_range(struct world *world, enum film_step step, const struct given *given)
 {
     char name[NAME_BYTES + 64];
-    const struct deal_range range = given->range;
+    const struct frame_range range = given->range;
     const bool shared = step == FILM_MAP && !world->encoded;
     const struct video_place place = shared_file_place(&world->film, range.first);
     snprintf(name, sizeof name, "%s/%" PRIu64 "-%" PRIu64 ".%s", world->folder, range.first,
@@ -142,13 +142,13 @@ static void work(struct world *world, enum film_step step)
 
 /* A line of times.csv, of rank 0's clock. */
 static void note_time(const struct world *world, const char *step, int rank,
-                      struct deal_range range, uint64_t since_ns, double seconds)
+                      struct frame_range range, uint64_t since_ns, double seconds)
 {
     fprintf(world->times, "%s,%d,%" PRIu64 ",%" PRIu64 ",%.4f,%.4f\n", step, rank, range.first,
             range.count, (double)(since_ns - world->began_ns) / 1e9, seconds);
 }
 
-static void *deal_out(void *user)
+static void *hand_out_ranges(void *user)
 {
     struct world *world = user;
     for (int ended = 0; ended < world->size;) {
@@ -160,8 +160,9 @@ static void *deal_out(void *user)
                       ask.seconds);
         if (ask.frames && world->journal.path && !journal_add(&world->journal, given->piece))
             end_all_ranks(EXIT_BAD);
-        deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
-        *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns(), ""};
+        range_scheduler_note(&world->scheduler, (uint32_t)rank, ask.frames, ask.seconds);
+        *given = (struct given){range_scheduler_next(&world->scheduler, (uint32_t)rank), now_ns(),
+                                ""};
         if (world->scenes && given->range.count)
             scenes_piece(world->scenes, given->range.first, given->range.count,
                          options_encoding(&world->options), given->piece);
@@ -182,7 +183,7 @@ static bool find(const struct world *world, const struct scenes *scenes, struct 
 
 /* The ranges of parts or encoded pieces that are there. */
 static bool find_ranges(const struct world *world, const struct scenes *scenes,
-                        struct deal_range **done, uint64_t *count)
+                        struct frame_range **done, uint64_t *count)
 {
     struct founds founds;
     if (!find(world, scenes, &founds))
@@ -199,7 +200,7 @@ static bool find_ranges(const struct world *world, const struct scenes *scenes,
  * has nothing, the file is made anew. */
 static bool begin_step(struct world *world, const struct scenes *scenes)
 {
-    struct deal_range *done = NULL;
+    struct frame_range *done = NULL;
     uint64_t count = 0;
     bool good = true;
     if (!scenes || world->encoded)
@@ -209,7 +210,8 @@ static bool begin_step(struct world *world, const struct scenes *scenes)
                              options_encoding(&world->options), shared_file_room(&world->film),
                              &done, &count) &&
                (count || shared_file_create(&world->film));
-    if (good && !deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, count))
+    if (good && !range_scheduler_begin(&world->scheduler, (uint32_t)world->size, world->frames,
+                                       done, count))
         good = complain("out of memory");
     free(done);
     return good;
@@ -224,7 +226,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     world->step = step;
     world->scenes = scenes;
     if (!world->rank &&
-        (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
+        (!begin_step(world, scenes) || pthread_create(&thread, NULL, hand_out_ranges, world)))
         end_all_ranks(EXIT_BAD);
     wait_for_all_ranks();
     if (shared && !shared_file_open(&world->film))
@@ -236,7 +238,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     if (world->rank)
         return;
     pthread_join(thread, NULL);
-    deal_end(&world->deal);
+    range_scheduler_end(&world->scheduler);
     printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped",
            (double)(now_ns() - began_ns) / 1e9);
     fflush(stdout);
@@ -274,7 +276,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     options.overwrite = step == FILM_JOIN || !scenes_fit(world);
     const uint64_t began_ns = now_ns();
     const int status = founds.count ? job_run(&options) : EXIT_BAD;
-    note_time(world, step_name(step), 0, (struct deal_range){0, world->frames}, began_ns,
+    note_time(world, step_name(step), 0, (struct frame_range){0, world->frames}, began_ns,
               (double)(now_ns() - began_ns) / 1e9);
     free(paths);
     founds_forget(&founds);
@@ -289,7 +291,7 @@ static bool finish(struct world *world)
     const uint64_t began_ns = now_ns();
     journal_end(&world->journal);
     const bool good = shared_file_finish(&world->film, world->options.output);
-    note_time(world, step_name(FILM_JOIN), 0, (struct deal_range){0, world->frames}, began_ns,
+    note_time(world, step_name(FILM_JOIN), 0, (struct frame_range){0, world->frames}, began_ns,
               (double)(now_ns() - began_ns) / 1e9);
     return good;
 }
@@ -447,7 +449,7 @@ static bool run(struct world *world)
     if (!choose_devices(world) || !agree(world))
         return false;
     if (!world->rank)
-        note_time(world, "begin", 0, (struct deal_range){0, world->frames}, world->began_ns,
+        note_time(world, "begin", 0, (struct frame_range){0, world->frames}, world->began_ns,
                   (double)(now_ns() - world->began_ns) / 1e9);
     do_step(world, FILM_ANALYSE, NULL);
     if (!world->rank && !gather(world, FILM_STEER, NULL, world->scene))

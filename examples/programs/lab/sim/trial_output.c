@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "output.h"
+#include "trial_output.h"
 #include "lab/strict_fp.h"
 
 #include <inttypes.h>
@@ -7,21 +7,37 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double MEAN_MARGIN = 1.01,
-                    P99_MARGIN = 1.1; /* of a simple policy's figure: beyond, it counts as worse */
+/* A policy counts as worse than a simple one beyond this factor of the simple one's figure. */
+static const double MEAN_MARGIN = 1.01, P99_MARGIN = 1.1;
+
+static const char *const headings[LAB_FIGURE_COUNT] = {
+#define HEADING(name, key, heading) heading,
+    LAB_FIGURE_MAP(HEADING)
+#undef HEADING
+};
 
 const char *lab_policy_name(const struct cox_policy *policy)
 {
     return policy ? policy->name : "oracle";
 }
 
+/* --- a scenario --- */
+
+static int column_width(int figure)
+{
+    const int width = (int)strlen(headings[figure]);
+    return width < 8 ? 8 : width;
+}
+
 static void print_table(const struct lab_output *out, const struct lab_scenario *scenario,
                         uint32_t in_flight, const struct lab_figures *figures)
 {
     bool shown[LAB_FIGURE_COUNT] = {false};
+
     for (uint32_t i = 0; i < out->policy_count; i++)
         for (int f = 0; f < LAB_FIGURE_COUNT; f++)
             shown[f] |= figures[i].value[f] >= 0 && f != LAB_FIGURE_BEATEN;
+
     printf("%s: %s", scenario->name, scenario->text);
     if (in_flight > 1)
         printf(" (%" PRIu32 " frames in flight)", in_flight);
@@ -29,23 +45,19 @@ static void print_table(const struct lab_output *out, const struct lab_scenario 
     printf("  %-12s %10s", "policy", "ms");
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
         if (shown[f])
-            printf(" %*s",
-                   (int)strlen(lab_figure_headings[f]) < 8 ? 8
-                                                           : (int)strlen(lab_figure_headings[f]),
-                   lab_figure_headings[f]);
+            printf(" %*s", column_width(f), headings[f]);
     putchar('\n');
+
     for (uint32_t i = 0; i < out->policy_count; i++) {
         printf("  %-12s %10.3f", lab_policy_name(out->policies[i]), figures[i].mean_ns / 1e6);
         for (int f = 0; f < LAB_FIGURE_COUNT; f++) {
-            int width = (int)strlen(lab_figure_headings[f]) < 8
-                            ? 8
-                            : (int)strlen(lab_figure_headings[f]);
-            bool coarse = f == LAB_FIGURE_CHANGES || f == LAB_FIGURE_RECONVERGED ||
-                          f == LAB_FIGURE_BACK;
+            const bool coarse = f == LAB_FIGURE_CHANGES || f == LAB_FIGURE_RECONVERGED ||
+                                f == LAB_FIGURE_BACK;
+
             if (shown[f] && figures[i].value[f] >= 0)
-                printf(" %*.*f", width, coarse ? 1 : 3, figures[i].value[f]);
+                printf(" %*.*f", column_width(f), coarse ? 1 : 3, figures[i].value[f]);
             else if (shown[f])
-                printf(" %*s", width, "-");
+                printf(" %*s", column_width(f), "-");
         }
         putchar('\n');
     }
@@ -68,13 +80,14 @@ static void print_csv_number(double value)
         putchar(',');
 }
 
-/* A name may hold commas and quotes where it comes from a file. */
+/* A name from a file may hold commas and quotes. */
 static void print_csv_text(const char *text)
 {
     if (!strpbrk(text, ",\"")) {
         fputs(text, stdout);
         return;
     }
+
     putchar('"');
     for (; *text; text++) {
         if (*text == '"')
@@ -91,6 +104,7 @@ static void print_csv(const struct lab_output *out, const struct lab_scenario *s
         print_csv_text(scenario->name);
         printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, lab_policy_name(out->policies[i]),
                out->seeds, out->first_seed, scenario->frames);
+
         print_csv_number(figures[i].mean_ns / 1e3);
         print_csv_number(figures[i].oracle_ns / 1e3);
         print_csv_number(figures[i].joules);
@@ -101,6 +115,18 @@ static void print_csv(const struct lab_output *out, const struct lab_scenario *s
         print_csv_number(figures[i].static_ns / 1e3);
         putchar('\n');
     }
+}
+
+static void json_text(struct json *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+static void json_count(struct json *json, const char *key, uint64_t count)
+{
+    json_key(json, key);
+    json_unsigned(json, count);
 }
 
 static void json_figure(struct json *json, const char *key, double value)
@@ -116,23 +142,19 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
                        uint32_t in_flight, const struct lab_figures *figures)
 {
     struct json *json = &out->json;
+
     json_open_object(json, false);
-    json_key(json, "scenario");
-    json_string(json, scenario->name);
-    json_key(json, "text");
-    json_string(json, scenario->text);
-    json_key(json, "devices");
-    json_unsigned(json, scenario->device_count);
-    json_key(json, "frames");
-    json_unsigned(json, scenario->frames);
-    json_key(json, "in_flight");
-    json_unsigned(json, in_flight);
+    json_text(json, "scenario", scenario->name);
+    json_text(json, "text", scenario->text);
+    json_count(json, "devices", scenario->device_count);
+    json_count(json, "frames", scenario->frames);
+    json_count(json, "in_flight", in_flight);
+
     json_key(json, "policies");
     json_open_array(json, false);
     for (uint32_t i = 0; i < out->policy_count; i++) {
         json_open_object(json, true);
-        json_key(json, "policy");
-        json_string(json, lab_policy_name(out->policies[i]));
+        json_text(json, "policy", lab_policy_name(out->policies[i]));
         json_figure(json, "mean_us", figures[i].mean_ns / 1e3);
         json_figure(json, "oracle_us", figures[i].oracle_ns / 1e3);
         json_figure(json, "static_us", figures[i].static_ns / 1e3);
@@ -140,10 +162,10 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
         for (int f = 0; f < LAB_FIGURE_COUNT; f++)
             json_figure(json, lab_figure_keys[f], figures[i].value[f]);
         json_figure(json, "reconverged_worst", figures[i].reconverged_worst);
-        json_key(json, "refused");
-        json_unsigned(json, figures[i].refused);
+        json_count(json, "refused", figures[i].refused);
         json_close_object(json);
     }
+
     json_close_array(json);
     json_close_object(json);
 }
@@ -151,6 +173,7 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
 void lab_output_begin(struct lab_output *output)
 {
     struct json *json = &output->json;
+
     if (output->format == LAB_CSV && !output->summary_only)
         print_csv_head();
     if (output->format == LAB_TABLE)
@@ -159,12 +182,11 @@ void lab_output_begin(struct lab_output *output)
                output->first_seed, output->first_seed + output->seeds - 1);
     if (output->format != LAB_JSON)
         return;
+
     json_begin(json, stdout);
     json_open_object(json, false);
-    json_key(json, "first_seed");
-    json_unsigned(json, output->first_seed);
-    json_key(json, "seeds");
-    json_unsigned(json, output->seeds);
+    json_count(json, "first_seed", output->first_seed);
+    json_count(json, "seeds", output->seeds);
     json_key(json, "scenarios");
     json_open_array(json, false);
 }
@@ -186,14 +208,15 @@ void lab_output_scenario(struct lab_output *output, const struct lab_scenario *s
 
 /* Of a policy over all scenarios. */
 struct summary {
-    double geomean; /* of LAB_FIGURE_STATIC */
-    uint32_t mean_worse,
-        p99_worse; /* scenarios in which the better of the simple policies does better than that */
+    double geomean;                 /* of LAB_FIGURE_STATIC */
+    uint32_t mean_worse, p99_worse; /* scenarios in which the better simple policy does better */
 };
 
+/* The positions of the simple policies among those that were run. */
 static void find_simple(const struct lab_output *output, uint32_t *simple, uint32_t *count)
 {
     static const char *const names[] = {"ewma", "last-frame"};
+
     *count = 0;
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         for (uint32_t p = 0; p < output->policy_count; p++)
@@ -216,6 +239,7 @@ static struct summary summarise(uint32_t policy, const struct lab_figures *const
 {
     struct summary summary = {0};
     double sum = 0;
+
     for (uint32_t s = 0; s < scenario_count; s++) {
         sum += log(figures[s][policy].value[LAB_FIGURE_STATIC]);
         summary.mean_worse += is_worse(figures[s], policy, LAB_FIGURE_MEAN, MEAN_MARGIN, simple,
@@ -238,64 +262,65 @@ void lab_output_begin_summary(struct lab_output *output)
     json_open_array(&output->json, false);
 }
 
-static void print_count(bool known, const char *format, uint32_t count)
+static void print_summary_head(uint32_t in_flight, uint32_t scenario_count, bool known)
 {
+    printf("all %" PRIu32 " scenarios, %" PRIu32
+           " frame%s in flight: the geometric mean of the time over that of the best fixed split",
+           scenario_count, in_flight, in_flight == 1 ? "" : "s");
     if (known)
-        printf(format, count);
+        printf(";\nin how many it is worse than the better of ewma and last-frame");
+    printf("\n  %-12s %8s", "policy", "/static");
+    if (known)
+        printf("  mean, by > 1 %%   p99, by > 10 %%");
+    putchar('\n');
 }
 
-static void json_count(struct json *json, const char *key, bool known, uint32_t count)
+static void json_summary(struct json *json, const char *name, uint32_t in_flight,
+                         uint32_t scenario_count, const struct summary *summary, bool known)
 {
-    json_figure(json, key, known ? (double)count : -1);
+    json_open_object(json, true);
+    json_text(json, "policy", name);
+    json_count(json, "in_flight", in_flight);
+    json_count(json, "scenarios", scenario_count);
+    json_figure(json, "best_static", summary->geomean);
+    json_figure(json, "mean_worse", known ? (double)summary->mean_worse : -1);
+    json_figure(json, "p99_worse", known ? (double)summary->p99_worse : -1);
+    json_close_object(json);
 }
 
 void lab_output_summary(struct lab_output *output, uint32_t in_flight,
                         const struct lab_figures *const *figures, uint32_t scenario_count)
 {
     uint32_t simple[2], simple_count;
-    struct json *json = &output->json;
-    find_simple(output, simple, &simple_count);
-    bool known = simple_count > 0;
+
     if (output->format == LAB_CSV && !output->summary_only)
         return;
-    if (output->format == LAB_TABLE) {
-        printf("all %" PRIu32 " scenarios, %" PRIu32
-               " frame%s in flight: the geometric mean of the time over that of the "
-               "best fixed split",
-               scenario_count, in_flight, in_flight == 1 ? "" : "s");
-        printf("%s\n  %-12s %8s",
-               known ? ";\nin how many it is worse than the better of ewma and last-frame" : "",
-               "policy", "/static");
-        puts(known ? "  mean, by > 1 %   p99, by > 10 %" : "");
-    }
+
+    find_simple(output, simple, &simple_count);
+    const bool known = simple_count > 0;
+    if (output->format == LAB_TABLE)
+        print_summary_head(in_flight, scenario_count, known);
+
     for (uint32_t p = 0; p < output->policy_count; p++) {
-        struct summary of = summarise(p, figures, scenario_count, simple, simple_count);
+        const struct summary of = summarise(p, figures, scenario_count, simple, simple_count);
         const char *name = lab_policy_name(output->policies[p]);
+
         if (output->format == LAB_JSON) {
-            json_open_object(json, true);
-            json_key(json, "policy");
-            json_string(json, name);
-            json_key(json, "in_flight");
-            json_unsigned(json, in_flight);
-            json_key(json, "scenarios");
-            json_unsigned(json, scenario_count);
-            json_figure(json, "best_static", of.geomean);
-            json_count(json, "mean_worse", known, of.mean_worse);
-            json_count(json, "p99_worse", known, of.p99_worse);
-            json_close_object(json);
+            json_summary(&output->json, name, in_flight, scenario_count, &of, known);
         } else if (output->format == LAB_CSV) {
             printf("%s,%" PRIu32 ",%" PRIu32 ",%.6f,", name, in_flight, scenario_count, of.geomean);
-            print_count(known, "%" PRIu32, of.mean_worse);
-            putchar(',');
-            print_count(known, "%" PRIu32, of.p99_worse);
-            putchar('\n');
+            if (known)
+                printf("%" PRIu32 ",%" PRIu32 "\n", of.mean_worse, of.p99_worse);
+            else
+                puts(",");
         } else {
             printf("  %-12s %8.4f", name, of.geomean);
-            print_count(known, "  %14" PRIu32, of.mean_worse);
-            print_count(known, "  %15" PRIu32, of.p99_worse);
+            if (known)
+                printf("  %14" PRIu32 "  %15" PRIu32, of.mean_worse, of.p99_worse);
             putchar('\n');
         }
     }
+
     if (output->format == LAB_TABLE)
         putchar('\n');
 }
@@ -303,6 +328,7 @@ void lab_output_summary(struct lab_output *output, uint32_t in_flight,
 void lab_output_end(struct lab_output *output)
 {
     struct json *json = &output->json;
+
     if (output->format != LAB_JSON)
         return;
     json_close_array(json);

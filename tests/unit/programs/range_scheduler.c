@@ -1,15 +1,15 @@
-/* Ranges of frames over ranks of unlike strength: each frame once, and all ranks end together.
+/* Ranges of frames for ranks of different speed: each frame once, and all ranks end together.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/deal.h"
+#include "common/range_scheduler.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(deal, .timeout = 300);
+TestSuite(range_scheduler, .timeout = 300);
 
-enum { BEGIN_MS = 100 }; /* what a range costs beside its frames */
+enum { BEGIN_MS = 100 }; /* cost of a range without its frames */
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -17,24 +17,25 @@ static uint64_t random_of(uint64_t *state)
     return *state >> 33;
 }
 
-/* Ranks of those frames per second over frames of which each costs the same, give or take `noise`: the time over the
- * ideal, in which all speeds add up. Every frame is dealt out once. */
+/* Simulate ranks with these frames per second. All frames cost the same, give or take `noise`.
+ * Returns the time over the ideal, in which all speeds add up. Checks that every frame is handed
+ * out once. */
 static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, double noise,
-                       const struct deal_range *done, uint64_t done_count)
+                       const struct frame_range *done, uint64_t done_count)
 {
-    struct deal deal;
+    struct range_scheduler scheduler;
     struct rank {
         double free_at;
-        struct deal_range range;
+        struct frame_range range;
         double took;
         bool ended;
     } *all = calloc(ranks, sizeof *all);
-    unsigned char *dealt = calloc(frames, 1);
+    unsigned char *given = calloc(frames, 1);
     uint64_t state = 7, todo = frames;
     double sum = 0, last = 0;
-    cr_assert(all && dealt && deal_begin(&deal, ranks, frames, done, done_count));
+    cr_assert(all && given && range_scheduler_begin(&scheduler, ranks, frames, done, done_count));
     for (uint64_t i = 0; i < done_count; i++) {
-        memset(dealt + done[i].first, 1, done[i].count);
+        memset(given + done[i].first, 1, done[i].count);
         todo -= done[i].count;
     }
     for (uint32_t r = 0; r < ranks; r++)
@@ -46,15 +47,15 @@ static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, do
                 next = r;
         struct rank *rank = &all[next];
         if (rank->range.count)
-            deal_note(&deal, next, rank->range.count, rank->took);
+            range_scheduler_note(&scheduler, next, rank->range.count, rank->took);
         if (rank->free_at > last)
             last = rank->free_at;
-        rank->range = deal_next(&deal, next);
+        rank->range = range_scheduler_next(&scheduler, next);
         rank->ended = !rank->range.count;
         ended += rank->ended;
         for (uint64_t f = 0; f < rank->range.count; f++) {
             cr_assert_lt(rank->range.first + f, frames);
-            cr_assert_eq(dealt[rank->range.first + f]++, 0, "frame %llu twice",
+            cr_assert_eq(given[rank->range.first + f]++, 0, "frame %llu twice",
                          (unsigned long long)(rank->range.first + f));
         }
         const double off = 1 + noise * ((double)(random_of(&state) % 2001) / 1000 - 1);
@@ -62,10 +63,10 @@ static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, do
         rank->free_at += rank->took;
     }
     for (uint64_t f = 0; f < frames; f++)
-        cr_assert_eq(dealt[f], 1, "frame %llu", (unsigned long long)f);
-    deal_end(&deal);
+        cr_assert_eq(given[f], 1, "frame %llu", (unsigned long long)f);
+    range_scheduler_end(&scheduler);
     free(all);
-    free(dealt);
+    free(given);
     return last / ((double)todo / sum);
 }
 
@@ -76,7 +77,7 @@ static void expect_near(const double *speeds, uint32_t ranks, uint64_t frames, d
     cr_expect_leq(over, most, "%u ranks, %llu frames: %g", ranks, (unsigned long long)frames, over);
 }
 
-Test(deal, unlike_ranks_end_together)
+Test(range_scheduler, different_ranks_end_together)
 {
     static const double two[] = {20, 6}, five[] = {400, 50, 50, 45, 10}, one[] = {30};
     double many[1000];
@@ -90,19 +91,19 @@ Test(deal, unlike_ranks_end_together)
     expect_near(many, 1000, 1700000, 0.1, 1.2);
 }
 
-Test(deal, what_is_done_is_not_dealt_out)
+Test(range_scheduler, frames_that_are_done_are_not_handed_out)
 {
     static const double speeds[] = {3, 10, 5};
-    static const struct deal_range done[] = {{0, 10}, {50, 1}, {51, 9}, {990, 10}};
+    static const struct frame_range done[] = {{0, 10}, {50, 1}, {51, 9}, {990, 10}};
     simulate(speeds, 3, 1000, 0.2, done, 4);
-    static const struct deal_range all[] = {{0, 1000}};
-    struct deal deal;
-    cr_assert(deal_begin(&deal, 2, 1000, all, 1));
-    cr_expect_eq(deal_next(&deal, 0).count, 0);
-    deal_end(&deal);
+    static const struct frame_range all[] = {{0, 1000}};
+    struct range_scheduler scheduler;
+    cr_assert(range_scheduler_begin(&scheduler, 2, 1000, all, 1));
+    cr_expect_eq(range_scheduler_next(&scheduler, 0).count, 0);
+    range_scheduler_end(&scheduler);
 }
 
-Test(deal, few_frames_and_many_ranks)
+Test(range_scheduler, few_frames_and_many_ranks)
 {
     double speeds[64];
     for (int r = 0; r < 64; r++)
@@ -111,18 +112,18 @@ Test(deal, few_frames_and_many_ranks)
         simulate(speeds, 64, frames, 0, NULL, 0);
 }
 
-Test(deal, ranges_are_short_until_all_have_told_their_speed)
+Test(range_scheduler, ranges_are_short_until_all_speeds_are_known)
 {
-    struct deal deal;
-    cr_assert(deal_begin(&deal, 2, 20000, NULL, 0));
-    deal_next(&deal, 0);
-    const struct deal_range first = deal_next(&deal, 1);
-    deal_note(&deal, 1, first.count, 0.15); /* the other one may be ten times quicker */
-    const uint64_t count = deal_next(&deal, 1).count;
-    cr_expect_eq(count, (uint64_t)((double)first.count / 0.15 * DEAL_LEAST_SECONDS));
-    deal_note(&deal, 1, count, 2);
-    deal_note(&deal, 0, first.count, 0.015);
-    cr_expect_gt(deal_next(&deal, 0).count, 8000);
-    cr_expect_lt(deal_next(&deal, 1).count, 1300);
-    deal_end(&deal);
+    struct range_scheduler scheduler;
+    cr_assert(range_scheduler_begin(&scheduler, 2, 20000, NULL, 0));
+    range_scheduler_next(&scheduler, 0);
+    const struct frame_range first = range_scheduler_next(&scheduler, 1);
+    range_scheduler_note(&scheduler, 1, first.count, 0.15); /* the other one may be ten times quicker */
+    const uint64_t count = range_scheduler_next(&scheduler, 1).count;
+    cr_expect_eq(count, (uint64_t)((double)first.count / 0.15 * RANGE_SECONDS_MIN));
+    range_scheduler_note(&scheduler, 1, count, 2);
+    range_scheduler_note(&scheduler, 0, first.count, 0.015);
+    cr_expect_gt(range_scheduler_next(&scheduler, 0).count, 8000);
+    cr_expect_lt(range_scheduler_next(&scheduler, 1).count, 1300);
+    range_scheduler_end(&scheduler);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "figures.h"
+#include "trial.h"
 #include "best_static.h"
 #include "oracle.h"
 #include "lab/strict_fp.h"
@@ -11,41 +11,31 @@
 #include <string.h>
 
 static const double RECONVERGED_WITHIN = 1.05; /* of the optimum */
-static const double STATIC_STEP = 0.16,
-                    NEXT_STEP = 0.032;  /* of the search for the first seed, for the others */
-static const double IN_USE_SHARE = 0.5; /* of the rows that the oracle gives a device */
+static const double FIRST_STEP = 0.16;         /* of the search for the first seed's best split */
+static const double NEXT_STEP = 0.032;         /* for the other seeds */
+static const double IN_USE_SHARE = 0.5;        /* of the rows that the oracle gives a device */
 
-const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
-#define KEY(name, key, heading) key,
-    LAB_FIGURE_MAP(KEY)
-#undef KEY
-};
-
-const char *const lab_figure_headings[LAB_FIGURE_COUNT] = {
-#define HEADING(name, key, heading) heading,
-    LAB_FIGURE_MAP(HEADING)
-#undef HEADING
-};
-
-/* All splits are tried: what is beyond this has no energy figure. */
+/* For the energy figure all splits are tried. Larger scenarios have no such figure. */
 enum { ENERGY_GRANULES_MAX = 512, ENERGY_SEARCHES_MAX = 64 };
 
 enum { EVENTS_MAX = 2 * (LAB_CHANGES_MAX + LAB_CONTENTIONS_MAX) };
 
-/* Something that happened at a frame, and the sum over the seeds of what is counted of it. */
+/* Something that happens at a frame, and a sum of frames over all seeds. */
 struct event {
-    uint64_t frame, end; /* up to the next of its kind, or the end */
+    uint64_t frame;
+    uint64_t end; /* the next event of the same kind, or the end of the scenario */
     uint32_t device;
     double sum;
     uint32_t seeds;
 };
 
+/* Over all frames of all seeds. */
 struct sums {
     double period_ns, solo_ns, joules;
-    double shares[COX_DEVICES_MAX]; /* rows */
+    double rows[COX_DEVICES_MAX];
     uint64_t moves, late, refused;
-    double worst;
-    double death;
+    double worst; /* frames until the split was near the optimum again */
+    double death; /* time over the oracle's in the second frame of a death */
     uint64_t deaths;
     uint32_t step_count, back_count;
     struct event steps[EVENTS_MAX], backs[EVENTS_MAX];
@@ -60,6 +50,7 @@ static void find_events(const struct lab_scenario *scenario, struct sums *sums)
             sums->steps[sums->step_count++] = (struct event){.frame = frame,
                                                              .end = scenario->frames};
         }
+
         for (uint32_t d = 0; d < scenario->device_count; d++)
             if (lab_scenario_is_alive(scenario, d, frame) &&
                 !lab_scenario_is_alive(scenario, d, frame - 1) && sums->back_count < EVENTS_MAX)
@@ -68,38 +59,50 @@ static void find_events(const struct lab_scenario *scenario, struct sums *sums)
     }
 }
 
-/* Frames from the step until the split's expected time is near the optimum and stays there. */
+/* How many frames after the step the split's expected time is near the optimum and stays there. */
 static uint64_t frames_to_reconverge(const struct lab_sim_frame *frames, const struct event *step)
 {
     uint64_t good = 0;
     for (uint64_t f = step->frame; f < step->end; f++) {
-        bool near = frames[f].expected_ns <= RECONVERGED_WITHIN * frames[f].oracle_expected_ns;
-        good = near ? good + 1 : 0;
+        const bool near = frames[f].expected_ns <=
+                          RECONVERGED_WITHIN * frames[f].oracle_expected_ns;
+
+        good++;
+        if (!near)
+            good = 0;
         if (good == LAB_RECONVERGED_FRAMES || (near && f + 1 == step->end))
             return f + 1 - good - step->frame;
     }
+
     return step->end - step->frame;
+}
+
+static bool is_in_use(const struct lab_sim_frame *frame, uint32_t device)
+{
+    return frame->rows[device] > 0 &&
+           frame->rows[device] >= IN_USE_SHARE * frame->oracle_rows[device];
 }
 
 static void add_events(const struct lab_scenario *scenario, const struct lab_sim_frame *frames,
                        struct sums *sums)
 {
     for (uint32_t i = 0; i < sums->step_count; i++) {
-        uint64_t count = frames_to_reconverge(frames, &sums->steps[i]);
+        const uint64_t count = frames_to_reconverge(frames, &sums->steps[i]);
         sums->steps[i].sum += (double)count;
         sums->steps[i].seeds++;
         sums->worst = fmax(sums->worst, (double)count);
     }
+
     for (uint32_t i = 0; i < sums->back_count; i++) {
         struct event *back = &sums->backs[i];
         uint64_t f = back->frame;
-        while (f < back->end && !(frames[f].rows[back->device] > 0 &&
-                                  frames[f].rows[back->device] >=
-                                      IN_USE_SHARE * frames[f].oracle_rows[back->device]))
+
+        while (f < back->end && !is_in_use(&frames[f], back->device))
             f++;
         back->sum += (double)(f - back->frame);
         back->seeds++;
     }
+
     for (uint64_t f = 1; f + 1 < scenario->frames; f++) {
         for (uint32_t d = 0; d < scenario->device_count; d++) {
             if (lab_scenario_is_alive(scenario, d, f) || !lab_scenario_is_alive(scenario, d, f - 1))
@@ -123,8 +126,9 @@ static void add_run(const struct lab_scenario *scenario, const struct lab_sim_fr
         sums->late += scenario->deadline_ns > 0 &&
                       frames[f].latency_ns > (double)scenario->deadline_ns;
         for (uint32_t d = 0; d < scenario->device_count; d++)
-            sums->shares[d] += frames[f].rows[d];
+            sums->rows[d] += frames[f].rows[d];
     }
+
     add_events(scenario, frames, sums);
 }
 
@@ -136,21 +140,25 @@ static double worst_mean(const struct event *events, uint32_t count)
     return worst;
 }
 
-/* Sorts `periods`. */
+/* Compute the figures of one policy. Sorts `periods`. */
 static void finish(const struct lab_trial *trial, const struct sums *sums,
                    const struct sums *oracle, double static_ns, double least_joules,
                    double *periods, struct lab_figures *out)
 {
     const struct lab_scenario *scenario = trial->scenario;
-    size_t count = (size_t)scenario->frames * trial->seeds;
+    const size_t count = (size_t)scenario->frames * trial->seeds;
+
     out->mean_ns = sums->period_ns / (double)count;
     out->static_ns = static_ns / (double)count;
-    /* The oracle knows one frame; where frames overlap the best fixed split of them all takes its place. */
-    out->oracle_ns = trial->options->in_flight > 1 ? out->static_ns
-                                                   : oracle->period_ns / (double)count;
-    out->joules = sums->joules < 0 ? -1 : sums->joules / (double)count;
+    out->oracle_ns = oracle->period_ns / (double)count;
+    if (trial->options->in_flight > 1) /* the oracle does not know that frames overlap */
+        out->oracle_ns = out->static_ns;
+    out->joules = -1;
+    if (sums->joules >= 0)
+        out->joules = sums->joules / (double)count;
     out->refused = sums->refused;
     out->reconverged_worst = sums->step_count > 0 ? sums->worst : -1;
+
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
         out->value[f] = -1;
     out->value[LAB_FIGURE_MEAN] = out->mean_ns / out->oracle_ns;
@@ -169,7 +177,7 @@ static void finish(const struct lab_trial *trial, const struct sums *sums,
         out->value[LAB_FIGURE_LATE] = (double)sums->late / (double)count;
 }
 
-/* The oracle and hindsight know what no policy can. */
+/* The oracle and hindsight do not: they know what no policy can. */
 static bool competes(const struct cox_policy *policy)
 {
     return policy && policy != &lab_hindsight;
@@ -179,6 +187,7 @@ static void compare(const struct lab_trial *trial, struct lab_figures *out)
 {
     for (uint32_t i = 0; i < trial->policy_count; i++) {
         double best = HUGE_VAL;
+
         for (uint32_t k = 0; k < trial->policy_count; k++)
             if (k != i && competes(trial->policies[k]))
                 best = fmin(best, out[k].value[LAB_FIGURE_MEAN]);
@@ -187,7 +196,7 @@ static void compare(const struct lab_trial *trial, struct lab_figures *out)
     }
 }
 
-/* One policy, all seeds. */
+/* Run one policy on all seeds. */
 static cox_status run_policy(const struct lab_trial *trial, const struct lab_world *world,
                              const struct lab_sim_options *options, const struct cox_policy *policy,
                              struct lab_sim_frame *frames, double *periods, struct sums *sums,
@@ -197,36 +206,44 @@ static cox_status run_policy(const struct lab_trial *trial, const struct lab_wor
     find_events(trial->scenario, sums);
     for (uint32_t s = 0; s < trial->seeds; s++) {
         char said[LAB_WHY_MAX];
-        cox_status status = lab_simulate(world, policy, options, trial->first_seed + s, frames,
-                                         said, sizeof said);
+        const cox_status status = lab_simulate(world, policy, options, trial->first_seed + s,
+                                               frames, said, sizeof said);
+
         if (said[0] && !why[0])
             memcpy(why, said, sizeof said);
         if (status)
             return status;
+
         add_run(trial->scenario, frames, periods + s * trial->scenario->frames, sums);
     }
+
     return COX_OK;
 }
 
-/* Joules a frame of the split that takes least within the deadline; negative if energy is not the scenario's objective
- * or the optimum is not known. */
+/* Joules per frame of the split that takes the least within the deadline. Negative if energy is not
+ * the scenario's objective, or if the optimum is not known. */
 static double find_least_joules(const struct lab_trial *trial, const struct lab_world *world)
 {
     const struct lab_scenario *scenario = trial->scenario;
-    double limit_ns = scenario->deadline_ns > 0 ? (double)scenario->deadline_ns : HUGE_VAL;
-    double sum = 0, least = -1;
+    double limit_ns = HUGE_VAL, sum = 0, least = -1;
     uint64_t before = 0;
     uint32_t searched = 0;
+
     if (scenario->objective != COX_OBJECTIVE_ENERGY || world->device_count > LAB_ORACLE_PRICED_MAX)
         return -1;
+    if (scenario->deadline_ns > 0)
+        limit_ns = (double)scenario->deadline_ns;
+
     world->begin_run(world->ctx, trial->first_seed);
     for (uint64_t f = 0; f < scenario->frames; f++) {
         uint32_t rows, granule;
         bool alive[COX_DEVICES_MAX];
+
         world->begin_frame(world->ctx, f, &rows, &granule, alive);
-        uint64_t condition = world->condition(world->ctx, f);
+        const uint64_t condition = world->condition(world->ctx, f);
         if (condition == 0 || rows / granule > ENERGY_GRANULES_MAX)
             return -1;
+
         if (condition != before) {
             least = lab_oracle_price(world, f, rows, granule, alive, limit_ns, lab_scenario_joules,
                                      scenario);
@@ -236,29 +253,34 @@ static double find_least_joules(const struct lab_trial *trial, const struct lab_
         before = condition;
         sum += least;
     }
+
     return sum / (double)scenario->frames;
 }
 
-/* The sum over the seeds of what the best fixed split of each takes. */
+/* Sum up the times of each seed's best fixed split. The search begins with the oracle's shares. */
 static cox_status find_static(const struct lab_trial *trial, const struct lab_world *world,
                               const struct lab_sim_options *options, const struct sums *oracle,
                               struct lab_sim_frame *frames, double *static_ns)
 {
-    double ratios[COX_DEVICES_MAX], rows = 0;
+    double ratios[COX_DEVICES_MAX], rows = 0, step = FIRST_STEP;
+
     *static_ns = 0;
     for (uint32_t d = 0; d < world->device_count; d++)
-        rows += oracle->shares[d];
+        rows += oracle->rows[d];
     for (uint32_t d = 0; d < world->device_count; d++)
-        ratios[d] = oracle->shares[d] / rows;
+        ratios[d] = oracle->rows[d] / rows;
+
     for (uint32_t s = 0; s < trial->seeds; s++) {
         double total_ns;
-        cox_status status = lab_best_static(world, options, trial->first_seed + s,
-                                            s == 0 ? STATIC_STEP : NEXT_STEP, frames, ratios,
-                                            &total_ns);
+        const cox_status status = lab_best_static(world, options, trial->first_seed + s, step,
+                                                  frames, ratios, &total_ns);
+
         if (status)
             return status;
         *static_ns += total_ns;
+        step = NEXT_STEP;
     }
+
     return COX_OK;
 }
 
@@ -267,24 +289,28 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     const struct lab_scenario *scenario = trial->scenario;
     struct lab_sim_options options = *trial->options;
     struct lab_world world;
-    size_t frame_count = (size_t)scenario->frames;
+    const size_t frame_count = (size_t)scenario->frames;
     struct lab_scenario_world *ctx = lab_scenario_world_create(scenario, &world);
     struct lab_sim_frame *frames = malloc(frame_count * sizeof *frames);
     double *periods = malloc(frame_count * trial->seeds * sizeof *periods);
-    struct sums *sums = malloc(2 * sizeof *sums);
-    struct sums *oracle = sums ? sums + 1 : NULL;
+    struct sums *sums = malloc(sizeof *sums);
+    struct sums *oracle = malloc(sizeof *oracle);
+    double static_ns = 0, least_joules = -1;
+    char why[LAB_WHY_MAX] = "";
     cox_status status = COX_E_NOMEM;
+
     *failed = trial->policy_count;
     options.policy.objective = scenario->objective;
     options.policy.deadline_ns = scenario->deadline_ns;
     options.oracles = calloc(frame_count, sizeof *options.oracles);
-    char why[LAB_WHY_MAX] = "";
-    if (ctx && frames && periods && sums && options.oracles)
+
+    if (ctx && frames && periods && sums && oracle && options.oracles)
         status = run_policy(trial, &world, &options, NULL, frames, periods, oracle, why);
-    double static_ns = 0;
     if (status == COX_OK)
         status = find_static(trial, &world, &options, oracle, frames, &static_ns);
-    double least_joules = status == COX_OK ? find_least_joules(trial, &world) : -1;
+    if (status == COX_OK)
+        least_joules = find_least_joules(trial, &world);
+
     for (uint32_t i = 0; i < trial->policy_count && status == COX_OK; i++) {
         out[i] = (struct lab_figures){.refused = 0};
         status = run_policy(trial, &world, &options, trial->policies[i], frames, periods, sums,
@@ -296,7 +322,9 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     }
     if (status == COX_OK)
         compare(trial, out);
+
     free(options.oracles);
+    free(oracle);
     free(sums);
     free(periods);
     free(frames);

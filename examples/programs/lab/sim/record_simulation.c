@@ -1,31 +1,36 @@
-/* What a simulated policy is told is what a runtime would have reported: frames and bands are put together from it.
+/* Records a simulation as a runtime would report it. The frames and bands are put together from the
+ * calls of the simulated policy, which a tape (lab/store/tape.h) passes on.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "record.h"
+#include "record_simulation.h"
 
 #include "common/figures.h"
 #include "lab/store/tape.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PENDING = 32, BANDS_MAX = 2 * COX_BANDS_MAX };
 
-/* A frame that is under way. Times are since its start. */
+struct grant {
+    uint32_t device, first_row;
+    uint64_t at_ns, predicted_ns;
+};
+
+/* A frame under way. Times count from its start. */
 struct pending {
     bool open;
     uint64_t frame;
     uint64_t waited_ns; /* from its submission to its start */
-    uint32_t pass;      /* under way; of it are split and grants */
+    uint32_t pass;      /* the current one, of which split and grants are */
     struct cox_pass_report passes[COX_PASSES_MAX];
     struct cox_split split;
     uint32_t grant_count;
-    struct {
-        uint32_t device, first_row, rows;
-        uint64_t at_ns, predicted_ns;
-    } grants[COX_BANDS_MAX];
-    uint32_t first_band, band_count; /* of the pass; of all until now */
-    struct cox_band_report *bands;   /* BANDS_MAX for each pass */
-    uint32_t *band_passes;           /* parallel */
+    struct grant grants[COX_BANDS_MAX];
+    uint32_t first_band;           /* of the pass */
+    uint32_t band_count;           /* of all passes so far */
+    struct cox_band_report *bands; /* BANDS_MAX for each pass */
+    uint32_t *band_passes;         /* the pass of each band */
 };
 
 struct recorder {
@@ -33,32 +38,36 @@ struct recorder {
     struct lab_store *store;
     bool no_tape;
     uint32_t pass_count;
-    const struct lab_sim_frame *frames; /* what becomes of them */
+    const struct lab_sim_frame *frames; /* all, filled during the simulation */
     uint64_t end_ns;                    /* of the frame before */
     struct pending pending[PENDING];
 };
 
-/* NULL for a frame that is over: a band that was waited for no more. */
+/* NULL if the frame has ended: the band was given up. */
 static struct pending *pending_of(struct recorder *recorder, uint64_t frame)
 {
     struct pending *pending = &recorder->pending[frame % PENDING];
-    return pending->open && pending->frame == frame ? pending : NULL;
+
+    if (!pending->open || pending->frame != frame)
+        return NULL;
+    return pending;
 }
 
 static void on_next(struct pending *pending, const struct lab_call *call)
 {
     const struct cox_offer *offer = call->offer;
     uint32_t rows = call->grant->rows;
+
     if (offer->last && rows == 0)
         rows = offer->rows;
     if (!pending || rows == 0 || pending->grant_count == COX_BANDS_MAX)
         return;
-    pending->grants[pending->grant_count].device = offer->device;
-    pending->grants[pending->grant_count].first_row = offer->first_row;
-    pending->grants[pending->grant_count].rows = rows;
-    pending->grants[pending->grant_count].at_ns = offer->elapsed_ns;
-    pending->grants[pending->grant_count].predicted_ns = call->grant->predicted_ns;
-    pending->grant_count++;
+
+    pending->grants[pending->grant_count++] = (struct grant){
+        .device = offer->device,
+        .first_row = offer->first_row,
+        .at_ns = offer->elapsed_ns,
+        .predicted_ns = call->grant->predicted_ns};
 }
 
 static void on_shadow(struct recorder *recorder, uint32_t pass,
@@ -70,6 +79,7 @@ static void on_shadow(struct recorder *recorder, uint32_t pass,
                                    .end_ns = measurement->wall_ns,
                                    .wall_ns = measurement->wall_ns,
                                    .kernel_ns = measurement->kernel_ns};
+
     lab_session_frame(recorder->session, &(struct cox_frame_report){.index = measurement->frame,
                                                                     .shadow = true,
                                                                     .end_ns = measurement->wall_ns,
@@ -89,6 +99,7 @@ static void on_observe(struct recorder *recorder, uint32_t pass,
     struct pending *pending = pending_of(recorder, measurement->frame);
     if (!pending || pending->pass != pass || pending->band_count - pending->first_band == BANDS_MAX)
         return;
+
     const uint64_t start_ns = pending->passes[pass].start_ns;
     pending->band_passes[pending->band_count] = pass;
     struct cox_band_report *band = &pending->bands[pending->band_count++];
@@ -102,18 +113,22 @@ static void on_observe(struct recorder *recorder, uint32_t pass,
         .queue_ns = measurement->queue_ns,
         .kernel_ns = measurement->kernel_ns,
         .predicted_ns = pending->split.device_ns[measurement->device]};
-    for (uint32_t g = 0; g < pending->grant_count; g++)
-        if (pending->grants[g].device == band->device &&
-            pending->grants[g].first_row == band->first_row) {
-            band->on_demand = true;
-            band->submit_ns = start_ns + pending->grants[g].at_ns;
-            band->predicted_ns = pending->grants[g].predicted_ns;
-        }
+
+    for (uint32_t g = 0; g < pending->grant_count; g++) {
+        const struct grant *grant = &pending->grants[g];
+        if (grant->device != band->device || grant->first_row != band->first_row)
+            continue;
+        band->on_demand = true;
+        band->submit_ns = start_ns + grant->at_ns;
+        band->predicted_ns = grant->predicted_ns;
+    }
     band->end_ns = band->submit_ns + band->queue_ns + band->wall_ns;
+
+    /* Rows that were already in a band of this pass are a further attempt. */
     for (uint32_t b = pending->first_band; b + 1 < pending->band_count; b++) {
         const struct cox_band_report *other = &pending->bands[b];
-        bool apart = other->first_row + other->rows <= band->first_row ||
-                     band->first_row + band->rows <= other->first_row;
+        const bool apart = other->first_row + other->rows <= band->first_row ||
+                           band->first_row + band->rows <= other->first_row;
         if (!apart)
             band->attempt = other->attempt + 1;
     }
@@ -123,32 +138,44 @@ static int by_row(const void *left, const void *right)
 {
     const struct cox_band_report *a = left, *b = right;
     if (a->first_row != b->first_row)
-        return a->first_row < b->first_row ? -1 : 1;
+        return (a->first_row > b->first_row) - (a->first_row < b->first_row);
     return (a->attempt > b->attempt) - (a->attempt < b->attempt);
 }
 
-/* Where the frame ends in the stream, and how long it took: of one pass, as the policy is told. */
+/* When the frame ends in the stream, and how long it took. With one pass: what the policy
+ * observes. */
 static void find_times(const struct recorder *recorder, const struct cox_frame_measurement *whole,
                        uint64_t *end_ns, uint64_t *wall_ns)
 {
     const struct lab_sim_frame *frame = &recorder->frames[whole->frame];
-    *end_ns = recorder->end_ns +
-              (recorder->pass_count == 1 ? whole->period_ns : (uint64_t)frame->period_ns);
-    *wall_ns = recorder->pass_count == 1 ? whole->wall_ns : (uint64_t)frame->wall_ns;
+
+    if (recorder->pass_count == 1) {
+        *end_ns = recorder->end_ns + whole->period_ns;
+        *wall_ns = whole->wall_ns;
+    } else {
+        *end_ns = recorder->end_ns + (uint64_t)frame->period_ns;
+        *wall_ns = (uint64_t)frame->wall_ns;
+    }
 }
 
 static void report_frame(struct recorder *recorder, struct pending *pending,
                          const struct cox_frame_measurement *whole)
 {
     uint64_t end_ns, wall_ns, predicted_ns = 0, alternative_ns = 0;
+    uint64_t start_ns = 0, submit_ns = 0;
     uint32_t pool_rows = 0;
+
     find_times(recorder, whole, &end_ns, &wall_ns);
-    uint64_t start_ns = end_ns > wall_ns ? end_ns - wall_ns : 0;
-    uint64_t waited_ns = pending->waited_ns < start_ns ? pending->waited_ns : start_ns;
+    if (end_ns > wall_ns)
+        start_ns = end_ns - wall_ns;
+    if (start_ns > pending->waited_ns)
+        submit_ns = start_ns - pending->waited_ns;
+
     for (uint32_t b = 0; b < pending->band_count; b++) {
         pending->bands[b].submit_ns += start_ns;
         pending->bands[b].end_ns += start_ns;
     }
+
     for (uint32_t p = 0; p < recorder->pass_count; p++) {
         predicted_ns += pending->passes[p].predicted_ns;
         alternative_ns += pending->passes[p].alternative_ns;
@@ -156,13 +183,13 @@ static void report_frame(struct recorder *recorder, struct pending *pending,
         pending->passes[p].start_ns += start_ns;
         pending->passes[p].end_ns += start_ns;
     }
+
     lab_session_frame(recorder->session,
                       &(struct cox_frame_report){.index = whole->frame,
-                                                 .submit_ns = start_ns - waited_ns,
+                                                 .submit_ns = submit_ns,
                                                  .start_ns = start_ns,
                                                  .end_ns = end_ns,
-                                                 .delivered_ns = start_ns - waited_ns +
-                                                                 whole->latency_ns,
+                                                 .delivered_ns = submit_ns + whole->latency_ns,
                                                  .deadline_ns = whole->deadline_ns,
                                                  .reason = pending->passes[0].reason,
                                                  .predicted_ns = predicted_ns,
@@ -174,18 +201,21 @@ static void report_frame(struct recorder *recorder, struct pending *pending,
                                                  .band_passes = pending->band_passes,
                                                  .pass_count = recorder->pass_count,
                                                  .passes = pending->passes});
+
     recorder->end_ns = end_ns;
     pending->open = false;
     lab_store_write(recorder->store);
 }
 
-/* A pass is over, and with the last one the frame. */
+/* A pass ended, and with the last pass the frame. */
 static void on_frame(struct recorder *recorder, uint32_t pass,
                      const struct cox_frame_measurement *whole)
 {
     struct pending *pending = pending_of(recorder, whole->frame);
+
     if (!pending || pending->pass != pass)
         return;
+
     pending->passes[pass].end_ns = pending->passes[pass].start_ns + whole->wall_ns;
     qsort(&pending->bands[pending->first_band], pending->band_count - pending->first_band,
           sizeof *pending->bands, by_row);
@@ -197,12 +227,14 @@ static void on_split(struct recorder *recorder, uint32_t pass, const struct cox_
                      const struct cox_split *split)
 {
     struct pending *pending = &recorder->pending[view->frame % PENDING];
+
     if (pass == 0) {
         pending->open = true;
         pending->frame = view->frame;
         pending->band_count = 0;
         pending->waited_ns = view->waited_ns;
     }
+
     pending->pass = pass;
     pending->grant_count = 0;
     pending->first_band = pending->band_count;
@@ -218,8 +250,10 @@ static void on_split(struct recorder *recorder, uint32_t pass, const struct cox_
 static void on_call(void *user, const struct lab_call *call)
 {
     struct recorder *recorder = user;
+
     if (!recorder->no_tape)
         lab_session_call(recorder->session, call);
+
     if (call->kind == LAB_CALL_SPLIT && call->status == COX_OK) {
         on_split(recorder, call->pass, call->view, call->split);
     } else if (call->kind == LAB_CALL_NEXT) {
@@ -231,85 +265,75 @@ static void on_call(void *user, const struct lab_call *call)
     }
 }
 
-/* --- The run ------------------------------------------------------------------------------------------------------ */
+/* --- the run --- */
 
 struct job {
     struct lab_store *store;
     const struct lab_world *world;
     const struct lab_record *record;
-    const struct lab_record_phase *phases;
-    uint32_t phase_count;
     struct recorder *recorder;
     uint32_t pass_count;
-    struct cox_band_report *bands; /* of its frames under way, */
-    uint32_t *band_passes;         /* and the pass of each */
-    struct lab_sim_frame *frames;  /* of the world's number */
-    double *values;                /* the same number */
+    struct cox_band_report *bands; /* of the recorder's frames under way */
+    uint32_t *band_passes;         /* the pass of each band */
+    struct lab_sim_frame *frames;  /* all frames of the world */
+    double *values;                /* one for each frame */
     char *why;
     size_t why_bytes;
 };
 
 static bool simulate(const struct job *job, const struct cox_policy *policy,
-                     const struct lab_sim_options *options, uint64_t seed)
+                     const struct lab_sim_options *options)
 {
     job->why[0] = '\0';
-    cox_status status = lab_simulate(job->world, policy, options, seed, job->frames, job->why,
-                                     job->why_bytes);
+    const cox_status status = lab_simulate(job->world, policy, options, job->record->seed,
+                                           job->frames, job->why, job->why_bytes);
     if (status != COX_OK && !job->why[0])
         snprintf(job->why, job->why_bytes, "policy %s: %s", policy ? policy->name : "oracle",
                  cox_status_text(status));
     return status == COX_OK;
 }
 
-/* What is recorded is what policies are asked and told: that must be of each pass for itself. */
-static struct lab_sim_options options_of(const struct job *job)
-{
-    struct lab_sim_options options = job->record->options ? *job->record->options
-                                                          : (struct lab_sim_options){0};
-    options.split_each_pass = true;
-    return options;
-}
-
-/* One policy over the whole world, into a session. */
+/* Record one policy over the whole world as a session. */
 static bool record_policy(const struct job *job, const struct cox_policy *policy,
                           const struct lab_store_session *about,
-                          const struct lab_sim_options *options, uint64_t seed)
+                          const struct lab_sim_options *options)
 {
     struct recorder *recorder = job->recorder;
-    memset(recorder, 0, sizeof *recorder);
     const size_t bands = (size_t)job->pass_count * BANDS_MAX;
+    struct lab_tape tape;
+
+    memset(recorder, 0, sizeof *recorder);
     for (size_t p = 0; p < PENDING; p++) {
         recorder->pending[p].bands = &job->bands[p * bands];
         recorder->pending[p].band_passes = &job->band_passes[p * bands];
     }
+
     recorder->pass_count = job->pass_count;
     recorder->frames = job->frames;
     recorder->store = job->store;
-    recorder->no_tape = job->record->no_tape || about->kind != LAB_SESSION_POLICY;
+    recorder->no_tape = about->kind != LAB_SESSION_POLICY;
     recorder->session = lab_store_begin_session(job->store, about);
-    struct lab_tape tape;
+
     lab_tape_begin(&tape, policy, on_call, recorder);
-    return simulate(job, &tape.policy, options, seed);
+    return simulate(job, &tape.policy, options);
 }
 
-static uint64_t end_of(const struct job *job, uint32_t phase)
-{
-    uint64_t end = job->phases[phase].end_frame;
-    return end < job->world->frames ? end : job->world->frames;
-}
-
-/* Medians of the latest simulation's frames as references; `device` < 0: of the oracle; else of the frames that the
- * device did alone. */
+/* Record medians of the latest simulation's frames as references. `device` < 0: the oracle's; else
+ * of the frames that this device did alone. */
 static void record_references(const struct job *job, int32_t device)
 {
-    uint32_t device_count = job->world->device_count;
-    for (uint32_t p = 0; p < job->phase_count; p++) {
+    const uint32_t device_count = job->world->device_count;
+
+    for (uint32_t p = 0; p < job->record->phase_count; p++) {
+        const struct lab_record_phase *phase = &job->record->phases[p];
         size_t count = 0;
         double total_ns = 0;
         double shares[COX_DEVICES_MAX] = {0}, sum = 0;
-        for (uint64_t f = job->phases[p].first_frame; f < end_of(job, p); f++) {
+
+        for (uint64_t f = phase->first_frame; f < phase->end_frame; f++) {
             const struct lab_sim_frame *frame = &job->frames[f];
             uint64_t rows = 0;
+
             for (uint32_t d = 0; d < device_count; d++) {
                 rows += frame->rows[d];
                 shares[d] += frame->rows[d];
@@ -320,12 +344,16 @@ static void record_references(const struct job *job, int32_t device)
             total_ns += frame->wall_ns;
             job->values[count++] = frame->wall_ns;
         }
-        for (uint32_t d = 0; d < device_count; d++)
-            shares[d] = sum > 0 ? shares[d] / sum : 0;
         if (!count)
             continue;
-        lab_store_reference(job->store, p, device, figures_quantile(job->values, count, 0.5), count,
-                            device < 0 ? shares : NULL, device < 0 ? device_count : 0);
+
+        for (uint32_t d = 0; d < device_count && sum > 0; d++)
+            shares[d] /= sum;
+        const double median_ns = figures_quantile(job->values, count, 0.5);
+        if (device < 0)
+            lab_store_reference(job->store, p, device, median_ns, count, shares, device_count);
+        else
+            lab_store_reference(job->store, p, device, median_ns, count, NULL, 0);
         lab_store_reference_mean(job->store, p, device, total_ns / (double)count);
     }
 }
@@ -333,34 +361,36 @@ static void record_references(const struct job *job, int32_t device)
 static bool record_solo(const struct job *job, uint32_t device)
 {
     const struct cox_policy *single = cox_policy_find("single");
-    struct lab_sim_options options = options_of(job);
+    const struct lab_store_session about = {
+        .kind = LAB_SESSION_SOLO, .policy = single->name, .device = device};
+    struct lab_sim_options options = *job->record->options;
+
     options.in_flight = 1;
     options.policy = (struct cox_policy_options){.device = device + 1};
-    struct lab_store_session about = {
-        .kind = LAB_SESSION_SOLO, .policy = single->name, .device = device};
-    if (!record_policy(job, single, &about, &options, job->record->seed))
+    if (!record_policy(job, single, &about, &options))
         return false;
     record_references(job, (int32_t)device);
     return true;
 }
 
-static bool record_oracle(const struct job *job, uint32_t repeat)
+static bool record_oracle(const struct job *job)
 {
-    struct lab_sim_options options = options_of(job);
-    if (!simulate(job, NULL, &options, job->record->seed + repeat))
+    if (!simulate(job, NULL, job->record->options))
         return false;
+
     struct lab_session *session =
         lab_store_begin_session(job->store, &(struct lab_store_session){.kind = LAB_SESSION_POLICY,
-                                                                        .policy = "oracle",
-                                                                        .repeat = repeat});
+                                                                        .policy = "oracle"});
     double start_ns = 0;
+
     for (uint64_t f = 0; f < job->world->frames; f++) {
         const struct lab_sim_frame *frame = &job->frames[f];
         struct cox_band_report *bands = job->bands;
         uint32_t count = 0, first_row = 0;
-        for (uint32_t d = 0; d < job->world->device_count; d++) {
-            if (!frame->rows[d] ||
-                job->pass_count > 1) /* of several passes only the sums are known */
+
+        /* With several passes only the sums of the bands are known. */
+        for (uint32_t d = 0; d < job->world->device_count && job->pass_count == 1; d++) {
+            if (!frame->rows[d])
                 continue;
             bands[count++] = (struct cox_band_report){.device = d,
                                                       .first_row = first_row,
@@ -369,13 +399,14 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
                                                       .end_ns = (uint64_t)start_ns};
             first_row += frame->rows[d];
         }
+
         lab_session_frame(session, &(struct cox_frame_report){
                                        .index = f,
                                        .submit_ns = (uint64_t)start_ns,
                                        .start_ns = (uint64_t)start_ns,
                                        .end_ns = (uint64_t)(start_ns + frame->wall_ns),
                                        .delivered_ns = (uint64_t)(start_ns + frame->latency_ns),
-                                       .deadline_ns = options.policy.deadline_ns,
+                                       .deadline_ns = job->record->options->policy.deadline_ns,
                                        .joules = frame->joules,
                                        .band_count = count,
                                        .bands = bands,
@@ -383,71 +414,72 @@ static bool record_oracle(const struct job *job, uint32_t repeat)
         lab_store_write(job->store);
         start_ns += frame->wall_ns;
     }
-    if (repeat == 0)
-        record_references(job, LAB_REFERENCE_ORACLE);
+
+    record_references(job, LAB_REFERENCE_ORACLE);
     return true;
 }
 
-/* What there is to say before the first session. */
+/* Record the run, its passes, devices and phases, before the first session. */
 static void record_head(const struct job *job)
 {
     const struct lab_record *record = job->record;
     const struct lab_world *world = job->world;
-    struct lab_sim_options options = options_of(job);
+    const struct lab_sim_options *options = record->options;
     bool alive[COX_DEVICES_MAX];
     uint32_t rows = 0, granule = 0, pass = 0;
+
     world->begin_run(world->ctx, record->seed);
     world->begin_frame(world->ctx, 0, &rows, &granule, alive);
     lab_store_begin_run(job->store, &(struct lab_store_run){
                                         .source = "simulation",
                                         .host = "simulation",
                                         .system = "simulation",
-                                        .command = record->command,
+                                        .command = "cox-lab sim",
                                         .kernel = record->scenario,
                                         .columns = 1,
                                         .rows = rows,
                                         .granule = granule,
-                                        .in_flight = options.in_flight ? options.in_flight : 1,
+                                        .in_flight = options->in_flight ? options->in_flight : 1,
                                         .frames = world->frames,
-                                        .objective = options.policy.objective,
-                                        .deadline_ns = options.policy.deadline_ns});
+                                        .objective = options->policy.objective,
+                                        .deadline_ns = options->policy.deadline_ns});
+
     for (const struct lab_world *of = world; of && job->pass_count > 1; of = of->next_pass) {
         of->begin_run(of->ctx, record->seed);
         of->begin_frame(of->ctx, 0, &rows, &granule, alive);
         lab_store_pass(job->store, pass++, of->name, rows, 0);
     }
+
     for (uint32_t d = 0; d < world->device_count; d++) {
         struct cox_device_info info = {
             .platform = "simulation", .type = COX_DEVICE_OTHER, .mode = COX_MODE_SHARED};
-        if (record->device_names)
-            snprintf(info.name, sizeof info.name, "%s", record->device_names[d]);
-        else
-            snprintf(info.name, sizeof info.name, "device %u", (unsigned)d);
+        snprintf(info.name, sizeof info.name, "%s", record->device_names[d]);
         lab_store_device(job->store, d, &info);
     }
-    for (uint32_t p = 0; p < job->phase_count; p++)
-        lab_store_phase(job->store, p, job->phases[p].first_frame, job->phases[p].end_frame,
-                        job->phases[p].text);
+
+    for (uint32_t p = 0; p < record->phase_count; p++)
+        lab_store_phase(job->store, p, record->phases[p].first_frame, record->phases[p].end_frame,
+                        record->phases[p].text);
 }
 
 static bool record_all(const struct job *job)
 {
     const struct lab_record *record = job->record;
-    struct lab_sim_options options = options_of(job);
+
     record_head(job);
     for (uint32_t d = 0; d < job->world->device_count; d++)
         if (!record_solo(job, d))
             return false;
-    for (uint32_t r = 0; r < (record->repeats ? record->repeats : 1); r++) {
-        for (uint32_t p = 0; p < record->policy_count; p++) {
-            struct lab_store_session about = {
-                .kind = LAB_SESSION_POLICY, .policy = record->policies[p]->name, .repeat = r};
-            if (!record_policy(job, record->policies[p], &about, &options, record->seed + r))
-                return false;
-        }
-        if (!record_oracle(job, r))
+
+    for (uint32_t p = 0; p < record->policy_count; p++) {
+        const struct lab_store_session about = {.kind = LAB_SESSION_POLICY,
+                                                .policy = record->policies[p]->name};
+        if (!record_policy(job, record->policies[p], &about, record->options))
             return false;
     }
+    if (!record_oracle(job))
+        return false;
+
     lab_store_finish_run(job->store);
     return true;
 }
@@ -455,16 +487,15 @@ static bool record_all(const struct job *job)
 bool lab_record_simulation(struct lab_store *store, const struct lab_world *world,
                            const struct lab_record *record, char *why, size_t why_bytes)
 {
-    struct lab_record_phase whole = {0, world->frames, "whole scenario"};
     uint32_t passes = 0;
+
     for (const struct lab_world *of = world; of; of = of->next_pass)
         passes++;
+
     struct job job = {
         .store = store,
         .world = world,
         .record = record,
-        .phases = record->phases ? record->phases : &whole,
-        .phase_count = record->phases ? record->phase_count : 1,
         .recorder = calloc(1, sizeof *job.recorder),
         .pass_count = passes,
         .bands = calloc((size_t)PENDING * BANDS_MAX * passes, sizeof *job.bands),
@@ -475,10 +506,12 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
         .why_bytes = why_bytes,
     };
     bool good = false;
+
     if (job.recorder && job.bands && job.band_passes && job.frames && job.values)
         good = record_all(&job);
     else
         snprintf(why, why_bytes, "out of memory");
+
     free(job.recorder);
     free(job.bands);
     free(job.band_passes);

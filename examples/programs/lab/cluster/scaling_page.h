@@ -1,21 +1,20 @@
-/* The page of cox-lab cluster: plots over the number of machines.
+/* The page of `cox-lab cluster`: plots over the number of machines.
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_EXAMPLES_LAB_CLUSTER_PAGE_H
-#define COX_EXAMPLES_LAB_CLUSTER_PAGE_H
+#ifndef COX_EXAMPLES_LAB_CLUSTER_SCALING_PAGE_H
+#define COX_EXAMPLES_LAB_CLUSTER_SCALING_PAGE_H
 
-#include "cluster.h"
+#include "description.h"
 #include "common/html.h"
 
 enum { CLUSTER_COUNTS_MAX = 32 };
 
-/* Of one number of machines and engine. */
+/* For one engine and one number of machines. */
 struct cluster_figures {
     struct cluster_way way;
     double ideal_s;
-    double median_s, low_s,
-        high_s;                /* of simulated runs; low, high: a tenth of them is below, above */
-    struct cluster_times mean; /* of them */
+    double median_s, low_s, high_s; /* of the runs; a tenth is below `low`, a tenth above `high` */
+    struct cluster_times mean;      /* of the runs */
     struct cluster_times model;
     struct cluster_losses losses;
 };
@@ -26,7 +25,7 @@ struct cluster_page {
     struct cluster_figures all[CLUSTER_COUNTS_MAX * CLUSTER_ENGINES];
 };
 
-/* False if out of memory. */
+/* Write the page to `out`. False if out of memory. */
 bool cluster_page(const struct cluster_page *page, struct html *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "page.h"
+#include "scaling_page.h"
 #include "lab/plot/plot.h"
 #include "lab/report/chapter.h"
 #include "lab/texts.h"
@@ -10,7 +10,7 @@
 
 static const char *const colours[CLUSTER_ENGINES] = {[CLUSTER_MPI] = "d0", [CLUSTER_QUEUE] = "d1"};
 
-static bool has(const struct cluster_page *page, enum cluster_engine engine)
+static bool has_engine(const struct cluster_page *page, enum cluster_engine engine)
 {
     for (uint32_t i = 0; i < page->count; i++)
         if (page->all[i].way.engine == engine)
@@ -20,23 +20,27 @@ static bool has(const struct cluster_page *page, enum cluster_engine engine)
 
 enum kind { SIMULATED, MODEL };
 
-/* One engine's line, in seconds or as a part of the ideal. */
+/* Add the line of an engine, in seconds, or as efficiency: the ideal time over the time. */
 static void add_line(const struct cluster_page *page, struct plot *plot, enum cluster_engine engine,
                      enum kind kind, bool efficiency)
 {
-    if (!has(page, engine))
+    if (!has_engine(page, engine))
         return;
-    struct plot_series *series = plot_series_add(plot, kind == MODEL ? PLOT_DASHED : PLOT_LINE,
+
+    const bool model = kind == MODEL;
+    struct plot_series *series = plot_series_add(plot, model ? PLOT_DASHED : PLOT_LINE,
                                                  colours[engine], "%s, %s",
                                                  cluster_engine_name(engine),
-                                                 kind == MODEL ? "formula" : "simulated");
+                                                 model ? "formula" : "simulated");
+
     for (uint32_t i = 0; i < page->count; i++) {
         const struct cluster_figures *figures = &page->all[i];
         if (figures->way.engine != engine)
             continue;
+
         struct plot_point point = {(double)figures->way.machines, figures->median_s, figures->low_s,
                                    figures->high_s};
-        if (kind == MODEL)
+        if (model)
             point = (struct plot_point){point.x, figures->model.total, NAN, NAN};
         if (efficiency)
             point = (struct plot_point){point.x, figures->ideal_s / point.y,
@@ -49,20 +53,26 @@ static void add_line(const struct cluster_page *page, struct plot *plot, enum cl
 static bool plot_all(const struct cluster_page *page, bool efficiency, struct html *out)
 {
     struct plot plot = {.logarithmic = true, .line = NAN, .x = "machines"};
-    snprintf(plot.name, sizeof plot.name, "%s", efficiency ? "efficiency" : "time");
-    snprintf(plot.title, sizeof plot.title, "%s",
-             efficiency ? "Part of the ideal" : "Time of the film");
-    snprintf(plot.y, sizeof plot.y, "%s", efficiency ? "ideal time over time" : "seconds");
+    static const char *const texts[2][3] = {
+        {"time", "Time of the film", "seconds"},
+        {"efficiency", "Part of the ideal", "ideal time over time"}};
+
+    snprintf(plot.name, sizeof plot.name, "%s", texts[efficiency][0]);
+    snprintf(plot.title, sizeof plot.title, "%s", texts[efficiency][1]);
+    snprintf(plot.y, sizeof plot.y, "%s", texts[efficiency][2]);
+
     for (int engine = 0; engine < CLUSTER_ENGINES; engine++) {
         add_line(page, &plot, (enum cluster_engine)engine, SIMULATED, efficiency);
         add_line(page, &plot, (enum cluster_engine)engine, MODEL, efficiency);
     }
+
     struct plot_series *ideal = plot_series_add(&plot, PLOT_DASHED, "", "ideal");
     for (uint32_t i = 0; i < page->count; i++)
         if (!i || page->all[i].way.machines != page->all[i - 1].way.machines)
             plot_add(&plot, ideal,
                      (struct plot_point){(double)page->all[i].way.machines,
                                          efficiency ? 1 : page->all[i].ideal_s, NAN, NAN});
+
     plot_figure(&plot, NULL, out);
     const bool good = !plot.failed;
     plot_free(&plot);
@@ -71,20 +81,27 @@ static bool plot_all(const struct cluster_page *page, bool efficiency, struct ht
 
 static void number_cell(struct html *out, double value)
 {
-    html_format(out, isfinite(value) ? "<td>%.1f</td>" : "<td>–</td>", value);
+    if (isfinite(value))
+        html_format(out, "<td>%.1f</td>", value);
+    else
+        html_raw(out, "<td>–</td>");
 }
 
-/* Where the time goes, engine by engine. */
-static void losses(const struct cluster_page *page, struct html *out)
+/* A table of where the time goes. */
+static void losses_table(const struct cluster_page *page, struct html *out)
 {
+    static const char *const heads[] = {"Machines", "Engine",           "Ideal",       "Serial",
+                                        "Storage",  "Beginning ranges", "Last ranges", "Faults"};
+
     table_begin(out, "dense", "What the formula says that the time goes into, in seconds");
-    html_raw(
-        out,
-        "<thead><tr><th scope=\"col\">Machines</th><th scope=\"col\">Engine</th><th scope=\"col\">Ideal</th>"
-        "<th scope=\"col\">Serial</th><th scope=\"col\">Storage</th><th scope=\"col\">Beginning ranges</th>"
-        "<th scope=\"col\">Last ranges</th><th scope=\"col\">Faults</th></tr></thead><tbody>\n");
+    html_raw(out, "<thead><tr>");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        html_format(out, "<th scope=\"col\">%s</th>", heads[i]);
+    html_raw(out, "</tr></thead><tbody>\n");
+
     for (uint32_t i = 0; i < page->count; i++) {
         const struct cluster_figures *figures = &page->all[i];
+
         html_format(out, "<tr><th scope=\"row\">%" PRIu64 "</th><td>%s</td>", figures->way.machines,
                     cluster_engine_name(figures->way.engine));
         number_cell(out, figures->ideal_s);
@@ -112,17 +129,16 @@ bool cluster_page(const struct cluster_page *page, struct html *out)
         html_raw(out, "; ");
         html_text(out, page->cluster->text);
     }
-    html_raw(
-        out,
-        "</p></header>\n<p>Ideal: all machines at work all the time, nothing else. Intervals: a tenth of the "
-        "simulated runs is below, a tenth above.</p>\n");
+    html_raw(out, "</p></header>\n<p>Ideal: all machines at work all the time, nothing else. "
+                  "Intervals: a tenth of the simulated runs is below, a tenth above.</p>\n");
+
     bool good = plot_all(page, false, out);
     good = plot_all(page, true, out) && good;
-    losses(page, out);
-    html_format(
-        out,
-        "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing.</p></footer>\n"
-        "</main></body></html>\n",
-        cox_version());
+    losses_table(page, out);
+
+    html_format(out,
+                "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs "
+                "nothing.</p></footer>\n</main></body></html>\n",
+                cox_version());
     return good && !out->failed;
 }

@@ -1,10 +1,12 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "cluster.h"
+/* Writes a cluster as the text of a file, for `cox-lab cluster --fit`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "description.h"
 #include "common/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Values of 0 are left out. */
 static void number(struct json *json, const char *key, double value)
 {
     if (!(value > 0))
@@ -25,8 +27,10 @@ char *cluster_write(const struct cluster *cluster)
     size_t bytes = 0;
     struct json json;
     FILE *stream = open_memstream(&out, &bytes);
+
     if (!stream)
         return NULL;
+
     json_begin(&json, stream);
     json_open_object(&json, false);
     text_of(&json, "name", cluster->name);
@@ -34,10 +38,12 @@ char *cluster_write(const struct cluster *cluster)
         text_of(&json, "text", cluster->text);
     json_key(&json, "frames");
     json_unsigned(&json, cluster->frames);
+
     json_key(&json, "machines");
     json_open_array(&json, false);
     for (uint32_t k = 0; k < cluster->kind_count; k++) {
         const struct cluster_kind *kind = &cluster->kinds[k];
+
         json_open_object(&json, true);
         text_of(&json, "name", kind->name);
         number(&json, "begin_s", kind->begin_s);
@@ -46,16 +52,19 @@ char *cluster_write(const struct cluster *cluster)
         json_close_object(&json);
     }
     json_close_array(&json);
+
     number(&json, "spread", cluster->spread);
     number(&json, "begin_s", cluster->begin_s);
     number(&json, "steer_fps", cluster->steer_fps);
     number(&json, "join_fps", cluster->join_fps);
     json_close_object(&json);
     json_end(&json);
+
     const bool bad = ferror(stream);
     if (fclose(stream) || bad) {
         free(out);
         return NULL;
     }
+
     return out;
 }

@@ -1,6 +1,6 @@
-/* Devices' queues, and what is measured of what was in them.
+/* The queues of the devices, and the measurements of what ended in them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "session_state.h"
 #include "lab/strict_fp.h"
 
 #include <math.h>
@@ -27,8 +27,10 @@ bool lab_queue_has_shadow(const struct lab_worker *worker)
 bool lab_queue_has_room(const struct lab_worker *worker)
 {
     uint32_t bands = 0;
+
     for (uint32_t i = 0; i < worker->task_count; i++)
         bands += worker->tasks[i].kind != LAB_SHADOW;
+
     return bands < LAB_QUEUE_BANDS;
 }
 
@@ -45,45 +47,52 @@ double lab_queue_moved_ns(const struct lab_sim *sim, uint32_t pass, uint32_t pas
 {
     const double row_ns = sim->sharing[pass].world->moved_row_ns;
     double moved = 0;
+
     if (pass == 0 || !(row_ns > 0))
         return 0;
-    const double scale = (double)pass_rows /
-                         before->rows; /* of passes with other rows, the same part of the frame */
+
+    /* Of passes with different rows, the same part of the frame. */
+    const double scale = (double)pass_rows / before->rows;
+
     for (uint32_t b = 0; b < before->count; b++) {
         const struct cox_band *band = &before->bands[b];
+
         const double from = fmax(first_row, band->first_row * scale);
         const double to = fmin((double)first_row + rows,
                                ((double)band->first_row + band->rows) * scale);
         if (band->device != device && to > from)
             moved += to - from;
     }
-    return moved * row_ns;
-}
 
-struct lab_run *lab_run_of(const struct lab_sim *sim, uint64_t frame)
-{
-    return &sim->runs[frame % sim->run_count];
+    return moved * row_ns;
 }
 
 void lab_queue_begin_next(struct lab_sim *sim, uint32_t d)
 {
     struct lab_task *task = lab_queue_running(&sim->workers[d]);
+
     if (!task || task->begun)
         return;
+
     const struct lab_world *world = sim->sharing[task->launch.pass].world;
+
     task->begun = true;
     task->since_ns = sim->now_ns;
+
     if (task->kind != LAB_SHADOW) {
         task->launch.launch = task->run->launches[d]++;
         task->run->out->launches++;
     }
+
     task->alone_ns = fmax(LAB_LEAST_NS, world->launch_ns(world->ctx, &task->launch));
-    if (task->kind != LAB_SHADOW) /* copies are at hand */
+    if (task->kind != LAB_SHADOW) /* a shadow finds copies of its rows on its device */
         task->alone_ns += lab_queue_moved_ns(sim, task->launch.pass, task->run->rows,
                                              &task->run->before, d, task->launch.first_row,
                                              task->launch.rows);
+
     if (!world->copying)
         return;
+
     world->copying(world->ctx, &task->launch, task->alone_ns, &task->link);
     if (task->link.link > 0)
         task->alone_ns = fmax(0, task->alone_ns - fmax(task->link.ns, task->link.beside_ns));
@@ -93,6 +102,7 @@ void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum la
                    double queued_ns, uint32_t first_row, uint32_t rows)
 {
     struct lab_worker *worker = &sim->workers[d];
+
     worker->tasks[worker->task_count++] = (struct lab_task){
         .kind = kind,
         .run = run,
@@ -103,40 +113,48 @@ void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum la
                    .rows = rows,
                    .pass = run->pass,
                    .shadow = kind == LAB_SHADOW}};
+
     if (kind != LAB_SHADOW)
         run->queued[d]++;
     lab_queue_begin_next(sim, d);
 }
 
-/* --- what is measured --- */
+/* --- measurements --- */
 
 void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double end_ns,
                        uint32_t flags)
 {
     const struct lab_launch *launch = &task->launch;
-    double since_ns = task->since_ns;
+    const struct lab_world *world = sim->sharing[launch->pass].world;
+    const bool shadow = task->kind == LAB_SHADOW;
     struct lab_run *run = task->run;
+    double since_ns = task->since_ns;
+
     if (task->kind == LAB_CHUNK && launch->launch > 0)
         flags |= COX_MEASURED_CHUNK;
-    if (task->kind == LAB_SHADOW) {
+    if (shadow) {
         flags |= COX_MEASURED_SHADOW;
-        run = sim->delivered < sim->started ? lab_run_of(sim, sim->delivered) : NULL;
+        run = NULL;
+        if (sim->delivered < sim->started)
+            run = lab_run_of(sim, sim->delivered);
     } else if (sim->world->host_clock) {
         since_ns = fmax(task->queued_ns, sim->workers[launch->device].known_ns);
     }
-    double wall_ns = end_ns - since_ns;
-    struct cox_measurement measured = {
-        .frame = launch->frame,
-        .device = launch->device,
-        .first_row = launch->first_row,
-        .rows = launch->rows,
-        .wall_ns = lab_whole(wall_ns),
-        .queue_ns = task->kind == LAB_SHADOW ? 0 : lab_whole(since_ns - task->queued_ns),
-        .flags = flags};
-    const struct lab_world *world = sim->sharing[launch->pass].world;
-    if (world->kernel_part && !(flags & COX_MEASURED_UNFINISHED))
-        measured.kernel_ns = lab_whole((task->ended ? task->ended_ns - task->since_ns : wall_ns) *
-                                       world->kernel_part(world->ctx, launch));
+
+    const double wall_ns = end_ns - since_ns;
+    struct cox_measurement measured = {.frame = launch->frame,
+                                       .device = launch->device,
+                                       .first_row = launch->first_row,
+                                       .rows = launch->rows,
+                                       .wall_ns = lab_whole(wall_ns),
+                                       .flags = flags};
+    if (!shadow)
+        measured.queue_ns = lab_whole(since_ns - task->queued_ns);
+    if (world->kernel_part && !(flags & COX_MEASURED_UNFINISHED)) {
+        const double busy_ns = task->ended ? task->ended_ns - task->since_ns : wall_ns;
+        measured.kernel_ns = lab_whole(busy_ns * world->kernel_part(world->ctx, launch));
+    }
+
     if (run && run->measured_count < LAB_MEASURED_MAX) {
         run->measured_passes[run->measured_count] = launch->pass;
         run->measured[run->measured_count++] = measured;
