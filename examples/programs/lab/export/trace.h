@@ -1,5 +1,5 @@
 /* A recorded run as a trace for a viewer: tracks, and on them slices, instants and counters, all in order of time.
- * read.c takes them from a session database, and each format writes them as they come.
+ * trace.c takes them from a session database, and each format writes them as they come.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TRACE_H

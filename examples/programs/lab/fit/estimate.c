@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate.h"
 #include "sample.h"
-#include "lab/replay/fit.h"
+#include "lab/replay/device_costs.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #ifndef COX_EXAMPLES_LAB_FIT_ESTIMATE_H
 #define COX_EXAMPLES_LAB_FIT_ESTIMATE_H
 
-#include "lab/replay/data.h"
+#include "lab/replay/recorded_run.h"
 #include "lab/sim/scenario.h"
 
 struct lab_fit_device {

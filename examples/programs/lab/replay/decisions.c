@@ -32,9 +32,8 @@ enum {
     PASS
 };
 
-/* Of a `next`. Simulations once offered rows that another device was late with; policies are not asked that any
- * more. */
-enum { OFFER_LAST = 1, OFFER_OF_LATE_ROWS = 2 };
+/* The flag of a `next`. */
+enum { OFFER_LAST = 1 };
 
 /* No device is guessed to be so much faster than another. */
 static const double HINT_MAX = 1e9;
@@ -173,8 +172,6 @@ static void read_progress(const char *text, uint32_t device_count, struct cox_pr
 static void ask_next(struct tape *tape)
 {
     int flags = sqlite3_column_int(tape->calls, FLAGS);
-    if (flags & OFFER_OF_LATE_ROWS)
-        return;
     if (!tape->policy->next) {
         compare(tape, "none");
         return;

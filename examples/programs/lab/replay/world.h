@@ -1,6 +1,6 @@
 /* What other policies would have done with a recorded session: a world for the simulator, made from what was recorded.
  *
- * Each device costs what fit.h says, times a factor for each frame: what it took then over what the model says. A
+ * Each device costs what device_costs.h says, times a factor for each frame: what it took then over what the model says. A
  * disturbance so comes again at the frames where it was, and so does chance. Where a device had several bands in a
  * frame, each says how fast it was then: a first band that is as long as several gets what these got together, a
  * further one what the further one of the same number got. Where a device had no rows, its factor comes from
@@ -15,7 +15,7 @@
 #ifndef COX_EXAMPLES_LAB_REPLAY_H
 #define COX_EXAMPLES_LAB_REPLAY_H
 
-#include "fit.h"
+#include "device_costs.h"
 #include "lab/sim/simulate.h"
 
 struct lab_replay {

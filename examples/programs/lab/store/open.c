@@ -1,6 +1,6 @@
 /* Opening a session database: what is refused, and with which words.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "writers.h"
 
 #include "common/outfile.h"
 #include "lab/texts.h"
@@ -74,23 +74,15 @@ static int query_number(sqlite3 *db, const char *sql, int64_t *number)
     return result == SQLITE_OK ? end : result;
 }
 
-/* Whether every table, index and view of ours is there as the schema of that version says. Others may be: people add
- * views. */
-static bool check_schema(sqlite3 *db, int64_t version, const struct refusal *refusal)
+/* Whether every table, index and view of ours is there as schema.sql says. Others may be there too: people
+ * add views. */
+static bool check_schema(sqlite3 *db, const struct refusal *refusal)
 {
     sqlite3 *model = NULL;
     sqlite3_stmt *wanted = NULL, *found = NULL;
     bool good = false;
     if (sqlite3_open(":memory:", &model) != SQLITE_OK ||
         sqlite3_exec(model, lab_text("schema.sql"), NULL, NULL, NULL) != SQLITE_OK ||
-        (version <= 4 &&
-         sqlite3_exec(model, lab_text("schema_4.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 3 &&
-         sqlite3_exec(model, lab_text("schema_3.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 2 &&
-         sqlite3_exec(model, lab_text("schema_2.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 1 &&
-         sqlite3_exec(model, lab_text("schema_1.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
         sqlite3_prepare_v2(model, "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL",
                            -1, &wanted, NULL)) {
         refuse(refusal, "%s", sqlite3_errmsg(model));
@@ -165,12 +157,11 @@ static bool make_schema(sqlite3 *db, const struct refusal *refusal)
     return result == SQLITE_OK || refuse_because(refusal, db, result);
 }
 
-/* Whose database it is. Makes ours of an empty file. Earlier versions than today's can be read only. */
-static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version,
-                           const struct refusal *refusal)
+/* Whose database it is. An empty file gets our schema. */
+static bool check_identity(sqlite3 *db, bool to_read, const struct refusal *refusal)
 {
     int64_t application = 0, version = 0, objects = 0;
-    *its_version = LAB_STORE_VERSION;
+
     int result = query_number(db, "PRAGMA application_id", &application);
     if (result == SQLITE_OK)
         result = query_number(db, "PRAGMA user_version", &version);
@@ -178,68 +169,17 @@ static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version,
         result = query_number(db, "SELECT count(*) FROM sqlite_master", &objects);
     if (result != SQLITE_OK)
         return refuse_because(refusal, db, result);
+
     if (application == 0 && version == 0 && objects == 0)
         return to_read ? refuse(refusal, "nothing is recorded in it") : make_schema(db, refusal);
     if (application != LAB_STORE_APPLICATION)
         return refuse(refusal, "it is the database of another program");
-    *its_version = version;
-    if (version != LAB_STORE_VERSION &&
-        !(to_read && version >= LAB_STORE_VERSION_OLDEST && version < LAB_STORE_VERSION))
+    if (version != LAB_STORE_VERSION)
         return refuse(refusal,
                       "it is a session database of version %lld, this program knows version %d",
                       (long long)version, LAB_STORE_VERSION);
+
     return true;
-}
-
-#define WITHOUT_LATENCY "NULL AS latency_ns, 0 AS deadline_ns"
-/* What a policy was told of it: a frame had none of its own. */
-#define CALL_WITHOUT_LATENCY \
-    "NULL AS latency_ns,"    \
-    " ifnull((SELECT deadline_ns FROM main.call_options AS o WHERE o.session = c.session), 0) AS deadline_ns"
-#define ONE_PASS "0 AS pass"
-
-/* Versions before 5 have no latencies and no passes, and another name for an objective; version 1 has other names for a
- * table, a column, a kind of call and a word of the answers. Views of this connection show all under the names of
- * today, a frame as one of one pass. */
-static bool show_old_names(sqlite3 *db, int64_t version, const struct refusal *refusal)
-{
-    int result = sqlite3_exec(
-        db,
-        "PRAGMA temp_store = MEMORY;"
-        "CREATE TEMP VIEW run AS SELECT run, source, started_at, version, host, system, command, kernel,"
-        " columns, rows, granule, in_flight, frames,"
-        " CASE objective WHEN 'time' THEN 'throughput' ELSE objective END AS objective, deadline_ns,"
-        " meter, foreign_load, busy, finished FROM main.run;"
-        "CREATE TEMP VIEW pass AS SELECT run, " ONE_PASS
-        ", NULL AS name, rows, NULL AS stages FROM main.run;"
-        "CREATE TEMP VIEW frame_pass AS SELECT session, frame, " ONE_PASS ", 0 AS start_ns,"
-        " wall_ns AS end_ns, reason, predicted_ns, alternative_ns, pool_rows FROM temp.frame;"
-        "CREATE TEMP VIEW band AS SELECT *, " ONE_PASS " FROM main.band;"
-        "CREATE TEMP VIEW shadow AS SELECT *, " ONE_PASS " FROM main.shadow",
-        NULL, NULL, NULL);
-    if (result == SQLITE_OK && version > 1)
-        result = sqlite3_exec(db,
-                              "CREATE TEMP VIEW frame AS SELECT *, " WITHOUT_LATENCY
-                              " FROM main.frame;"
-                              "CREATE TEMP VIEW call_profile AS SELECT *, " ONE_PASS
-                              " FROM main.call_profile;"
-                              "CREATE TEMP VIEW call AS SELECT *, " ONE_PASS
-                              ", NULL AS waited_ns, " CALL_WITHOUT_LATENCY " FROM main.call AS c",
-                              NULL, NULL, NULL);
-    else if (result == SQLITE_OK)
-        result = sqlite3_exec(
-            db,
-            "CREATE TEMP VIEW call_profile AS SELECT *, " ONE_PASS " FROM main.call_model;"
-            "CREATE TEMP VIEW frame AS SELECT session, frame, phase, rows, start_ns, wall_ns, period_ns,"
-            " predicted_ns, rival_ns AS alternative_ns, reason, pool_rows, status,"
-            " joules, " WITHOUT_LATENCY " FROM main.frame;"
-            "CREATE TEMP VIEW call AS SELECT session, call, " ONE_PASS ","
-            " CASE kind WHEN 'recall' THEN 'load_profile' ELSE kind END AS kind, frame, device,"
-            " first_row, rows, wall_ns, queue_ns, kernel_ns, period_ns, joules, flags, late, progress,"
-            " replace(answer, ' rival=', ' alternative=') AS answer, NULL AS waited_ns, " CALL_WITHOUT_LATENCY
-            " FROM main.call AS c",
-            NULL, NULL, NULL);
-    return result == SQLITE_OK || refuse_because(refusal, db, result);
 }
 
 /* The path with its folder's links resolved; its last part is left as it is. NULL with errno set. */
@@ -348,7 +288,6 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
                         : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
     int result = sqlite3_open_v2(whole, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     free(whole);
-    int64_t version;
     bool good = false;
     if (result != SQLITE_OK) {
         refuse_because(&refusal, db, result);
@@ -363,9 +302,8 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
         refuse(&refusal, "it cannot be written");
         goto end;
     }
-    good = check_identity(db, to_read, &version, &refusal) && check_pages(db, &refusal) &&
-           check_schema(db, version, &refusal) &&
-           (version >= 5 || show_old_names(db, version, &refusal));
+    good = check_identity(db, to_read, &refusal) && check_pages(db, &refusal) &&
+           check_schema(db, &refusal);
 end:
     if (!good) {
         sqlite3_close(db);

@@ -6,7 +6,7 @@
 #ifndef COX_EXAMPLES_LAB_STORE_RECORDING_H
 #define COX_EXAMPLES_LAB_STORE_RECORDING_H
 
-#include "parts.h"
+#include "writers.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* The tape in the database: calls of a policy and its answers.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "writers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ bool lab__tape_writer_prepare(struct lab_tape_writer *writer, sqlite3 *db)
         sqlite3_stmt **statement;
         const char *sql;
     } all[] = {
-        {&writer->call, "INSERT INTO call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+        {&writer->call, "INSERT INTO call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
         {&writer->view, "INSERT INTO call_view VALUES (?,?,?,?,?,?,?,?,?)"},
         {&writer->device, "INSERT INTO call_device VALUES (?,?,?,?,?,?)"},
         {&writer->options, "INSERT INTO call_options VALUES (?,?,?,?,?,?)"},
@@ -199,7 +199,7 @@ static int write_next(struct lab_tape_writer *writer, int64_t session,
     char progress[COX_DEVICES_MAX * 48], answer[128];
     progress_text(call, progress, sizeof progress);
     lab_tape_grant_text(&call->next.grant, answer, sizeof answer);
-    return lab__store_step(writer->call, "iiitiiiiinnnninttini", session, (int64_t)call->number,
+    return lab__store_step(writer->call, "iiitiiiiinnnnittini", session, (int64_t)call->number,
                            (int64_t)call->pass, call_names[call->kind], (int64_t)call->view.frame,
                            (int64_t)offer->device, (int64_t)offer->first_row, (int64_t)offer->rows,
                            (int64_t)offer->elapsed_ns, (int64_t)(offer->last ? 1 : 0), progress,
@@ -215,21 +215,21 @@ static int write_call(struct lab_tape_writer *writer, int64_t session,
     switch (call->kind) {
     case LAB_CALL_INIT:
         snprintf(answer, sizeof answer, "status=%d", (int)call->status);
-        return lab__store_step(writer->call, "iiitnnnnnnnnnnnntnnn", session, number, pass, kind,
+        return lab__store_step(writer->call, "iiitnnnnnnnnnnntnnn", session, number, pass, kind,
                                answer);
     case LAB_CALL_LOAD_PROFILE:
-        return lab__store_step(writer->call, "iiitnnnnnnnnnnnnnnnn", session, number, pass, kind);
+        return lab__store_step(writer->call, "iiitnnnnnnnnnnnnnnn", session, number, pass, kind);
     case LAB_CALL_SPLIT:
         lab_tape_split_text(&call->split, call->status, call->view.device_count, answer,
                             sizeof answer);
-        return lab__store_step(writer->call, "iiitinnnnnnnnnnntini", session, number, pass, kind,
+        return lab__store_step(writer->call, "iiitinnnnnnnnnntini", session, number, pass, kind,
                                (int64_t)call->view.frame, answer, (int64_t)call->view.waited_ns,
                                (int64_t)call->view.deadline_ns);
     case LAB_CALL_NEXT:
         return write_next(writer, session, call);
     case LAB_CALL_OBSERVE: {
         const struct cox_measurement *m = &call->measurement;
-        return lab__store_step(writer->call, "iiitiiiiiiinninnnnnn", session, number, pass, kind,
+        return lab__store_step(writer->call, "iiitiiiiiiinninnnnn", session, number, pass, kind,
                                (int64_t)m->frame, (int64_t)m->device, (int64_t)m->first_row,
                                (int64_t)m->rows, (int64_t)m->wall_ns, (int64_t)m->queue_ns,
                                (int64_t)m->kernel_ns, (int64_t)m->flags);
@@ -238,7 +238,7 @@ static int write_call(struct lab_tape_writer *writer, int64_t session,
         break;
     }
     const struct cox_frame_measurement *whole = &call->whole;
-    return lab__store_step(writer->call, "iiitinnninnirnnnnnii", session, number, pass, kind,
+    return lab__store_step(writer->call, "iiitinnninnirnnnnii", session, number, pass, kind,
                            (int64_t)whole->frame, (int64_t)whole->wall_ns,
                            (int64_t)whole->period_ns, whole->joules, (int64_t)whole->latency_ns,
                            (int64_t)whole->deadline_ns);

@@ -1,6 +1,6 @@
 /* Telemetry on its way into the session database.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "writers.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 
 #include <sqlite3.h>
 
-enum { LAB_STORE_VERSION = 5, LAB_STORE_VERSION_OLDEST = 1, LAB_STORE_APPLICATION = 0x434F584C };
+enum { LAB_STORE_VERSION = 1, LAB_STORE_APPLICATION = 0x434F584C };
 
 /* A connection that has passed every check of lab_store_open; unless `to_read`, the schema is made where there is
  * none. */

@@ -101,14 +101,7 @@ bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why
     sqlite3 *db;
     if (!lab_store_open_to_read(from, &db, why, why_bytes))
         return false;
-    const int64_t version = number_of(db, "PRAGMA user_version");
     sqlite3_close(db);
-    if (version != LAB_STORE_VERSION) {
-        snprintf(why, why_bytes,
-                 "%s: is of version %lld of the schema, and only version %d is merged", from,
-                 (long long)version, LAB_STORE_VERSION);
-        return false;
-    }
     if (lab_store_is_part(to, from)) {
         snprintf(why, why_bytes, "%s: is the database that it is to be merged into", from);
         return false;

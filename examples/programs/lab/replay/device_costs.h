@@ -9,7 +9,7 @@
 #ifndef COX_EXAMPLES_LAB_REPLAY_FIT_H
 #define COX_EXAMPLES_LAB_REPLAY_FIT_H
 
-#include "data.h"
+#include "recorded_run.h"
 
 struct lab_replay_fit {
     size_t bands; /* it is made from; 0 = the device never had rows and the rest says nothing */

@@ -494,23 +494,6 @@ static bool take_run(struct reading *reading, sqlite3_stmt *row, uint32_t place)
     return true;
 }
 
-/* Databases of versions before telemetry have tables of it that are empty, for this connection. */
-static bool complete_schema(struct reading *reading)
-{
-    static const char tables[] =
-        "CREATE TEMP TABLE telemetry_source(run, source, name, kind, unit);"
-        "CREATE TEMP TABLE telemetry(run, source, at_ns, value);"
-        "CREATE TEMP TABLE telemetry_session(session, start_ns)";
-    sqlite3_stmt *statement =
-        query(reading, "SELECT count(*) FROM sqlite_master WHERE name = 'telemetry_session'");
-    const bool has = statement && sqlite3_step(statement) == SQLITE_ROW &&
-                     sqlite3_column_int(statement, 0) > 0;
-    const bool good = statement != NULL;
-    sqlite3_finalize(statement);
-    return good && (has || sqlite3_exec(reading->db, tables, NULL, NULL, NULL) == SQLITE_OK ||
-                    refuse(reading, "%s", sqlite3_errmsg(reading->db)));
-}
-
 bool trace_read(struct sqlite3 *db, int64_t run, const char *policy,
                 const struct trace_format *format, FILE *to, char *why, size_t why_bytes)
 {
@@ -521,11 +504,10 @@ bool trace_read(struct sqlite3 *db, int64_t run, const char *policy,
                               .writer = {.to = to},
                               .why = why,
                               .why_bytes = why_bytes};
-    bool good =
-        complete_schema(&reading) &&
-        each(&reading,
-             "SELECT run, in_flight FROM run WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1", 1,
-             NULL, take_run);
+    bool good = each(
+        &reading,
+        "SELECT run, in_flight FROM run WHERE run = ?1 OR ?1 = 0 ORDER BY run DESC LIMIT 1", 1,
+        NULL, take_run);
     if (good && !reading.slots)
         good = run ? refuse(&reading, "there is no run %lld", (long long)run)
                    : refuse(&reading, "there is no run in it");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data.h"
+#include "recorded_run.h"
 #include "common/text.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fit.h"
+#include "device_costs.h"
 
 #include "common/figures.h"
 #include <math.h>
