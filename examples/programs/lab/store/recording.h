@@ -1,7 +1,7 @@
-/* The store while it records: what its files share.
+/* The store's state while it records, for the files that write rows.
  *
- * Two blocks of memory take turns: one is filled by the thread that reports, the other written by the recording thread;
- * the mutex is held for a copy, never while SQLite works.
+ * Two blocks of memory take turns: reporting threads fill one while the recording thread writes the
+ * other. The mutex is held for a copy, never while SQLite works.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_STORE_RECORDING_H
 #define COX_EXAMPLES_LAB_STORE_RECORDING_H
@@ -10,10 +10,8 @@
 
 #include <pthread.h>
 
-enum {
-    LAB_QUEUE_BYTES =
-        1 << 24 /* of each block: some hundred frames of several passes with their policy's calls */
-};
+/* Of each block: some hundred frames of several passes with their policy's calls. */
+enum { LAB_QUEUE_BYTES = 1 << 24 };
 
 /* The statements, prepared once. */
 enum lab_statement {
@@ -44,8 +42,8 @@ enum lab_statement {
 
 enum lab_item_kind { LAB_ITEM_FRAME, LAB_ITEM_CALL, LAB_ITEM_TELEMETRY };
 
-/* What is in the queue: this, then a frame's report with its bands and passes, a lab_queued_call or a
- * lab_queued_telemetry. */
+/* An item of the queue. Behind it is a frame's report with its bands and passes, a lab_queued_call
+ * or a lab_queued_telemetry. */
 struct lab_item {
     size_t bytes; /* with what follows */
     enum lab_item_kind kind;
@@ -76,7 +74,7 @@ struct lab_store {
     char *path;
     sqlite3 *db;
     int lock;    /* -1 = none */
-    bool beside; /* another process of ours records, too, and makes one file of it in the end */
+    bool beside; /* another process of ours records too, and leaves WAL mode at its end */
     sqlite3_stmt *sql[LAB_STATEMENTS];
     struct lab_tape_writer tape;
     struct lab_telemetry_writer telemetry;
@@ -98,14 +96,17 @@ struct lab_store {
     uint64_t lost;
 };
 
-/* Keep the first thing that goes wrong; nothing is written after it. */
+/* Keep the first error; nothing is written after it. */
 void lab__store_fail(struct lab_store *store, const char *what);
 /* Fails unless `result` is SQLITE_DONE or SQLITE_OK. */
 void lab__store_check(struct lab_store *store, int result);
 
-/* Open the transaction that the next statements belong to. False if nothing can be written any more. */
+/* Begin the transaction of the next statements unless one is open. False after an error. */
 bool lab__store_writing(struct lab_store *store);
-/* Commit it. */
+/* lab__store_step in that transaction; its error becomes the store's. Does nothing after an
+ * error. */
+void lab__store_put(struct lab_store *store, sqlite3_stmt *statement, const char *types, ...);
+/* Commit the transaction. */
 void lab__store_end(struct lab_store *store);
 
 #endif
