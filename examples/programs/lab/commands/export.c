@@ -53,7 +53,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int option;
 
-    optind = 0; /* getopt starts anew */
+    optind = 0; /* getopt starts over */
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);

@@ -55,7 +55,7 @@ static int parse(int argc, char **argv, struct fit_options *options)
     uint64_t seeds = SEEDS_DEFAULT;
     bool ok = true;
 
-    optind = 0; /* getopt starts anew */
+    optind = 0; /* getopt starts over */
     for (int c; ok && (c = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
         switch (c) {
         case 0:

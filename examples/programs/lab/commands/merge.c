@@ -61,7 +61,7 @@ int lab_merge_main(int argc, char **argv)
     const char *output = NULL;
     int option;
 
-    optind = 0; /* getopt starts anew */
+    optind = 0; /* getopt starts over */
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
