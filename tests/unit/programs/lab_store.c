@@ -1,6 +1,6 @@
 /* The session database: what it keeps, what it refuses.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/store/database.h"
+#include "lab/store/tape.h"
 #include "support/folder.h"
 #include "unit/programs/lab_asked.h"
 

@@ -23,7 +23,7 @@ static int bind_known(sqlite3_stmt *statement, int place, int64_t value)
     return sqlite3_bind_int64(statement, place, value);
 }
 
-int lab__store_vstep(sqlite3_stmt *statement, const char *types, va_list values)
+static int vstep(sqlite3_stmt *statement, const char *types, va_list values)
 {
     int result = SQLITE_OK;
 
@@ -38,12 +38,9 @@ int lab__store_vstep(sqlite3_stmt *statement, const char *types, va_list values)
         case 'r': /* SQLite makes NULL of NaN */
             result = sqlite3_bind_double(statement, place, va_arg(values, double));
             break;
-        case 't':
+        default: /* 't' */
             result = sqlite3_bind_text(statement, place, va_arg(values, const char *), -1,
                                        SQLITE_STATIC);
-            break;
-        default:
-            result = sqlite3_bind_null(statement, place);
             break;
         }
     }
@@ -64,7 +61,7 @@ int lab__store_step(sqlite3_stmt *statement, const char *types, ...)
     va_list values;
 
     va_start(values, types);
-    int result = lab__store_vstep(statement, types, values);
+    int result = vstep(statement, types, values);
     va_end(values);
 
     return result;
@@ -121,7 +118,7 @@ bool lab__store_writing(struct lab_store *store)
     return store->writing;
 }
 
-void lab__store_put(struct lab_store *store, sqlite3_stmt *statement, const char *types, ...)
+void lab__store_put(struct lab_store *store, enum lab_statement statement, const char *types, ...)
 {
     va_list values;
 
@@ -129,7 +126,7 @@ void lab__store_put(struct lab_store *store, sqlite3_stmt *statement, const char
         return;
 
     va_start(values, types);
-    lab__store_check(store, lab__store_vstep(statement, types, values));
+    lab__store_check(store, vstep(store->sql[statement], types, values));
     va_end(values);
 }
 
@@ -141,47 +138,20 @@ void lab__store_end(struct lab_store *store)
     store->writing = false;
 }
 
-static const char run_text[] =
-    "INSERT INTO run VALUES (NULL, ?1, ifnull(?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), ?3, ?4, "
-    "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, NULL, NULL, 0)";
-
-static const char *const statement_texts[LAB_STATEMENTS] = {
-    [LAB_SQL_BEGIN] = "BEGIN IMMEDIATE",
-    [LAB_SQL_COMMIT] = "COMMIT",
-    [LAB_SQL_RUN] = run_text,
-    [LAB_SQL_FINISH] = "UPDATE run SET finished = 1 WHERE run = ?",
-    [LAB_SQL_GRANULE] = "UPDATE run SET granule = ?2 WHERE run = ?1",
-    [LAB_SQL_LOAD] = "UPDATE run SET foreign_load = ?2, busy = ?3 WHERE run = ?1",
-    [LAB_SQL_SETTING] = "INSERT OR REPLACE INTO setting VALUES (?,?,?)",
-    [LAB_SQL_DEVICE] = "INSERT OR REPLACE INTO device VALUES (?,?,?,?,?,?,?)",
-    [LAB_SQL_PASS] = "INSERT OR REPLACE INTO pass VALUES (?,?,?,?,?)",
-    [LAB_SQL_PHASE] = "INSERT OR REPLACE INTO phase VALUES (?,?,?,?,?)",
-    [LAB_SQL_DISTURBANCE] = "INSERT OR REPLACE INTO disturbance VALUES (?,?,?,?,?,?,?,?)",
-    [LAB_SQL_REFERENCE_AWAY] =
-        "DELETE FROM reference WHERE run = ? AND phase = ? AND kind = ? AND device IS ?",
-    [LAB_SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,NULL,NULL,?,?)",
-    [LAB_SQL_REFERENCE_MEAN] =
-        "UPDATE reference SET mean_ns = ?4 WHERE run = ?1 AND phase = ?2 AND device IS ?3",
-    [LAB_SQL_REFERENCE_P90] =
-        "UPDATE reference SET p90_ns = ?4 WHERE run = ?1 AND phase = ?2 AND device IS ?3",
-    [LAB_SQL_SESSION] = "INSERT INTO session VALUES (NULL,?,?,?,?,?,?)",
-    [LAB_SQL_FRAME] = "INSERT INTO frame VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [LAB_SQL_FRAME_PASS] = "INSERT INTO frame_pass VALUES (?,?,?,?,?,?,?,?,?)",
-    [LAB_SQL_BAND] = "INSERT INTO band VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [LAB_SQL_NOTICE] = "INSERT INTO notice VALUES (?,?,?,?,?)",
-    [LAB_SQL_SHADOW] = "INSERT OR REPLACE INTO shadow VALUES (?,?,?,?,?,?,?)",
-    [LAB_SQL_REASON] = "INSERT OR REPLACE INTO reason VALUES (?,?)",
-};
-
 static bool prepare(struct lab_store *store)
 {
+    static const char *const texts[] = {
+#define TEXT(name, text) text,
+        LAB_SQL_MAP(TEXT)
+#undef TEXT
+    };
+
     for (int i = 0; i < LAB_STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &store->sql[i], NULL))
+        if (sqlite3_prepare_v3(store->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->sql[i],
+                               NULL))
             return false;
 
-    return lab__tape_writer_prepare(&store->tape, store->db) &&
-           lab__telemetry_writer_prepare(&store->telemetry, store->db);
+    return true;
 }
 
 static void finalize(struct lab_store *store)
@@ -190,8 +160,6 @@ static void finalize(struct lab_store *store)
         sqlite3_finalize(store->sql[i]);
         store->sql[i] = NULL;
     }
-    lab__tape_writer_finalize(&store->tape);
-    lab__telemetry_writer_finalize(&store->telemetry);
 }
 
 static void write_reasons(struct lab_store *store)
@@ -203,7 +171,7 @@ static void write_reasons(struct lab_store *store)
     };
 
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        lab__store_put(store, store->sql[LAB_SQL_REASON], "it", (int64_t)reasons[i],
+        lab__store_put(store, LAB_SQL_REASON, "it", (int64_t)reasons[i],
                        cox_reason_text((enum cox_reason)reasons[i]));
     lab__store_end(store);
 }

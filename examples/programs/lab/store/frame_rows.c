@@ -1,7 +1,9 @@
-/* Writes the queue: rows of frames, passes and bands here, the rest where its statements are.
+/* Writes the queue: rows of frames, passes, bands and telemetry here, calls in tape_rows.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/now.h"
 #include "recording.h"
+
+#include <math.h>
 
 enum { COMMIT_FRAMES = 64, COMMIT_NS = 500000000 };
 
@@ -31,9 +33,8 @@ static void write_pass(struct lab_store *store, const struct lab_session *sessio
                        const struct cox_frame_report *frame, uint32_t number,
                        const struct cox_pass_report *pass)
 {
-    lab__store_put(store, store->sql[LAB_SQL_FRAME_PASS], "iiiiiiiii", session->number,
-                   (int64_t)frame->index, (int64_t)number,
-                   (int64_t)(pass->start_ns - frame->start_ns),
+    lab__store_put(store, LAB_SQL_FRAME_PASS, "iiiiiiiii", session->number, (int64_t)frame->index,
+                   (int64_t)number, (int64_t)(pass->start_ns - frame->start_ns),
                    (int64_t)(pass->end_ns - frame->start_ns), (int64_t)pass->reason,
                    (int64_t)pass->predicted_ns, (int64_t)pass->alternative_ns,
                    (int64_t)pass->pool_rows);
@@ -62,9 +63,9 @@ static void write_band(struct lab_store *store, const struct lab_session *sessio
 {
     const struct cox_band_report *band = &frame->bands[number];
 
-    lab__store_put(store, store->sql[LAB_SQL_BAND], "iiiiiiiiiiiiiiii", session->number,
-                   (int64_t)frame->index, (int64_t)number, (int64_t)pass_of(frame, number),
-                   (int64_t)band->device, (int64_t)band->first_row, (int64_t)band->rows,
+    lab__store_put(store, LAB_SQL_BAND, "iiiiiiiiiiiiiiii", session->number, (int64_t)frame->index,
+                   (int64_t)number, (int64_t)pass_of(frame, number), (int64_t)band->device,
+                   (int64_t)band->first_row, (int64_t)band->rows,
                    (int64_t)(band->submit_ns - frame->start_ns),
                    (int64_t)(band->end_ns - frame->start_ns), (int64_t)band->wall_ns,
                    (int64_t)band->queue_ns, (int64_t)band->kernel_ns, (int64_t)band->predicted_ns,
@@ -73,9 +74,8 @@ static void write_band(struct lab_store *store, const struct lab_session *sessio
         return;
 
     /* An unknown error of the clock is UINT64_MAX: negative, NULL. */
-    lab__store_put(store, store->sql[LAB_SQL_NOTICE], "iiiik", session->number,
-                   (int64_t)frame->index, (int64_t)number,
-                   (int64_t)(frame->notices[number].noticed_ns - frame->start_ns),
+    lab__store_put(store, LAB_SQL_NOTICE, "iiiik", session->number, (int64_t)frame->index,
+                   (int64_t)number, (int64_t)(frame->notices[number].noticed_ns - frame->start_ns),
                    (int64_t)frame->notices[number].clock_error_ns);
 }
 
@@ -88,9 +88,9 @@ static void write_shadow(struct lab_store *store, const struct lab_session *sess
     for (uint32_t b = 0; b < frame->band_count; b++) {
         const struct cox_band_report *band = &frame->bands[b];
 
-        lab__store_put(store, store->sql[LAB_SQL_SHADOW], "iiiiiii", session->number,
-                       (int64_t)frame->index, (int64_t)pass_of(frame, b), (int64_t)band->device,
-                       (int64_t)band->first_row, (int64_t)band->rows, (int64_t)band->wall_ns);
+        lab__store_put(store, LAB_SQL_SHADOW, "iiiiiii", session->number, (int64_t)frame->index,
+                       (int64_t)pass_of(frame, b), (int64_t)band->device, (int64_t)band->first_row,
+                       (int64_t)band->rows, (int64_t)band->wall_ns);
     }
 }
 
@@ -101,7 +101,7 @@ static void start_session(struct lab_store *store, struct lab_session *session, 
     session->origin_ns = start_ns;
     session->before_ns = start_ns;
     if (store->has_telemetry)
-        lab__store_put(store, store->telemetry.session, "ii", session->number,
+        lab__store_put(store, LAB_SQL_SESSION_START, "ii", session->number,
                        (int64_t)(start_ns - store->run_ns));
 }
 
@@ -137,7 +137,7 @@ static uint32_t rows_of_first_pass(const struct cox_frame_report *frame)
 static void write_frame(struct lab_store *store, struct lab_session *session,
                         const struct cox_frame_report *frame)
 {
-    const char *types = "iiiiiiiiiiiiiir";
+    double joules = frame->joules;
 
     if (frame->shadow) {
         write_shadow(store, session, frame);
@@ -146,22 +146,33 @@ static void write_frame(struct lab_store *store, struct lab_session *session,
 
     if (!session->started)
         start_session(store, session, frame->start_ns);
-    if (frame->joules < 0) /* there is no meter */
-        types = "iiiiiiiiiiiiiin";
+    if (joules < 0) /* there is no meter */
+        joules = NAN;
 
-    lab__store_put(store, store->sql[LAB_SQL_FRAME], types, session->number, (int64_t)frame->index,
+    lab__store_put(store, LAB_SQL_FRAME, "iiiiiiiiiiiiiir", session->number, (int64_t)frame->index,
                    (int64_t)phase_of(session, frame->index), (int64_t)rows_of_first_pass(frame),
                    (int64_t)(frame->start_ns - session->origin_ns),
                    (int64_t)(frame->end_ns - frame->start_ns), (int64_t)take_period(session, frame),
                    (int64_t)frame->predicted_ns, (int64_t)frame->alternative_ns,
                    (int64_t)frame->reason, (int64_t)frame->pool_rows, (int64_t)frame->status,
                    (int64_t)(frame->delivered_ns - frame->submit_ns), (int64_t)frame->deadline_ns,
-                   frame->joules);
+                   joules);
     write_passes(store, session, frame);
     for (uint32_t b = 0; b < frame->band_count; b++)
         write_band(store, session, frame, b);
 
     store->frames++;
+}
+
+static void write_telemetry(struct lab_store *store, const struct lab_queued_telemetry *queued)
+{
+    if (queued->setting[0])
+        lab__store_put(store, LAB_SQL_VALUE, "iiit", store->run_number, (int64_t)queued->source,
+                       queued->at_ns, queued->setting);
+    for (uint32_t i = 0; i < queued->count; i++)
+        if (!isnan(queued->values[i]))
+            lab__store_put(store, LAB_SQL_VALUE, "iiir", store->run_number, (int64_t)i,
+                           queued->at_ns, queued->values[i]);
 }
 
 static void write_item(struct lab_store *store, const struct lab_item *item)
@@ -173,16 +184,11 @@ static void write_item(struct lab_store *store, const struct lab_item *item)
         write_frame(store, item->session, content);
         break;
     case LAB_ITEM_TELEMETRY:
-        lab__store_check(store,
-                         lab__telemetry_write(&store->telemetry, store->run_number, content));
+        write_telemetry(store, content);
         break;
-    case LAB_ITEM_CALL: {
-        const struct lab_queued_call *call = content;
-        struct lab_tape_last *last = &item->session->last[call->pass];
-
-        lab__store_check(store, lab__tape_write(&store->tape, item->session->number, last, call));
+    case LAB_ITEM_CALL:
+        lab__tape_write(store, item->session, content);
         break;
-    }
     }
 }
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/outfile.h"
 #include "lab/texts.h"
-#include "writers.h"
+#include "recording.h"
 
 #include <errno.h>
 #include <fcntl.h>

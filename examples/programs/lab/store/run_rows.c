@@ -45,7 +45,7 @@ int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run 
     store->run_ns = now_ns();
     store->has_telemetry = false;
     store->phase_count = 0;
-    lab__store_put(store, store->sql[LAB_SQL_RUN], "tttttttiiiiitit", run->source, run->started_at,
+    lab__store_put(store, LAB_SQL_RUN, "tttttttiiiiitit", run->source, run->started_at,
                    cox_version(), host, system, run->command, run->kernel, (int64_t)run->columns,
                    (int64_t)run->rows, (int64_t)run->granule, (int64_t)run->in_flight,
                    (int64_t)run->frames, lab_objective_name(run->objective),
@@ -64,18 +64,18 @@ int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run 
 
 void lab_store_granule(struct lab_store *store, uint32_t granule)
 {
-    lab__store_put(store, store->sql[LAB_SQL_GRANULE], "ii", store->run_number, (int64_t)granule);
+    lab__store_put(store, LAB_SQL_GRANULE, "ii", store->run_number, (int64_t)granule);
 }
 
 void lab_store_setting(struct lab_store *store, const char *name, const char *value)
 {
-    lab__store_put(store, store->sql[LAB_SQL_SETTING], "itt", store->run_number, name, value);
+    lab__store_put(store, LAB_SQL_SETTING, "itt", store->run_number, name, value);
 }
 
 void lab_store_device(struct lab_store *store, uint32_t device, const struct cox_device_info *info)
 {
-    lab__store_put(store, store->sql[LAB_SQL_DEVICE], "iittttt", store->run_number, (int64_t)device,
-                   info->name, info->platform, info->driver, cox_device_type_name(info->type),
+    lab__store_put(store, LAB_SQL_DEVICE, "iittttt", store->run_number, (int64_t)device, info->name,
+                   info->platform, info->driver, cox_device_type_name(info->type),
                    cox_memory_mode_name(info->mode));
 }
 
@@ -86,7 +86,7 @@ void lab_store_pass(struct lab_store *store, uint32_t pass, const char *name, ui
 
     if (stages > 0)
         known_stages = stages;
-    lab__store_put(store, store->sql[LAB_SQL_PASS], "iitik", store->run_number, (int64_t)pass, name,
+    lab__store_put(store, LAB_SQL_PASS, "iitik", store->run_number, (int64_t)pass, name,
                    (int64_t)rows, known_stages);
 }
 
@@ -103,7 +103,7 @@ void lab_store_phase(struct lab_store *store, uint32_t phase, uint64_t first_fra
 
     store->phases = phases;
     phases[store->phase_count++] = (struct lab_store_phase){phase, first_frame, end_frame};
-    lab__store_put(store, store->sql[LAB_SQL_PHASE], "iiiit", store->run_number, (int64_t)phase,
+    lab__store_put(store, LAB_SQL_PHASE, "iiiit", store->run_number, (int64_t)phase,
                    (int64_t)first_frame, (int64_t)end_frame, text);
 }
 
@@ -111,9 +111,8 @@ void lab_store_disturbance(struct lab_store *store, uint32_t disturbance, const 
                            const char *text, uint64_t first_frame, uint64_t end_frame, bool real,
                            const char *note)
 {
-    lab__store_put(store, store->sql[LAB_SQL_DISTURBANCE], "iittiiit", store->run_number,
-                   (int64_t)disturbance, kind, text, (int64_t)first_frame, (int64_t)end_frame,
-                   (int64_t)real, note);
+    lab__store_put(store, LAB_SQL_DISTURBANCE, "iittiiit", store->run_number, (int64_t)disturbance,
+                   kind, text, (int64_t)first_frame, (int64_t)end_frame, (int64_t)real, note);
 }
 
 void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device, double median_ns,
@@ -129,45 +128,44 @@ void lab_store_reference(struct lab_store *store, uint32_t phase, int32_t device
         shares = text;
     }
 
-    lab__store_put(store, store->sql[LAB_SQL_REFERENCE_AWAY], "iitk", store->run_number,
-                   (int64_t)phase, kind, (int64_t)device);
-    lab__store_put(store, store->sql[LAB_SQL_REFERENCE], "iitkrit", store->run_number,
-                   (int64_t)phase, kind, (int64_t)device, median_ns, (int64_t)frames, shares);
+    lab__store_put(store, LAB_SQL_REFERENCE_AWAY, "iitk", store->run_number, (int64_t)phase, kind,
+                   (int64_t)device);
+    lab__store_put(store, LAB_SQL_REFERENCE, "iitkrit", store->run_number, (int64_t)phase, kind,
+                   (int64_t)device, median_ns, (int64_t)frames, shares);
 }
 
 void lab_store_reference_mean(struct lab_store *store, uint32_t phase, int32_t device,
                               double mean_ns)
 {
     if (mean_ns > 0)
-        lab__store_put(store, store->sql[LAB_SQL_REFERENCE_MEAN], "iikr", store->run_number,
-                       (int64_t)phase, (int64_t)device, mean_ns);
+        lab__store_put(store, LAB_SQL_REFERENCE_MEAN, "iikr", store->run_number, (int64_t)phase,
+                       (int64_t)device, mean_ns);
 }
 
 void lab_store_reference_p90(struct lab_store *store, uint32_t phase, int32_t device, double p90_ns)
 {
     if (p90_ns > 0)
-        lab__store_put(store, store->sql[LAB_SQL_REFERENCE_P90], "iikr", store->run_number,
-                       (int64_t)phase, (int64_t)device, p90_ns);
+        lab__store_put(store, LAB_SQL_REFERENCE_P90, "iikr", store->run_number, (int64_t)phase,
+                       (int64_t)device, p90_ns);
 }
 
 void lab_store_load(struct lab_store *store, double processors, bool busy)
 {
     if (processors >= 0)
-        lab__store_put(store, store->sql[LAB_SQL_LOAD], "iri", store->run_number, processors,
-                       (int64_t)busy);
+        lab__store_put(store, LAB_SQL_LOAD, "iri", store->run_number, processors, (int64_t)busy);
 }
 
 void lab_store_source(struct lab_store *store, uint32_t source,
                       const struct lab_store_source *about)
 {
     store->has_telemetry = true;
-    lab__store_put(store, store->telemetry.source, "iittttt", store->run_number, (int64_t)source,
+    lab__store_put(store, LAB_SQL_SOURCE, "iittttt", store->run_number, (int64_t)source,
                    about->name, about->kind, about->part, about->unit, about->origin);
 }
 
 void lab_store_finish_run(struct lab_store *store)
 {
     lab_store_write(store);
-    lab__store_put(store, store->sql[LAB_SQL_FINISH], "i", store->run_number);
+    lab__store_put(store, LAB_SQL_FINISH, "i", store->run_number);
     lab__store_end(store);
 }

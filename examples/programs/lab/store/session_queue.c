@@ -48,8 +48,8 @@ struct lab_session *lab_store_begin_session(struct lab_store *store,
     if (about->kind == LAB_SESSION_SOLO)
         device = about->device;
 
-    lab__store_put(store, store->sql[LAB_SQL_SESSION], "ittkti", store->run_number,
-                   kinds[about->kind], about->policy, device, shares, (int64_t)about->repeat);
+    lab__store_put(store, LAB_SQL_SESSION, "ittkti", store->run_number, kinds[about->kind],
+                   about->policy, device, shares, (int64_t)about->repeat);
     session->number = sqlite3_last_insert_rowid(store->db);
 
     return session;

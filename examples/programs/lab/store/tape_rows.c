@@ -1,46 +1,10 @@
 /* The tape in the database: calls of a policy and its answers.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "writers.h"
+#include "recording.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const call_names[] = {
-    [LAB_CALL_INIT] = "init", [LAB_CALL_LOAD_PROFILE] = "load_profile", [LAB_CALL_SPLIT] = "split",
-    [LAB_CALL_NEXT] = "next", [LAB_CALL_OBSERVE] = "observe",           [LAB_CALL_FRAME] = "frame",
-};
-
-bool lab__tape_writer_prepare(struct lab_tape_writer *writer, sqlite3 *db)
-{
-    const struct {
-        sqlite3_stmt **statement;
-        const char *sql;
-    } all[] = {
-        {&writer->call, "INSERT INTO call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
-        {&writer->view, "INSERT INTO call_view VALUES (?,?,?,?,?,?,?,?,?)"},
-        {&writer->device, "INSERT INTO call_device VALUES (?,?,?,?,?,?)"},
-        {&writer->options, "INSERT INTO call_options VALUES (?,?,?,?,?,?)"},
-        {&writer->profile, "INSERT INTO call_profile VALUES (?,?,?,?,?,?,?,?,?)"},
-    };
-
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (sqlite3_prepare_v3(db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].statement,
-                               NULL) != SQLITE_OK)
-            return false;
-
-    return true;
-}
-
-void lab__tape_writer_finalize(struct lab_tape_writer *writer)
-{
-    sqlite3_finalize(writer->call);
-    sqlite3_finalize(writer->view);
-    sqlite3_finalize(writer->device);
-    sqlite3_finalize(writer->options);
-    sqlite3_finalize(writer->profile);
-    *writer = (struct lab_tape_writer){0};
-}
 
 static uint32_t devices_of(const struct cox_sched_view *view)
 {
@@ -163,39 +127,37 @@ static bool same_view(const struct cox_sched_view *a, const struct cox_sched_vie
 }
 
 /* The view and the devices, if they have changed since the call before. */
-static int write_view(struct lab_tape_writer *writer, int64_t session, struct lab_tape_last *last,
-                      const struct lab_queued_call *call)
+static void write_view(struct lab_store *store, struct lab_session *session,
+                       const struct lab_queued_call *call)
 {
+    struct lab_tape_last *last = &session->last[call->pass];
     const struct cox_sched_view *now = &call->view, *then = &last->view;
-    int64_t number = (int64_t)call->number;
-    int result = SQLITE_DONE;
+    const int64_t number = (int64_t)call->number;
 
     if (!last->known || !same_view(now, then))
-        result = lab__store_step(writer->view, "iiiiiiiii", session, number, (int64_t)now->rows,
-                                 (int64_t)now->granule, (int64_t)now->min_band_rows,
-                                 (int64_t)now->device_count, (int64_t)now->in_flight,
-                                 (int64_t)now->pool, (int64_t)now->shadow);
-    for (uint32_t d = 0; d < now->device_count && result == SQLITE_DONE; d++) {
-        const struct cox_sched_device *device = &call->devices[d];
+        lab__store_put(store, LAB_SQL_VIEW, "iiiiiiiii", session->number, number,
+                       (int64_t)now->rows, (int64_t)now->granule, (int64_t)now->min_band_rows,
+                       (int64_t)now->device_count, (int64_t)now->in_flight, (int64_t)now->pool,
+                       (int64_t)now->shadow);
 
+    for (uint32_t d = 0; d < now->device_count; d++) {
+        const struct cox_sched_device *device = &call->devices[d];
         struct cox_sched_device *known = &last->devices[d];
+
         if (!last->known || d >= then->device_count || device->usable != known->usable ||
             device->hint != known->hint || device->solo_ns != known->solo_ns)
-            result = lab__store_step(writer->device, "iiiiri", session, number, (int64_t)d,
-                                     (int64_t)device->usable, device->hint,
-                                     (int64_t)device->solo_ns);
-
+            lab__store_put(store, LAB_SQL_VIEW_DEVICE, "iiiiri", session->number, number,
+                           (int64_t)d, (int64_t)device->usable, device->hint,
+                           (int64_t)device->solo_ns);
         *known = *device;
     }
 
     last->view = *now;
     last->known = true;
-
-    return result;
 }
 
-static int write_options(struct lab_tape_writer *writer, int64_t session,
-                         const struct lab_queued_call *call)
+static void write_options(struct lab_store *store, const struct lab_session *session,
+                          const struct lab_queued_call *call)
 {
     const struct cox_policy_options *options = &call->options.values;
     const char *shares = NULL;
@@ -206,24 +168,21 @@ static int write_options(struct lab_tape_writer *writer, int64_t session,
         shares = ratios;
     }
 
-    return lab__store_step(writer->options, "itiiii", session, shares, (int64_t)options->device,
-                           (int64_t)options->objective, (int64_t)options->deadline_ns,
-                           (int64_t)options->chunk_rows);
+    lab__store_put(store, LAB_SQL_OPTIONS, "itiiii", session->number, shares,
+                   (int64_t)options->device, (int64_t)options->objective,
+                   (int64_t)options->deadline_ns, (int64_t)options->chunk_rows);
 }
 
-static int write_profiles(struct lab_tape_writer *writer, int64_t session,
-                          const struct lab_queued_call *call)
+static void write_profiles(struct lab_store *store, const struct lab_session *session,
+                           const struct lab_queued_call *call)
 {
-    int result = SQLITE_DONE;
-
-    for (uint32_t d = 0; d < call->view.device_count && result == SQLITE_DONE; d++) {
+    for (uint32_t d = 0; d < call->view.device_count; d++) {
         const struct cox_device_profile *profile = &call->profiles[d];
-        result = lab__store_step(writer->profile, "iiirrrrrr", session, (int64_t)call->pass,
-                                 (int64_t)d, profile->frames, profile->fixed_ns, profile->launch_ns,
-                                 profile->ns_per_row, profile->solo_ns, profile->share);
-    }
 
-    return result;
+        lab__store_put(store, LAB_SQL_PROFILE, "iiirrrrrr", session->number, (int64_t)call->pass,
+                       (int64_t)d, profile->frames, profile->fixed_ns, profile->launch_ns,
+                       profile->ns_per_row, profile->solo_ns, profile->share);
+    }
 }
 
 /* "rows:first:since" of each device. */
@@ -241,76 +200,70 @@ static void progress_text(const struct lab_queued_call *call, char *text, size_t
     }
 }
 
-static int write_next(struct lab_tape_writer *writer, int64_t session,
-                      const struct lab_queued_call *call)
+static void write_split(struct lab_store *store, const struct lab_session *session,
+                        const struct lab_queued_call *call)
+{
+    char answer[LAB_ANSWER_BYTES];
+
+    lab_tape_split_text(&call->split, call->status, call->view.device_count, answer, sizeof answer);
+    lab__store_put(store, LAB_SQL_CALL_SPLIT, "iiiitii", session->number, (int64_t)call->number,
+                   (int64_t)call->pass, (int64_t)call->view.frame, answer,
+                   (int64_t)call->view.waited_ns, (int64_t)call->view.deadline_ns);
+}
+
+static void write_next(struct lab_store *store, const struct lab_session *session,
+                       const struct lab_queued_call *call)
 {
     const struct cox_offer *offer = &call->next.values;
     char progress[COX_DEVICES_MAX * 48], answer[128];
 
     progress_text(call, progress, sizeof progress);
     lab_tape_grant_text(&call->next.grant, answer, sizeof answer);
-
-    return lab__store_step(writer->call, "iiitiiiiinnnnittini", session, (int64_t)call->number,
-                           (int64_t)call->pass, call_names[call->kind], (int64_t)call->view.frame,
-                           (int64_t)offer->device, (int64_t)offer->first_row, (int64_t)offer->rows,
-                           (int64_t)offer->elapsed_ns, (int64_t)offer->last, progress, answer,
-                           (int64_t)call->view.waited_ns, (int64_t)call->view.deadline_ns);
+    lab__store_put(store, LAB_SQL_CALL_NEXT, "iiiiiiiiittii", session->number,
+                   (int64_t)call->number, (int64_t)call->pass, (int64_t)call->view.frame,
+                   (int64_t)offer->device, (int64_t)offer->first_row, (int64_t)offer->rows,
+                   (int64_t)offer->elapsed_ns, (int64_t)offer->last, progress, answer,
+                   (int64_t)call->view.waited_ns, (int64_t)call->view.deadline_ns);
 }
 
-static int write_call(struct lab_tape_writer *writer, int64_t session,
-                      const struct lab_queued_call *call)
+void lab__tape_write(struct lab_store *store, struct lab_session *session,
+                     const struct lab_queued_call *call)
 {
-    char answer[LAB_ANSWER_BYTES] = "";
     const int64_t number = (int64_t)call->number, pass = (int64_t)call->pass;
-    const char *kind = call_names[call->kind];
+    const struct cox_measurement *band = &call->measurement;
+    const struct cox_frame_measurement *whole = &call->whole;
+    char answer[32];
+
+    if (call->kind != LAB_CALL_OBSERVE && call->kind != LAB_CALL_FRAME)
+        write_view(store, session, call);
 
     switch (call->kind) {
     case LAB_CALL_INIT:
+        if (call->pass == 0) /* the same for all passes */
+            write_options(store, session, call);
         snprintf(answer, sizeof answer, "status=%d", (int)call->status);
-        return lab__store_step(writer->call, "iiitnnnnnnnnnnntnnn", session, number, pass, kind,
-                               answer);
+        lab__store_put(store, LAB_SQL_CALL_INIT, "iiit", session->number, number, pass, answer);
+        break;
     case LAB_CALL_LOAD_PROFILE:
-        return lab__store_step(writer->call, "iiitnnnnnnnnnnnnnnn", session, number, pass, kind);
+        write_profiles(store, session, call);
+        lab__store_put(store, LAB_SQL_CALL_LOAD_PROFILE, "iii", session->number, number, pass);
+        break;
     case LAB_CALL_SPLIT:
-        lab_tape_split_text(&call->split, call->status, call->view.device_count, answer,
-                            sizeof answer);
-        return lab__store_step(writer->call, "iiitinnnnnnnnnntini", session, number, pass, kind,
-                               (int64_t)call->view.frame, answer, (int64_t)call->view.waited_ns,
-                               (int64_t)call->view.deadline_ns);
+        write_split(store, session, call);
+        break;
     case LAB_CALL_NEXT:
-        return write_next(writer, session, call);
-    case LAB_CALL_OBSERVE: {
-        const struct cox_measurement *m = &call->measurement;
-        return lab__store_step(writer->call, "iiitiiiiiiinninnnnn", session, number, pass, kind,
-                               (int64_t)m->frame, (int64_t)m->device, (int64_t)m->first_row,
-                               (int64_t)m->rows, (int64_t)m->wall_ns, (int64_t)m->queue_ns,
-                               (int64_t)m->kernel_ns, (int64_t)m->flags);
-    }
+        write_next(store, session, call);
+        break;
+    case LAB_CALL_OBSERVE:
+        lab__store_put(store, LAB_SQL_CALL_OBSERVE, "iiiiiiiiiii", session->number, number, pass,
+                       (int64_t)band->frame, (int64_t)band->device, (int64_t)band->first_row,
+                       (int64_t)band->rows, (int64_t)band->wall_ns, (int64_t)band->queue_ns,
+                       (int64_t)band->kernel_ns, (int64_t)band->flags);
+        break;
     case LAB_CALL_FRAME:
+        lab__store_put(store, LAB_SQL_CALL_FRAME, "iiiiiirii", session->number, number, pass,
+                       (int64_t)whole->frame, (int64_t)whole->wall_ns, (int64_t)whole->period_ns,
+                       whole->joules, (int64_t)whole->latency_ns, (int64_t)whole->deadline_ns);
         break;
     }
-
-    const struct cox_frame_measurement *whole = &call->whole;
-
-    return lab__store_step(writer->call, "iiitinnninnirnnnnii", session, number, pass, kind,
-                           (int64_t)whole->frame, (int64_t)whole->wall_ns,
-                           (int64_t)whole->period_ns, whole->joules, (int64_t)whole->latency_ns,
-                           (int64_t)whole->deadline_ns);
-}
-
-int lab__tape_write(struct lab_tape_writer *writer, int64_t session, struct lab_tape_last *last,
-                    const struct lab_queued_call *call)
-{
-    int result = SQLITE_DONE;
-
-    if (call->kind != LAB_CALL_OBSERVE && call->kind != LAB_CALL_FRAME)
-        result = write_view(writer, session, last, call);
-    if (result == SQLITE_DONE && call->kind == LAB_CALL_INIT && call->pass == 0)
-        result = write_options(writer, session, call); /* the same for all passes */
-    if (result == SQLITE_DONE && call->kind == LAB_CALL_LOAD_PROFILE)
-        result = write_profiles(writer, session, call);
-    if (result == SQLITE_DONE)
-        result = write_call(writer, session, call);
-
-    return result;
 }
