@@ -116,24 +116,29 @@ static bool take_u32(const struct reader *reader, sqlite3_stmt *row, int column,
     return good;
 }
 
-/* Make room for one more in a growing array. */
-static bool grow(const struct reader *reader, void **array, size_t count, size_t most, size_t bytes)
+/* Append a zeroed element to a growing array; NULL with a reason. */
+static void *append(const struct reader *reader, void **array, size_t *count, size_t most,
+                    size_t bytes)
 {
-    if (count >= most)
-        return lab_replay_refuse(reader->why, reader->why_bytes, "too many rows");
-    if (count & (count - 1) || (count && count < ROOM_LEAST))
-        return true; /* it grows at powers of two */
+    if (*count >= most) {
+        lab_replay_refuse(reader->why, reader->why_bytes, "too many rows");
+        return NULL;
+    }
 
-    size_t room = ROOM_LEAST;
-    if (count > 0)
-        room = 2 * count;
-    void *more = realloc(*array, room * bytes);
-    if (!more)
-        return lab_replay_refuse(reader->why, reader->why_bytes, "out of memory");
+    /* It grows at powers of two. */
+    if (*count == 0 || (*count >= ROOM_LEAST && (*count & (*count - 1)) == 0)) {
+        size_t room = ROOM_LEAST;
+        if (*count > 0)
+            room = 2 * *count;
+        void *more = realloc(*array, room * bytes);
+        if (!more) {
+            lab_replay_refuse(reader->why, reader->why_bytes, "out of memory");
+            return NULL;
+        }
+        *array = more;
+    }
 
-    *array = more;
-
-    return true;
+    return memset((char *)*array + (*count)++ * bytes, 0, bytes);
 }
 
 /* --- The run ---------------------------------------------------------------------------------- */
@@ -144,7 +149,6 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     int64_t objective = 0, deadline = 0;
 
     data->run = sqlite3_column_int64(row, 0);
-
     copy_text(row, 1, data->kernel, sizeof data->kernel);
     data->finished = sqlite3_column_int(row, 6);
     if (!take_u32(reader, row, 2, 1, ROWS_MAX, &data->rows) ||
@@ -202,12 +206,12 @@ static bool take_session(const struct reader *reader, sqlite3_stmt *row, void *i
 {
     struct lab_replay_data *data = into;
 
-    if (!grow(reader, (void **)&data->sessions, data->session_count, SESSIONS_MAX,
-              sizeof *data->sessions))
+    struct lab_replay_session *session = append(reader, (void **)&data->sessions,
+                                                &data->session_count, SESSIONS_MAX,
+                                                sizeof *session);
+    if (!session)
         return false;
 
-    struct lab_replay_session *session = &data->sessions[data->session_count++];
-    memset(session, 0, sizeof *session);
     session->session = sqlite3_column_int64(row, 0);
     session->kind = (enum lab_replay_kind)sqlite3_column_int(row, 1);
     copy_text(row, 2, session->policy, sizeof session->policy);
@@ -230,14 +234,13 @@ static int64_t last_frame(const struct lab_replay_session *session)
 static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
+    int64_t number = 0, wall = 0, period = 0;
 
-    if (!grow(reader, (void **)&session->frames, session->frame_count, FRAMES_MAX,
-              sizeof *session->frames))
+    struct lab_replay_frame *frame = append(reader, (void **)&session->frames,
+                                            &session->frame_count, FRAMES_MAX, sizeof *frame);
+    if (!frame)
         return false;
 
-    struct lab_replay_frame *frame = &session->frames[session->frame_count++];
-    memset(frame, 0, sizeof *frame);
-    int64_t number = 0, wall = 0, period = 0;
     if (!take_number(reader, row, 0, 0, last_frame(session), &number) ||
         !take_u32(reader, row, 1, 0, PHASES_MAX, &frame->phase) ||
         !take_u32(reader, row, 2, 0, ROWS_MAX, &frame->rows) ||
@@ -312,11 +315,11 @@ static bool add_band(const struct reader *reader, sqlite3_stmt *row, int64_t las
 
     if (!is_of_pass(reader, row, 10))
         return true;
-    if (!grow(reader, (void **)bands, *count, BANDS_MAX, sizeof **bands))
+
+    struct lab_replay_band *band = append(reader, (void **)bands, count, BANDS_MAX, sizeof *band);
+    if (!band)
         return false;
 
-    struct lab_replay_band *band = &(*bands)[(*count)++];
-    memset(band, 0, sizeof *band);
     if (!take_number(reader, row, 0, 0, last, &frame) ||
         !take_u32(reader, row, 1, 0, COX_DEVICES_MAX - 1, &band->device) ||
         !take_u32(reader, row, 2, 0, INT32_MAX, &band->first_row) ||
@@ -439,15 +442,16 @@ static bool take_granule(const struct reader *reader, sqlite3_stmt *row, void *i
 static bool take_change(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     struct lab_replay_session *session = into;
+    int64_t frame = 0;
 
     if (!is_of_pass(reader, row, 3))
         return true;
-    if (!grow(reader, (void **)&session->changes, session->change_count, FRAMES_MAX,
-              sizeof *session->changes))
+
+    struct lab_replay_change *change = append(reader, (void **)&session->changes,
+                                              &session->change_count, FRAMES_MAX, sizeof *change);
+    if (!change)
         return false;
 
-    struct lab_replay_change *change = &session->changes[session->change_count++];
-    int64_t frame = 0;
     if (!take_number(reader, row, 0, 0, FRAMES_MAX, &frame) ||
         !take_u32(reader, row, 1, 0, COX_DEVICES_MAX - 1, &change->device))
         return false;

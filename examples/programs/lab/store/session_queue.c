@@ -65,8 +65,8 @@ static void *take(struct lab_store *store, struct lab_session *session, enum lab
         store->lost++;
         return NULL;
     }
-    struct lab_item *item = (struct lab_item *)(store->fills + store->filled);
 
+    struct lab_item *item = (struct lab_item *)(store->fills + store->filled);
     *item = (struct lab_item){whole, kind, session};
     store->filled += whole;
 
