@@ -60,7 +60,7 @@ static uint32_t index_of(const struct lab_fit *fit, uint32_t device)
     return index;
 }
 
-/* The check that the session is part of, and the policy to simulate; false if there is none. */
+/* The check that the session is part of, and the policy to simulate; false for others. */
 static bool name_session(const struct lab_replay_session *session, char *name, size_t bytes,
                          struct cox_policy *policy)
 {

@@ -269,7 +269,7 @@ static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *int
     return true;
 }
 
-/* The frame of that number; NULL if there is none. Frames are in order. */
+/* The frame of that number, or NULL. Frames are in order. */
 static struct lab_replay_frame *find_frame(const struct lab_replay_session *session,
                                            uint64_t number)
 {

@@ -76,7 +76,7 @@ struct lab_replay_session {
  * pass. `next_pass` has the same sessions and frames for the next pass. Times of frames are those
  * of whole frames. */
 struct lab_replay_data {
-    struct lab_replay_data *next_pass; /* NULL = there is none */
+    struct lab_replay_data *next_pass; /* NULL = no more */
     int64_t run;
     char kernel[128];
     uint32_t rows, granule, in_flight;

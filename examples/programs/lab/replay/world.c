@@ -239,7 +239,7 @@ static void interpolate(double *factors, uint32_t stride, uint64_t first, uint64
 }
 
 /* Fill in the frames of first .. end - 1 in which the device has no factor: straight lines between
- * those that have one. False if there is none. */
+ * those that have one. False if no frame has one. */
 static bool bridge(const struct lab_replay *replay, uint32_t device, uint64_t first, uint64_t end)
 {
     const uint32_t stride = replay->world.device_count;

@@ -45,7 +45,7 @@ struct lab_tape {
 };
 
 /* Prepare `tape`. The policy's interface passes no pointer of the caller's, so a variable of tape.c
- * hands the tape to the policy's state: `init` of one policy must have been called before the next
+ * hands the tape to the policy's state. `init` of one policy must have been called before the next
  * tape is prepared. */
 void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell,
                     void *user);
