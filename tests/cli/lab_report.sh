@@ -409,15 +409,6 @@ sqlite3 strange.db "UPDATE telemetry_source SET kind = 'clock', name = x'ff', pa
 run 0 "strange telemetry" strange.db
 sound strange.html
 never strange.html '<script'
-cp telemetry.db older.db
-sqlite3 older.db <"$source/examples/programs/lab/store/schema_4.sql" >older.out
-sqlite3 older.db "ATTACH 'telemetry.db' AS today; INSERT INTO run SELECT run, source, started_at, version, host, system, command, kernel,
-    columns, rows, granule, in_flight, frames, replace(objective, 'throughput', 'time'), deadline_ns, meter, foreign_load, busy, finished
-    FROM today.run; INSERT INTO frame SELECT session, frame, phase, rows, start_ns, wall_ns, period_ns, predicted_ns, alternative_ns,
-    reason, pool_rows, status, joules FROM today.frame; DETACH today; DROP TABLE telemetry_session; DROP TABLE telemetry; DROP TABLE telemetry_source; PRAGMA user_version = 3;
-    CREATE VIEW telemetry AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n" >older.out
-run 0 "a database without telemetry, and an endless view of that name" older.db
-never older.html 'Clocks, temperatures'
 
 # --- In a browser ----------------------------------------------------------------------------------------------------
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome)

@@ -3,7 +3,7 @@
 #ifndef COX_TESTS_LAB_ASKED_H
 #define COX_TESTS_LAB_ASKED_H
 
-#include "lab/store/parts.h"
+#include "lab/store/database.h"
 #include <criterion/criterion.h>
 #include <sqlite3.h>
 #include <stdio.h>

@@ -309,18 +309,6 @@ Test(lab_replay, policies_decide_the_same_again_in_each_pass)
         decide_the_same(every[p], 2 * FRAMES);
 }
 
-Test(lab_replay, offers_of_late_rows_on_older_tapes_are_left_out)
-{
-    recorded("", 1, 1);
-    struct lab_replay_decisions before = decide(some[0], some[0]);
-    run_sql("UPDATE call SET call = -call - 1 WHERE session = 3 AND call > 500;"
-            "UPDATE call SET call = -call WHERE call < 0;"
-            "INSERT INTO call SELECT 3, 501, 0, 'next', frame, 0, 8, 16, 1000000, NULL, NULL, NULL, NULL, 2, 1, "
-            "'0:0:0 40:0:9000000', 'rows=8 expects=5000', 0, NULL, 0 FROM call WHERE session = 3 AND call = 500");
-    decide_the_same(some[0], before.splits);
-    cr_assert_eq(decide(some[0], some[0]).grants, before.grants);
-}
-
 Test(lab_replay, what_differs_is_found)
 {
     recorded_with(every, EVERY, "", 1);

@@ -1,11 +1,11 @@
 /* cox-lab export: a recorded run as a trace for a viewer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/export/trace.h"
 #include "common/outfile.h"
+#include "common/text.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
-#include "common/text.h"
 #include "lab/store/database.h"
-#include "lab/export/trace.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -15,10 +15,12 @@
 static const char usage[] =
     "Usage: cox-lab export SESSION.db --format paje|perfetto -o FILE [options]\n"
     "\n"
-    "Writes a recorded run as a trace: the bands of each device over time, the frames and why they were split so, and\n"
+    "Writes a recorded run as a trace: the bands of each device over time, the frames and why"
+    " they were split so, and\n"
     "telemetry. The database may still be growing.\n"
     "\n"
-    "  --format NAME       paje: text, for ViTE and PajeNG; perfetto: binary, for https://ui.perfetto.dev\n"
+    "  --format NAME       paje: text, for ViTE and PajeNG; perfetto: binary, for"
+    " https://ui.perfetto.dev\n"
     "  -o, --output FILE   the trace; - is standard output\n"
     "  --run N             this run of the database (default: the last)\n"
     "  --policy NAME       only this policy's sessions (default: of every policy)\n"
@@ -32,13 +34,14 @@ struct options {
 
 static bool read_format(struct options *options, const char *name)
 {
-    static const struct trace_format *const formats[] = {&trace_paje, &trace_perfetto};
-    for (int i = 0; i < 2; i++)
-        if (strcmp(formats[i]->name, name) == 0) {
-            options->format = formats[i];
-            return true;
-        }
-    return lab_fail("export: --format '%s': paje or perfetto is needed", name);
+    if (strcmp(name, trace_paje.name) == 0)
+        options->format = &trace_paje;
+    else if (strcmp(name, trace_perfetto.name) == 0)
+        options->format = &trace_perfetto;
+    else
+        return lab_fail("export: --format '%s': paje or perfetto is needed", name);
+
+    return true;
 }
 
 /* -1 = go on, else an exit status. */
@@ -49,7 +52,8 @@ static int parse(int argc, char **argv, struct options *options)
         {"run", required_argument, NULL, 'r'},    {"policy", required_argument, NULL, 'p'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int option;
-    optind = 0; /* the words before were the program's own */
+
+    optind = 0; /* getopt starts over */
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
@@ -63,16 +67,22 @@ static int parse(int argc, char **argv, struct options *options)
                  (option == 'r' && !lab_read_run(optarg, &options->run)) || option == '?')
             return LAB_USAGE;
     }
+
     if (optind + 1 != argc || !*argv[optind]) {
         fputs(usage, stderr);
         return LAB_USAGE;
     }
+
     options->database = argv[optind];
-    if (!options->format || !options->output || !*options->output) {
-        lab_fail("export: %s is needed",
-                 options->format ? "-o FILE" : "--format paje or --format perfetto");
+    if (!options->format) {
+        lab_fail("export: --format paje or --format perfetto is needed");
         return LAB_USAGE;
     }
+    if (!options->output || !*options->output) {
+        lab_fail("export: -o FILE is needed");
+        return LAB_USAGE;
+    }
+
     return -1;
 }
 
@@ -81,19 +91,24 @@ static bool write_trace(const struct options *options, sqlite3 *db)
     struct error error;
     struct outfile *file;
     char why[512], path[1024], reason[600];
+
     if (!outfile_open(&file, options->output, &error))
         return lab_fail("%s: %s", options->output, error.text);
+
     FILE *to = outfile_stream(file);
     if (!trace_read(db, options->run, options->policy, options->format, to, why, sizeof why)) {
         outfile_abandon(&file);
         return lab_fail("%s: %s", text_plain(options->database, path, sizeof path),
                         text_plain(why, reason, sizeof reason));
     }
+
     if (fflush(to) != 0 || ferror(to)) {
         int problem = errno; /* finishing the file changes errno */
+
         outfile_abandon(&file);
         return lab_fail("%s: cannot be written: %s", options->output, strerror(problem));
     }
+
     return outfile_finish(&file, &error) || lab_fail("%s: %s", options->output, error.text);
 }
 
@@ -102,9 +117,11 @@ int lab_export_main(int argc, char **argv)
     struct options options = {0};
     sqlite3 *db;
     char why[600], reason[700];
+
     int status = parse(argc, argv, &options);
     if (status >= 0)
         return status;
+
     if (lab_store_is_part(options.database, options.output)) {
         lab_fail("export: %s is the database itself, or part of it", options.output);
         return LAB_USAGE;
@@ -113,7 +130,11 @@ int lab_export_main(int argc, char **argv)
         lab_fail("%s", text_plain(why, reason, sizeof reason));
         return LAB_BAD;
     }
+
     bool good = write_trace(&options, db);
     sqlite3_close(db);
-    return good ? LAB_OK : LAB_BAD;
+    if (!good)
+        return LAB_BAD;
+
+    return LAB_OK;
 }

@@ -1,9 +1,9 @@
 /* cox-lab fit: a scenario like a recorded run, and how well policies are forecast in it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/text.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/fit/check.h"
-#include "common/text.h"
 #include "lab/store/database.h"
 
 #include <errno.h>
@@ -27,17 +27,19 @@ struct fit_options {
 
 static void print_usage(FILE *to)
 {
-    fputs(
-        "Usage: cox-lab fit [options] SESSION.db\n\n"
-        "Makes a scenario of a recorded run, for cox-lab sim: what its devices cost, how they wander, how late the\n"
-        "engine and the application are. Then it simulates the recorded policies in it and compares.\n\n"
-        "  -o FILE            write the scenario there\n"
-        "  --run N            this run of the database (default: the last)\n"
-        "  --model            levels are chance like those recorded, instead of those recorded\n"
-        "  --seeds N          simulations of each policy (default 20)\n"
-        "  --check            exit status 3 if a simple policy is forecast by more than 3 % wrong, or their order is\n"
-        "  -h, --help\n",
-        to);
+    fputs("Usage: cox-lab fit [options] SESSION.db\n\n"
+          "Makes a scenario of a recorded run, for cox-lab sim: what its devices cost, how they"
+          " wander, how late the\n"
+          "engine and the application are. Then it simulates the recorded policies in it and"
+          " compares.\n\n"
+          "  -o FILE            write the scenario there\n"
+          "  --run N            this run of the database (default: the last)\n"
+          "  --model            levels are chance like those recorded, instead of those recorded\n"
+          "  --seeds N          simulations of each policy (default 20)\n"
+          "  --check            exit status 3 if a simple policy is forecast by more than 3 %"
+          " wrong, or their order is\n"
+          "  -h, --help\n",
+          to);
 }
 
 enum { OPT_RUN = 256, OPT_SEEDS };
@@ -52,7 +54,8 @@ static int parse(int argc, char **argv, struct fit_options *options)
         {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     uint64_t seeds = SEEDS_DEFAULT;
     bool ok = true;
-    optind = 0;
+
+    optind = 0; /* getopt starts over */
     for (int c; ok && (c = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
         switch (c) {
         case 0:
@@ -73,19 +76,23 @@ static int parse(int argc, char **argv, struct fit_options *options)
             ok = false;
         }
     }
-    if (ok && optind + 1 != argc)
-        ok = lab_fail(optind == argc ? "fit needs a session database"
-                                     : "fit takes one session database");
+
+    if (ok && optind == argc)
+        ok = lab_fail("fit needs a session database");
+    if (ok && optind + 1 < argc)
+        ok = lab_fail("fit takes one session database");
     if (!ok)
         return lab_refer_to_help("fit");
+
     options->path = argv[optind];
     options->seeds = (uint32_t)seeds;
     options->model = model;
     options->check = check;
+
     return -1;
 }
 
-/* --- what was found --- */
+/* --- What was found --------------------------------------------------------------------------- */
 
 static void print_tail(const char *what, const struct lab_scenario_tail *tail)
 {
@@ -94,31 +101,38 @@ static void print_tail(const char *what, const struct lab_scenario_tail *tail)
                tail->median_ns / 1e3, tail->p99_ns / 1e3);
 }
 
+static void print_device(const struct lab_fit *fit, uint32_t d)
+{
+    const struct lab_fit_device *device = &fit->devices[d];
+
+    printf("  device %" PRIu32 "  %s: ", d, fit->device_names[d]);
+    if (device->bands == 0) {
+        puts("never had rows; it takes no part");
+        return;
+    }
+
+    printf("%.1f us + %.3f us a row, %.1f us a further launch", device->fixed_ns / 1e3,
+           device->row_ns / 1e3, device->launch_ns / 1e3);
+    print_tail("launches late", &device->launch_tail);
+    printf("\n            noise %.1f %%, the level changes by %.2f %% a frame, lag %.3f",
+           100 * device->jitter, 100 * device->level_change, device->level_lag);
+    if (device->jump_frames > 0)
+        printf(", jumps every %.1f frames, sigma %.2f", device->jump_frames, device->jump_sigma);
+    putchar('\n');
+}
+
 static void print_fit(const struct lab_fit *fit)
 {
-    for (uint32_t d = 0; d < fit->device_count; d++) {
-        const struct lab_fit_device *device = &fit->devices[d];
-        printf("  device %" PRIu32 "  %s: ", d, fit->device_names[d]);
-        if (device->bands == 0) {
-            puts("never had rows; it takes no part");
-            continue;
-        }
-        printf("%.1f us + %.3f us a row, %.1f us a further launch", device->fixed_ns / 1e3,
-               device->row_ns / 1e3, device->launch_ns / 1e3);
-        print_tail("launches late", &device->launch_tail);
-        printf("\n            noise %.1f %%, the level changes by %.2f %% a frame, lag %.3f",
-               100 * device->jitter, 100 * device->level_change, device->level_lag);
-        if (device->jump_frames > 0)
-            printf(", jumps every %.1f frames, sigma %.2f", device->jump_frames,
-                   device->jump_sigma);
-        putchar('\n');
-    }
+    for (uint32_t d = 0; d < fit->device_count; d++)
+        print_device(fit, d);
+
     if (fit->slowdown > 1)
         printf("  together  %.2f times slower\n", fit->slowdown);
     printf("  engine    %.1f us late, %.1f us a deed", fit->engine.ns / 1e3, fit->busy_ns / 1e3);
     print_tail("late", &fit->engine.tail);
     print_tail("held up before handing out", &fit->engine.stall);
     print_tail("before giving bands", &fit->engine.submit);
+
     printf("\n            bands end by the %s's clock\n", fit->host_clock ? "host" : "device");
     printf("  hand-over %.1f us", fit->application.ns / 1e3);
     print_tail("late", &fit->application.tail);
@@ -135,17 +149,29 @@ static void print_ratio(double forecast, double measured)
         printf("%7s", "-");
 }
 
+static const char *order_text(const struct lab_fit_check *checks, uint32_t count, bool own)
+{
+    if (lab_fit_same_order(checks, count, own))
+        return "the same";
+
+    return "another";
+}
+
+/* Returns whether all simple policies are forecast well, and in the recorded order. */
 static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *checks,
                          uint32_t count)
 {
     bool good = true, with_own = false;
+
     printf("%" PRIu32 " frame%s in flight; forecast over measured\n", fit->in_flight,
            fit->in_flight == 1 ? "" : "s");
     printf("  %-20s %10s %10s %7s %7s %10s %10s %7s %7s\n", "policy", "mean ms", "forecast", "",
            "own", "p99 ms", "forecast", "", "own");
+
     for (uint32_t i = 0; i < count; i++) {
         const struct lab_fit_check *c = &checks[i];
         bool off = c->simple && !lab_fit_is_near(c, true);
+
         printf("  %-20s %10.3f %10.3f %7.3f ", c->name, c->mean_ns / 1e6, c->forecast_ns / 1e6,
                c->forecast_ns / c->mean_ns);
         print_ratio(c->own_ns, c->mean_ns);
@@ -156,13 +182,13 @@ static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *
         good &= !off;
         with_own |= c->own_ns > 0;
     }
-    bool own = lab_fit_same_order(checks, count, true);
-    printf("the order of the simple policies: %s",
-           lab_fit_same_order(checks, count, false) ? "the same" : "another");
+
+    printf("the order of the simple policies: %s", order_text(checks, count, false));
     if (with_own)
-        printf("; with the levels that each of them met: %s", own ? "the same" : "another");
+        printf("; with the levels that each of them met: %s", order_text(checks, count, true));
     putchar('\n');
-    return good && own;
+
+    return good && lab_fit_same_order(checks, count, true);
 }
 
 static bool write_file(const char *path, const char *text)
@@ -170,39 +196,47 @@ static bool write_file(const char *path, const char *text)
     FILE *file = fopen(path, "w");
     if (!file)
         return lab_fail("%s: %s", path, strerror(errno));
+
     bool good = fputs(text, file) >= 0;
     good &= fclose(file) == 0;
+
     return good || lab_fail("%s: cannot be written", path);
 }
 
 static int fit_run(const struct fit_options *options, const struct lab_replay_data *data,
                    struct lab_fit *fit)
 {
-    char why[WHY_MAX], text[LAB_TEXT_MAX];
+    char why[WHY_MAX], text[LAB_TEXT_MAX], path[81], kernel[41];
     struct lab_fit_check checks[CHECKS_MAX];
     uint32_t count = 0;
-    char path[81], kernel[41];
+    int result = LAB_BAD;
+
     snprintf(text, sizeof text, "like run %" PRId64 " of %s, %s, %" PRIu32 " in flight", data->run,
              text_plain(options->path, path, sizeof path),
              text_plain(data->kernel, kernel, sizeof kernel), fit->in_flight);
     char *scenario = lab_fit_write(fit, "fitted", text, !options->model);
-    int result = LAB_BAD;
     if (!scenario) {
         lab_fail("out of memory");
         return LAB_BAD;
     }
+
     printf("run %" PRId64 " of %s\n", data->run, options->path);
     print_fit(fit);
     if (options->out && !write_file(options->out, scenario))
         goto end;
+
     if (!lab_fit_check(data, fit, scenario, options->seeds, checks, CHECKS_MAX, &count, why,
                        sizeof why)) {
         lab_fail("%s: %s", options->path, why);
         goto end;
     }
-    result = print_checks(fit, checks, count) || !options->check ? LAB_OK : LAB_MISSED;
+    result = LAB_OK;
+    if (!print_checks(fit, checks, count) && options->check)
+        result = LAB_MISSED;
+
 end:
     free(scenario);
+
     return result;
 }
 
@@ -213,9 +247,11 @@ int lab_fit_main(int argc, char **argv)
     struct lab_fit fit;
     sqlite3 *db = NULL;
     char why[WHY_MAX];
+
     int result = parse(argc, argv, &options);
     if (result >= 0)
         return result;
+
     result = LAB_BAD;
     if (!lab_store_open_to_read(options.path, &db, why, sizeof why)) {
         lab_fail("%s", why);
@@ -228,9 +264,11 @@ int lab_fit_main(int argc, char **argv)
     }
     lab_replay_free(&data);
     sqlite3_close(db);
+
     if (fflush(stdout) != 0 || ferror(stdout)) {
         lab_fail("the output cannot be written");
         result = LAB_BAD;
     }
+
     return result;
 }

@@ -1,8 +1,8 @@
 /* cox-lab merge: the runs of several machines in one database, for one report.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/text.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
-#include "common/text.h"
 #include "lab/store/database.h"
 
 #include <getopt.h>
@@ -12,7 +12,8 @@
 static const char usage[] =
     "Usage: cox-lab merge SESSION.db... -o ALL.db\n"
     "\n"
-    "Adds the runs of each database to one, in this order, behind those that it has: of several machines, for a report\n"
+    "Adds the runs of each database to one, in this order, behind those that it has: of several"
+    " machines, for a report\n"
     "that compares them. A database goes in whole or not at all, and is left as it is.\n"
     "\n"
     "  -o, --output FILE   the database that they are added to; begun if it is not there\n"
@@ -21,6 +22,7 @@ static const char usage[] =
 static bool refuse(const char *why)
 {
     char reason[700];
+
     return lab_fail("merge: %s", text_plain(why, reason, sizeof reason));
 }
 
@@ -28,20 +30,27 @@ static bool merge_all(char **from, int count, const char *output)
 {
     struct lab_store *store;
     char why[512], name[512];
-    for (int i = 0; i < count; i++) /* before a file is begun */
+
+    /* All are checked before a file is created. */
+    for (int i = 0; i < count; i++)
         if (!lab_store_may_merge(from[i], output, why, sizeof why))
             return refuse(why);
     if (!lab_store_open(output, &store, why, sizeof why))
         return refuse(why);
+
     bool good = true;
     for (int i = 0; i < count && good; i++) {
         int64_t added = 0;
+
         good = lab_store_merge(store, from[i], &added, why, sizeof why) || refuse(why);
         if (good)
             printf("%s: %" PRId64 " run%s\n", text_plain(from[i], name, sizeof name), added,
                    added == 1 ? "" : "s");
     }
-    return (lab_store_close(&store, why, sizeof why) || refuse(why)) && good;
+    if (!lab_store_close(&store, why, sizeof why))
+        return refuse(why);
+
+    return good;
 }
 
 int lab_merge_main(int argc, char **argv)
@@ -51,7 +60,8 @@ int lab_merge_main(int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     const char *output = NULL;
     int option;
-    optind = 0; /* the words before were the program's own */
+
+    optind = 0; /* getopt starts over */
     while ((option = getopt_long(argc, argv, "o:h", longs, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
@@ -61,9 +71,17 @@ int lab_merge_main(int argc, char **argv)
             return lab_refer_to_help("merge");
         output = optarg;
     }
-    if (optind == argc || !output || !*output) {
-        lab_fail("merge: %s", optind == argc ? "no database" : "-o FILE is needed");
+
+    if (optind == argc) {
+        lab_fail("merge: no database");
         return LAB_USAGE;
     }
-    return merge_all(argv + optind, argc - optind, output) ? LAB_OK : LAB_BAD;
+    if (!output || !*output) {
+        lab_fail("merge: -o FILE is needed");
+        return LAB_USAGE;
+    }
+    if (!merge_all(argv + optind, argc - optind, output))
+        return LAB_BAD;
+
+    return LAB_OK;
 }

@@ -1,9 +1,9 @@
 /* cox-lab replay: a recorded session through other policies, and through its own again.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/replay/job.h"
 #include "common/json.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
+#include "lab/replay/job.h"
 #include "lab/store/database.h"
 
 #include <getopt.h>
@@ -15,39 +15,46 @@
 
 static void print_usage(FILE *to)
 {
-    fputs(
-        "Usage: cox-lab replay [options] SESSION.db\n\n"
-        "What other policies would have done with a recorded session: its devices, its disturbances and its chance, frame\n"
-        "by frame, in the simulator.\n\n"
-        "  --run N          this run of the database (default: the last)\n"
-        "  --base POLICY    with what the sessions of this policy met (default: those of every policy)\n"
-        "  --policy LIST    replay these policies, with commas (default: all)\n"
-        "  --decisions      instead: ask each recorded policy again with the very measurements that were recorded, and\n"
-        "                   compare its splits; exit status 3 if one differs\n"
-        "  --csv, --json    instead of the table\n"
-        "  -h, --help\n",
-        to);
+    fputs("Usage: cox-lab replay [options] SESSION.db\n\n"
+          "What other policies would have done with a recorded session: its devices, its"
+          " disturbances and its chance, frame\n"
+          "by frame, in the simulator.\n\n"
+          "  --run N          this run of the database (default: the last)\n"
+          "  --base POLICY    with what the sessions of this policy met (default: those of every"
+          " policy)\n"
+          "  --policy LIST    replay these policies, with commas (default: all)\n"
+          "  --decisions      instead: ask each recorded policy again with the very measurements"
+          " that were recorded, and\n"
+          "                   compare its splits; exit status 3 if one differs\n"
+          "  --csv, --json    instead of the table\n"
+          "  -h, --help\n",
+          to);
 }
 
-/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+/* --- Arguments -------------------------------------------------------------------------------- */
 
 static bool add_policies(struct replay_options *options, char *list)
 {
     for (char *name = list; name;) {
+        struct cox_policy policy;
+
         char *comma = strchr(name, ',');
         if (comma)
             *comma = '\0';
-        struct cox_policy policy;
         if (!lab_replay_policy(name, &policy))
             return lab_fail(
                 "there is no policy '%s'; cox-lab sim --list names those that there are", name);
+
         bool known = false;
         for (uint32_t p = 0; p < options->policy_count; p++)
             known = known || strcmp(options->policies[p].name, name) == 0;
         if (!known && options->policy_count < REPLAY_POLICIES_MAX)
             options->policies[options->policy_count++] = policy;
-        name = comma ? comma + 1 : NULL;
+        name = NULL;
+        if (comma)
+            name = comma + 1;
     }
+
     return true;
 }
 
@@ -65,7 +72,8 @@ static int parse(int argc, char **argv, struct replay_options *options)
                                    {"help", no_argument, NULL, 'h'},
                                    {NULL, 0, NULL, 0}};
     bool good = true;
-    optind = 0; /* the words before were the program's own */
+
+    optind = 0; /* getopt starts over */
     for (int c; good && (c = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
         if (c == 'h') {
             print_usage(stdout);
@@ -80,51 +88,51 @@ static int parse(int argc, char **argv, struct replay_options *options)
         else
             good = c == 0;
     }
+
     if (good && argc - optind != 1)
         good = lab_fail("one session database is needed, not %d", argc - optind);
     if (!good)
         return lab_refer_to_help("replay");
+
     options->path = argv[optind];
     options->format = (enum replay_format)format;
     options->decisions = decisions;
+
     return -1;
 }
 
-/* --- Decisions ---------------------------------------------------------------------------------------------------- */
+/* --- Decisions -------------------------------------------------------------------------------- */
 
-static void print_decisions(const struct replay_job *job, const struct lab_replay_session *session,
-                            const struct lab_replay_decisions *decisions, struct json *json)
+static void print_json(struct json *json, const struct lab_replay_session *session,
+                       const struct lab_replay_decisions *decisions)
 {
-    if (job->options->format == REPLAY_JSON) {
-        json_open_object(json, true);
-        json_key(json, "session");
-        json_unsigned(json, (uint64_t)session->session);
-        json_key(json, "policy");
-        json_string(json, session->policy);
-        json_key(json, "taped");
-        json_bool(json, decisions->taped);
-        json_key(json, "complete");
-        json_bool(json, decisions->complete);
-        json_key(json, "splits");
-        json_unsigned(json, decisions->splits);
-        json_key(json, "grants");
-        json_unsigned(json, decisions->grants);
-        json_key(json, "different");
-        json_unsigned(json, decisions->different);
-        json_close_object(json);
-        return;
-    }
-    if (job->options->format == REPLAY_CSV) {
-        printf("%" PRId64 ",%s,%d,%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", session->session,
-               session->policy, decisions->taped, decisions->complete, decisions->splits,
-               decisions->grants, decisions->different);
-        return;
-    }
+    json_open_object(json, true);
+    json_key(json, "session");
+    json_unsigned(json, (uint64_t)session->session);
+    json_key(json, "policy");
+    json_string(json, session->policy);
+    json_key(json, "taped");
+    json_bool(json, decisions->taped);
+    json_key(json, "complete");
+    json_bool(json, decisions->complete);
+    json_key(json, "splits");
+    json_unsigned(json, decisions->splits);
+    json_key(json, "grants");
+    json_unsigned(json, decisions->grants);
+    json_key(json, "different");
+    json_unsigned(json, decisions->different);
+    json_close_object(json);
+}
+
+static void print_text(const struct lab_replay_session *session,
+                       const struct lab_replay_decisions *decisions)
+{
     printf("session %" PRId64 ", %s: ", session->session, session->policy);
     if (!decisions->taped) {
         puts("its decisions were not recorded");
         return;
     }
+
     printf("%" PRIu64 " splits, %" PRIu64 " grants%s: ", decisions->splits, decisions->grants,
            decisions->complete ? "" : " up to where the tape has a hole");
     if (decisions->different == 0)
@@ -136,15 +144,31 @@ static void print_decisions(const struct replay_job *job, const struct lab_repla
                decisions->answered);
 }
 
-static bool wanted(const struct replay_job *job, const struct lab_replay_session *session)
+static void print_decisions(const struct replay_job *job, const struct lab_replay_session *session,
+                            const struct lab_replay_decisions *decisions, struct json *json)
+{
+    if (job->options->format == REPLAY_JSON)
+        print_json(json, session, decisions);
+    else if (job->options->format == REPLAY_CSV)
+        printf("%" PRId64 ",%s,%d,%d,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", session->session,
+               session->policy, decisions->taped, decisions->complete, decisions->splits,
+               decisions->grants, decisions->different);
+    else
+        print_text(session, decisions);
+}
+
+/* Whether --base and --policy select the session. */
+static bool is_selected(const struct replay_job *job, const struct lab_replay_session *session)
 {
     const struct replay_options *options = job->options;
     if (session->kind != LAB_REPLAY_POLICY ||
         (options->base && strcmp(options->base, session->policy) != 0))
         return false;
+
     for (uint32_t p = 0; p < options->policy_count; p++)
         if (strcmp(options->policies[p].name, session->policy) == 0)
             return true;
+
     return options->policy_count == 0;
 }
 
@@ -153,28 +177,34 @@ static int decide(const struct replay_job *job)
     struct json json;
     uint64_t asked = 0, different = 0;
     bool good = true;
+
     if (job->options->format == REPLAY_CSV)
         puts("session,policy,taped,complete,splits,grants,different");
     if (job->options->format == REPLAY_JSON) {
         json_begin(&json, stdout);
         json_open_array(&json, false);
     }
+
     for (size_t s = 0; s < job->data->session_count && good; s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
         struct cox_policy policy;
         struct lab_replay_decisions decisions;
         char why[REPLAY_WHY_MAX];
-        if (!wanted(job, session) || !lab_replay_policy(session->policy, &policy))
+
+        if (!is_selected(job, session) || !lab_replay_policy(session->policy, &policy))
             continue;
+
         good = lab_replay_decide(job->db, session, &policy, &decisions, why, sizeof why);
         if (!good) {
             lab_fail("%s: %s", job->options->path, why);
             continue;
         }
+
         print_decisions(job, session, &decisions, &json);
         asked += decisions.splits;
         different += decisions.different;
     }
+
     if (job->options->format == REPLAY_JSON) {
         json_close_array(&json);
         json_end(&json);
@@ -182,35 +212,48 @@ static int decide(const struct replay_job *job)
     if (good && asked == 0)
         good = lab_fail("%s: run %" PRId64 " has no recorded decision", job->options->path,
                         job->data->run);
-    return !good ? LAB_BAD : different ? LAB_MISSED : LAB_OK;
+    if (!good)
+        return LAB_BAD;
+    if (different > 0)
+        return LAB_MISSED;
+
+    return LAB_OK;
 }
 
 int lab_replay_main(int argc, char **argv)
 {
     struct replay_options options = {0};
+    char why[REPLAY_WHY_MAX];
+
     int result = parse(argc, argv, &options);
     if (result >= 0)
         return result;
+
     struct replay_job *job = calloc(1, sizeof *job);
-    char why[REPLAY_WHY_MAX];
     if (!job) {
         lab_fail("out of memory");
         return LAB_BAD;
     }
+
     job->options = &options;
     result = LAB_BAD;
     if (!lab_store_open_to_read(options.path, &job->db, why, sizeof why))
         lab_fail("%s", why);
     else if (!lab_replay_read(job->db, options.run, &job->data, why, sizeof why))
         lab_fail("%s: %s", options.path, why);
+    else if (options.decisions)
+        result = decide(job);
     else
-        result = options.decisions ? decide(job) : lab__replay_policies(job);
+        result = lab__replay_policies(job);
+
     lab_replay_free(&job->data);
     sqlite3_close(job->db);
     free(job);
+
     if (fflush(stdout) != 0 || ferror(stdout)) {
         lab_fail("the output cannot be written");
         return LAB_BAD;
     }
+
     return result;
 }

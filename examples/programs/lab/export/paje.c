@@ -1,7 +1,7 @@
 /* The Paje trace format: events defined in a header, then a line for each. Times are seconds.
  *
- * Facts: L. M. Schnorr, "Paje Input Data Format" (the documentation of PajeNG). Fields may be added to an event: states
- * have the frame and the rows that they are of.
+ * Facts: L. M. Schnorr, "Paje Input Data Format" (the documentation of PajeNG). Fields may be added
+ * to an event: states have the frame and the rows that they are of.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "trace.h"
 
@@ -65,6 +65,7 @@ static const char *const types[] = {
 static void begin(struct trace_writer *writer)
 {
     FILE *to = writer->to;
+
     fputs(header, to);
     fprintf(to, "%d M 0 \"machine\"\n", DEFINE_CONTAINER);
     fprintf(to, "%d G M \"group\"\n", DEFINE_CONTAINER);
@@ -75,12 +76,15 @@ static void begin(struct trace_writer *writer)
     fprintf(to, "%d VA C \"value\" \"0.2 0.4 0.7\"\n", DEFINE_VARIABLE);
 }
 
-/* A text as a field: in quotes, for which there is no escape. */
+/* A text as a field: in quotes. The format has no escape for a quote. */
 static void put_text(FILE *to, const char *text)
 {
     fputc('"', to);
     for (; *text; text++)
-        fputc(*text == '"' ? '\'' : *text, to);
+        if (*text == '"')
+            fputc('\'', to);
+        else
+            fputc(*text, to);
     fputc('"', to);
 }
 
@@ -90,32 +94,40 @@ static void put_line(struct trace_writer *writer, int event, int64_t ns)
     fprintf(writer->to, "%d %" PRId64 ".%09d", event, ns / 1000000000, (int)(ns % 1000000000));
 }
 
-static void tell_name(struct trace_writer *writer, uint32_t name, enum trace_category category,
-                      const char *text)
+static void add_name(struct trace_writer *writer, uint32_t name, enum trace_category category,
+                     const char *text)
 {
     static const char *const colours[] = {"0.6 0.7 0.8", "0.3 0.6 0.3", "0.3 0.5 0.8",
                                           "0.8 0.6 0.2", "0.6 0.4 0.7", "0.8 0.3 0.3"};
-    const bool state = category <= TRACE_BAND;
-    fprintf(writer->to, "%d n%" PRIu32 " %s ", DEFINE_VALUE, name, state ? "ST" : "EV");
+    const char *type = "EV";
+
+    if (category <= TRACE_BAND)
+        type = "ST";
+    fprintf(writer->to, "%d n%" PRIu32 " %s ", DEFINE_VALUE, name, type);
     put_text(writer->to, text);
     fprintf(writer->to, " \"%s\"\n", colours[(name - 1) % (sizeof colours / sizeof colours[0])]);
 }
 
-static void tell_track(struct trace_writer *writer, const struct trace_track *track)
+static void add_track(struct trace_writer *writer, const struct trace_track *track)
 {
     put_line(writer, CREATE, 0);
     fprintf(writer->to, " t%" PRIu32 " %s ", track->number, types[track->kind]);
+
     if (track->parent)
         fprintf(writer->to, "t%" PRIu32 " ", track->parent);
     else
         fputs("0 ", writer->to);
+
     put_text(writer->to, track->name);
     fputc('\n', writer->to);
 }
 
 static int64_t known(int64_t value)
 {
-    return value < 0 ? 0 : value;
+    if (value < 0)
+        return 0;
+
+    return value;
 }
 
 static void begin_slice(struct trace_writer *writer, const struct trace_event *event)
@@ -145,7 +157,7 @@ static void count(struct trace_writer *writer, uint32_t track, int64_t ns, doubl
     fprintf(writer->to, " VA t%" PRIu32 " %.6f\n", track, value);
 }
 
-/* What a container holds goes before it. */
+/* Children are destroyed before their container. */
 static void end(struct trace_writer *writer, const struct trace_track *tracks, uint32_t count)
 {
     for (uint32_t i = count; i-- > 0;) {
@@ -156,8 +168,8 @@ static void end(struct trace_writer *writer, const struct trace_track *tracks, u
 
 const struct trace_format trace_paje = {.name = "paje",
                                         .begin = begin,
-                                        .tell_name = tell_name,
-                                        .tell_track = tell_track,
+                                        .add_name = add_name,
+                                        .add_track = add_track,
                                         .begin_slice = begin_slice,
                                         .end_slice = end_slice,
                                         .instant = instant,

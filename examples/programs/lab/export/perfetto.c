@@ -1,8 +1,9 @@
-/* Perfetto's binary form: a stream of TracePacket, with TrackDescriptor and TrackEvent in them. Names of slices,
- * categories and annotations are interned: told once in the first packet and then meant by their numbers.
+/* Perfetto's binary form: a stream of TracePacket, with TrackDescriptor and TrackEvent in them.
+ * Names of slices, categories and annotations are interned: sent once, then used by their numbers.
  *
- * Facts: perfetto.dev, "Writing TrackEvent Protos Synthetically", and the field numbers of trace_packet.proto,
- * track_descriptor.proto, track_event.proto, debug_annotation.proto and interned_data.proto; protobuf.dev, "Encoding".
+ * Facts: perfetto.dev, "Writing TrackEvent Protos Synthetically", and the field numbers of
+ * trace_packet.proto, track_descriptor.proto, track_event.proto, debug_annotation.proto and
+ * interned_data.proto; protobuf.dev, "Encoding".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "trace.h"
 
@@ -37,7 +38,7 @@ enum { ANNOTATION_NAME = 1, ANNOTATION_INT = 4 };
 enum { INTERNED_CATEGORY = 1, INTERNED_EVENT = 2, INTERNED_ANNOTATION = 3 };
 enum { NAME_IID = 1, NAME_TEXT = 2 };
 
-/* A message that is being made. Texts are cut to what fits, so that everything does. */
+/* A message under construction. Texts are cut, so that every message fits. */
 enum { TEXT_MAX = 400 };
 struct message {
     size_t bytes;
@@ -86,6 +87,7 @@ static void put_text(struct message *message, unsigned field, const char *text)
 static void put_double(struct message *message, unsigned field, double value)
 {
     uint64_t bits;
+
     memcpy(&bits, &value, sizeof bits);
     put_varint(message, field << 3 | WIRE_DOUBLE);
     for (int i = 0; i < 8; i++)
@@ -95,20 +97,24 @@ static void put_double(struct message *message, unsigned field, double value)
 static void write_packet(const struct trace_writer *writer, const struct message *packet)
 {
     struct message head = {.bytes = 0};
+
     put_varint(&head, TRACE_PACKET << 3 | WIRE_BYTES);
     put_varint(&head, packet->bytes);
+
     fwrite(head.data, 1, head.bytes, writer->to);
     fwrite(packet->data, 1, packet->bytes, writer->to);
 }
 
-/* Later interned names add to earlier ones until the state is cleared, which only the first packet does. */
+/* Interned names accumulate until the state is cleared. Only the first packet clears it. */
 static void intern(const struct trace_writer *writer, unsigned kind, uint32_t number,
                    const char *text, uint32_t flags)
 {
     struct message name = {.bytes = 0}, interned = {.bytes = 0}, packet = {.bytes = 0};
+
     put_number(&name, NAME_IID, number);
     put_text(&name, NAME_TEXT, text);
     put_message(&interned, kind, &name);
+
     put_number(&packet, PACKET_SEQUENCE, SEQUENCE);
     put_number(&packet, PACKET_FLAGS, flags);
     put_message(&packet, PACKET_INTERNED, &interned);
@@ -117,24 +123,26 @@ static void intern(const struct trace_writer *writer, unsigned kind, uint32_t nu
 
 static void begin(struct trace_writer *writer)
 {
-    for (uint32_t c = 0; c < TRACE_CATEGORIES; c++)
-        intern(writer, INTERNED_CATEGORY, 1 + c, trace_category_names[c],
-               c == 0 ? STATE_CLEARED : NEEDS_STATE);
+    uint32_t flags = STATE_CLEARED;
+
+    for (uint32_t c = 0; c < TRACE_CATEGORIES; c++, flags = NEEDS_STATE)
+        intern(writer, INTERNED_CATEGORY, 1 + c, trace_category_names[c], flags);
     for (uint32_t f = 0; f < TRACE_FIELDS; f++)
         intern(writer, INTERNED_ANNOTATION, 1 + f, trace_field_names[f], NEEDS_STATE);
 }
 
-static void tell_name(struct trace_writer *writer, uint32_t name, enum trace_category category,
-                      const char *text)
+static void add_name(struct trace_writer *writer, uint32_t name, enum trace_category category,
+                     const char *text)
 {
     (void)category;
     intern(writer, INTERNED_EVENT, name, text, NEEDS_STATE);
 }
 
 /* The machine and the groups are processes, which viewers show as groups. */
-static void tell_track(struct trace_writer *writer, const struct trace_track *track)
+static void add_track(struct trace_writer *writer, const struct trace_track *track)
 {
     struct message inner = {.bytes = 0}, descriptor = {.bytes = 0}, packet = {.bytes = 0};
+
     put_number(&descriptor, TRACK_UUID, track->number);
     if (track->kind == TRACE_MACHINE || track->kind == TRACE_GROUP) {
         put_number(&inner, PROCESS_PID, track->number);
@@ -144,10 +152,12 @@ static void tell_track(struct trace_writer *writer, const struct trace_track *tr
         put_text(&descriptor, TRACK_NAME, track->name);
         put_number(&descriptor, TRACK_PARENT, track->parent);
     }
+
     if (track->kind == TRACE_COUNTER) {
         put_text(&inner, COUNTER_UNIT_NAME, track->unit);
         put_message(&descriptor, TRACK_COUNTER, &inner);
     }
+
     put_number(&packet, PACKET_SEQUENCE, SEQUENCE);
     put_message(&packet, PACKET_TRACK, &descriptor);
     write_packet(writer, &packet);
@@ -156,6 +166,7 @@ static void tell_track(struct trace_writer *writer, const struct trace_track *tr
 static void write_event(struct trace_writer *writer, int64_t ns, const struct message *event)
 {
     struct message packet = {.bytes = 0};
+
     put_number(&packet, PACKET_TIMESTAMP, (uint64_t)ns);
     put_number(&packet, PACKET_SEQUENCE, SEQUENCE);
     put_number(&packet, PACKET_FLAGS, NEEDS_STATE);
@@ -173,6 +184,7 @@ static void put_event(struct message *message, unsigned type, const struct trace
         struct message annotation = {.bytes = 0};
         if (event->fields[f] < 0)
             continue;
+
         put_number(&annotation, ANNOTATION_NAME, 1 + f);
         put_number(&annotation, ANNOTATION_INT, (uint64_t)event->fields[f]);
         put_message(message, EVENT_ANNOTATION, &annotation);
@@ -182,6 +194,7 @@ static void put_event(struct message *message, unsigned type, const struct trace
 static void begin_slice(struct trace_writer *writer, const struct trace_event *event)
 {
     struct message message = {.bytes = 0};
+
     put_event(&message, SLICE_BEGIN, event);
     write_event(writer, event->ns, &message);
 }
@@ -189,6 +202,7 @@ static void begin_slice(struct trace_writer *writer, const struct trace_event *e
 static void end_slice(struct trace_writer *writer, uint32_t track, int64_t ns)
 {
     struct message message = {.bytes = 0};
+
     put_number(&message, EVENT_TYPE, SLICE_END);
     put_number(&message, EVENT_TRACK, track);
     write_event(writer, ns, &message);
@@ -197,6 +211,7 @@ static void end_slice(struct trace_writer *writer, uint32_t track, int64_t ns)
 static void instant(struct trace_writer *writer, const struct trace_event *event)
 {
     struct message message = {.bytes = 0};
+
     put_event(&message, INSTANT, event);
     write_event(writer, event->ns, &message);
 }
@@ -204,6 +219,7 @@ static void instant(struct trace_writer *writer, const struct trace_event *event
 static void count(struct trace_writer *writer, uint32_t track, int64_t ns, double value)
 {
     struct message message = {.bytes = 0};
+
     put_number(&message, EVENT_TYPE, COUNTER);
     put_number(&message, EVENT_TRACK, track);
     put_double(&message, EVENT_DOUBLE, value);
@@ -212,13 +228,15 @@ static void count(struct trace_writer *writer, uint32_t track, int64_t ns, doubl
 
 static void end(struct trace_writer *writer, const struct trace_track *tracks, uint32_t count)
 {
-    (void)writer, (void)tracks, (void)count;
+    (void)writer;
+    (void)tracks;
+    (void)count;
 }
 
 const struct trace_format trace_perfetto = {.name = "perfetto",
                                             .begin = begin,
-                                            .tell_name = tell_name,
-                                            .tell_track = tell_track,
+                                            .add_name = add_name,
+                                            .add_track = add_track,
                                             .begin_slice = begin_slice,
                                             .end_slice = end_slice,
                                             .instant = instant,

@@ -1,6 +1,6 @@
-/* A recorded run as a trace for a viewer: tracks, and on them slices, instants and counters, all in order of time.
- * read.c takes them from a session database, and each format writes them as they come.
- * Thread-safety: from one thread at a time.
+/* A recorded run as a trace for a viewer: tracks with slices, instants and counters, all in order
+ * of time. trace.c reads them from a session database; each format (paje.c, perfetto.c) writes them
+ * as they come. Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TRACE_H
 #define COX_EXAMPLES_LAB_TRACE_H
@@ -21,11 +21,11 @@ enum trace_track_kind {
 struct trace_track {
     enum trace_track_kind kind;
     uint32_t number, parent; /* parent 0 = none */
-    const char *name;        /* printable UTF-8; NULL at the trace's end, as the next */
+    const char *name;        /* printable UTF-8; NULL at the trace's end, like `unit` */
     const char *unit;        /* of counters; "" = none */
 };
 
-/* Those up to TRACE_BAND are slices, the others instants. */
+/* TRACE_FRAME to TRACE_BAND are slices, the others instants. */
 enum trace_category {
     TRACE_FRAME,
     TRACE_PASS,
@@ -54,25 +54,25 @@ struct trace_event {
     uint32_t track;
     int64_t ns; /* since the trace's beginning */
     enum trace_category category;
-    uint32_t name;                /* one that trace_format.name was told */
-    int64_t fields[TRACE_FIELDS]; /* negative = not told */
+    uint32_t name;                /* a number of trace_format.add_name */
+    int64_t fields[TRACE_FIELDS]; /* negative = unknown */
 };
 
 /* A format's state while it is written. */
 struct trace_writer {
     FILE *to;
-    uint32_t names; /* told until now */
+    uint32_t names; /* added until now */
     int64_t last_ns;
 };
 
-/* Writing. What fails shows in `to`, in the end. Names are told with numbers that count from 1 before they are used,
- * tracks after all names and before the first event. */
+/* A writer of a format. The caller checks the stream `to` for errors at the end. All names come
+ * first, with numbers that count from 1; then all tracks; then the events. */
 struct trace_format {
     const char *name;
     void (*begin)(struct trace_writer *writer);
-    void (*tell_name)(struct trace_writer *writer, uint32_t name, enum trace_category category,
-                      const char *text);
-    void (*tell_track)(struct trace_writer *writer, const struct trace_track *track);
+    void (*add_name)(struct trace_writer *writer, uint32_t name, enum trace_category category,
+                     const char *text);
+    void (*add_track)(struct trace_writer *writer, const struct trace_track *track);
     void (*begin_slice)(struct trace_writer *writer, const struct trace_event *event);
     void (*end_slice)(struct trace_writer *writer, uint32_t track, int64_t ns);
     void (*instant)(struct trace_writer *writer, const struct trace_event *event);
@@ -81,8 +81,8 @@ struct trace_format {
 };
 extern const struct trace_format trace_paje, trace_perfetto;
 
-/* One run of a database: its policies' sessions. `run` 0 = the last one; `policy` NULL = all. False with one sentence
- * in `why`. */
+/* One run of a database: its policies' sessions. `run` 0 = the last one; `policy` NULL = all. False
+ * with one sentence in `why`. */
 struct sqlite3;
 bool trace_read(struct sqlite3 *db, int64_t run, const char *policy,
                 const struct trace_format *format, FILE *to, char *why, size_t why_bytes);

@@ -1,4 +1,4 @@
-/* Whether a fitted scenario forecasts what was recorded.
+/* Whether a fitted scenario forecasts what was recorded: for `cox-lab fit`.
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_FIT_CHECK_H
@@ -9,14 +9,14 @@
 /* A policy's periods, recorded and forecast. */
 struct lab_fit_check {
     char name[80];
-    bool simple; /* it keeps no model of its own: the bars are for it */
+    bool simple; /* it keeps no model of its own; --check holds only these to the limits */
     double mean_ns, p99_ns;
     double forecast_ns, forecast_p99_ns; /* over all seeds */
     double own_ns, own_p99_ns;           /* with the levels of its own sessions; 0 = unknown */
 };
 
-/* Simulate the recorded policies, and each device that was recorded alone, in the scenario. Fills up to `most` checks.
- * False with a sentence in `why` if nothing can be compared. */
+/* Simulate the recorded policies, and each device that was recorded alone, in the scenario. Fills
+ * up to `most` checks. False with a sentence in `why` if there is nothing to compare. */
 bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit,
                    const char *scenario, uint32_t seeds, struct lab_fit_check *checks,
                    uint32_t most, uint32_t *count, char *why, size_t why_bytes);
@@ -24,7 +24,8 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
 /* Within 3 %; `own`: with its own levels, where these are known. */
 bool lab_fit_is_near(const struct lab_fit_check *check, bool own);
 
-/* Of the simple ones, by their means. Two whose recorded means differ by less than 1 % have no order. */
+/* Whether the simple policies have the same order by their means. Policies whose recorded means
+ * differ by less than 1 % have no order. */
 bool lab_fit_same_order(const struct lab_fit_check *checks, uint32_t count, bool own);
 
 #endif

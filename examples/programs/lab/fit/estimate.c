@@ -1,26 +1,29 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The parameters of a machine, from a recorded run: first the devices' costs and how they wander,
+ * then how late the engine and the application are.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "estimate.h"
+#include "lab/replay/device_costs.h"
 #include "sample.h"
-#include "lab/replay/fit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the time beyond the kernels is at most this share of a band's, the kernels' profile tells what rows cost. */
+/* If the time beyond the kernels is at most this share of a band's, the kernels' profile gives the
+ * cost of rows. */
 static const double KERNEL_SHARE = 0.2;
-static const double PAUSE_TIMES =
-    10; /* of the median period: a gap between frames that is a pause */
+/* A gap between frames of this number of median periods is a pause. */
+static const double PAUSE_TIMES = 10;
 static const double JUMP_TIMES = 8, JUMP_LEAST = 0.03;
 static const double SMALL_SHARE = 0.5; /* of the median rows */
 static const double SPIKE_TIMES = 1.5;
 static const double SLOWDOWN_LEAST = 1.03;
-static const double DEVIATION =
-    1.4826; /* the standard deviation of a normal variable over its median deviation */
+/* The standard deviation of a normal variable over its median deviation. */
+static const double DEVIATION = 1.4826;
 enum { BANDS_LEAST = 20, FRAMES_LEAST = 16, DEEDS = 4 };
 
-/* What is found out on the way. */
+/* Intermediate results. */
 struct work {
     const struct lab_replay_data *data;
     struct lab_fit *fit;
@@ -28,7 +31,7 @@ struct work {
     bool by_kernel[COX_DEVICES_MAX];
     double *room; /* for as many values as there are bands and frames */
     struct lab_sample beyond, handed, submitted, handed_over;
-    struct lab_sample delays; /* of the engine; those that another end cut short: negative */
+    struct lab_sample delays; /* of the engine; negative if another band's end cut it short */
 };
 
 static bool says_cost(const struct lab_replay_band *band)
@@ -44,21 +47,30 @@ bool lab_fit_is_policy(const struct lab_replay_session *session)
     return false;
 }
 
-/* --- devices --- */
+/* --- Devices ---------------------------------------------------------------------------------- */
+
+/* What a launch costs whatever its rows. */
+static double fixed_part(const struct lab_fit_device *device, const struct lab_replay_band *band)
+{
+    if (band->launch > 0)
+        return device->launch_ns;
+
+    return device->fixed_ns;
+}
 
 /* The time that rows took, alone and without the launch's fixed part. */
 static double rows_ns(const struct work *work, const struct lab_replay_band *band)
 {
     const struct lab_fit_device *device = &work->fit->devices[band->device];
-    double ns = work->by_kernel[band->device]
-                    ? band->kernel_ns
-                    : fmax(0.05 * band->wall_ns,
-                           band->wall_ns - (band->launch ? device->launch_ns : device->fixed_ns));
+    double ns = band->kernel_ns;
+
+    if (!work->by_kernel[band->device])
+        ns = fmax(0.05 * band->wall_ns, band->wall_ns - fixed_part(device, band));
+
     return ns / (1 + (work->fit->slowdown - 1) * band->together);
 }
 
-typedef void band_fn(struct work *work, const struct lab_replay_session *session,
-                     const struct lab_replay_band *band, void *into);
+typedef void band_fn(struct work *work, const struct lab_replay_band *band, void *into);
 
 static void each_band(struct work *work, band_fn *visit, void *into)
 {
@@ -66,39 +78,40 @@ static void each_band(struct work *work, band_fn *visit, void *into)
         const struct lab_replay_session *session = &work->data->sessions[s];
         for (size_t b = 0; b < session->band_count; b++)
             if (says_cost(&session->bands[b]))
-                visit(work, session, &session->bands[b], into);
+                visit(work, &session->bands[b], into);
     }
 }
 
+/* Times of a device's bands that have a profile. */
 struct wanted {
     uint32_t device;
-    bool further; /* launches */
+    bool further; /* further launches of a frame; else the first ones */
     bool beyond;  /* the time beyond the kernels; else the whole */
-    bool kernel;  /* only bands with a profile */
     struct lab_sample sample;
 };
 
-static void collect(struct work *work, const struct lab_replay_session *session,
-                    const struct lab_replay_band *band, void *into)
+static void collect(struct work *work, const struct lab_replay_band *band, void *into)
 {
-    (void)work;
-    (void)session;
     struct wanted *wanted = into;
+    double ns = band->wall_ns;
+
+    (void)work;
     if (band->device != wanted->device || (band->launch > 0) != wanted->further ||
-        (wanted->kernel && band->kernel_ns <= 0))
+        band->kernel_ns <= 0)
         return;
-    lab_sample_add(&wanted->sample,
-                   wanted->beyond ? band->wall_ns - band->kernel_ns : band->wall_ns);
+
+    if (wanted->beyond)
+        ns -= band->kernel_ns;
+    lab_sample_add(&wanted->sample, ns);
 }
 
 static struct lab_sample beyond_kernels(struct work *work, uint32_t device, bool further)
 {
-    struct wanted wanted = {.device = device,
-                            .further = further,
-                            .beyond = true,
-                            .kernel = true,
-                            .sample = {work->room, 0}};
+    struct wanted wanted = {
+        .device = device, .further = further, .beyond = true, .sample = {work->room, 0}};
+
     each_band(work, collect, &wanted);
+
     return wanted.sample;
 }
 
@@ -106,22 +119,28 @@ static void find_launches(struct work *work, uint32_t d)
 {
     struct lab_fit_device *device = &work->fit->devices[d];
     const struct lab_replay_fit *model = &work->models[d];
-    struct wanted all = {.device = d, .kernel = true, .sample = {work->room, 0}};
+    struct wanted all = {.device = d, .sample = {work->room, 0}};
+
     each_band(work, collect, &all);
     double whole_ns = lab_sample_quantile(&all.sample, 0.5);
     struct lab_sample beyond = beyond_kernels(work, d, false);
     double beyond_ns = lab_sample_quantile(&beyond, 0.5);
     device->fixed_ns = model->fixed_ns;
-    device->launch_ns = model->launch_known ? model->launch_ns : 0.5 * model->fixed_ns;
+    device->launch_ns = 0.5 * model->fixed_ns;
+    if (model->launch_known)
+        device->launch_ns = model->launch_ns;
+
     bool many = 2 * beyond.count >= model->bands || beyond.count >= BANDS_LEAST;
     work->by_kernel[d] = many && beyond_ns <= KERNEL_SHARE * whole_ns;
     if (!work->by_kernel[d])
         return;
-    /* What is left of the least of these times is the engine's. */
+
+    /* The rest of these times is the engine's. */
     device->fixed_ns = fmax(0, lab_sample_quantile(&beyond, 0.05));
     struct lab_sample further = beyond_kernels(work, d, true);
-    device->launch_ns = further.count >= BANDS_LEAST ? fmax(0, lab_sample_quantile(&further, 0.05))
-                                                     : 0.5 * device->fixed_ns;
+    device->launch_ns = 0.5 * device->fixed_ns;
+    if (further.count >= BANDS_LEAST)
+        device->launch_ns = fmax(0, lab_sample_quantile(&further, 0.05));
 }
 
 /* The device's time per row, and its rows, in each frame of a session; 0 without rows. */
@@ -131,16 +150,22 @@ static void find_levels(const struct work *work, const struct lab_replay_session
     for (size_t f = 0; f < session->frame_count; f++) {
         const struct lab_replay_frame *frame = &session->frames[f];
         double ns = 0;
+
         rows[f] = 0;
         for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
             const struct lab_replay_band *band = &session->bands[b];
             bool known = !work->by_kernel[device] || band->kernel_ns > 0;
+
             if (band->device != device || !says_cost(band) || !known)
                 continue;
+
             ns += rows_ns(work, band);
             rows[f] += band->rows;
         }
-        levels[f] = rows[f] > 0 ? ns / rows[f] : 0;
+
+        levels[f] = 0;
+        if (rows[f] > 0)
+            levels[f] = ns / rows[f];
     }
 }
 
@@ -156,15 +181,17 @@ static void find_all_levels(const struct work *work, uint32_t d, struct levels *
         const struct lab_replay_session *session = &work->data->sessions[s];
         if (!lab_fit_is_policy(session))
             continue;
+
         find_levels(work, session, d, levels->values + levels->count, levels->rows + levels->count);
         levels->count += session->frame_count;
     }
 }
 
-/* Frames with few rows say more of launches than of rows: they have no level. */
+/* Frames with few rows measure launches more than rows: they have no level. */
 static void drop_small(struct levels *levels, double *room)
 {
     struct lab_sample sample = {room, 0};
+
     for (size_t i = 0; i < levels->count; i++)
         if (levels->rows[i] > 0)
             lab_sample_add(&sample, levels->rows[i]);
@@ -174,16 +201,19 @@ static void drop_small(struct levels *levels, double *room)
             levels->values[i] = 0;
 }
 
-/* What one frame takes longer than both of its neighbours is added by a launch, and no level. */
+/* If one frame takes longer than both of its neighbours, a launch was slow: that is no level. */
 static void take_out_spikes(struct levels *levels, double *room, struct lab_scenario_tail *tail)
 {
     struct lab_sample spikes = {room, 0};
     size_t known = 0;
     double before = 0;
+
     for (size_t i = 0; i < levels->count; i++) {
         double value = levels->values[i], after = 0;
+
         if (!(value > 0))
             continue;
+
         known++;
         for (size_t n = i + 1; n < levels->count && !(after > 0); n++)
             after = levels->values[n];
@@ -194,20 +224,23 @@ static void take_out_spikes(struct levels *levels, double *room, struct lab_scen
         }
         before = levels->values[i];
     }
+
     if (spikes.count < 3)
         return;
+
     tail->probability = (double)spikes.count / (double)known;
     tail->median_ns = lab_sample_quantile(&spikes, 0.5);
     tail->p99_ns = fmax(tail->median_ns, lab_sample_quantile(&spikes, 0.99));
 }
 
-/* The level before where the device had no rows. */
+/* The device's level in each frame; without rows the level before. False if out of memory. */
 static bool find_trace(struct work *work, uint32_t d)
 {
     struct lab_fit *fit = work->fit;
     struct lab_fit_device *device = &fit->devices[d];
     struct levels levels = {work->beyond.values, work->handed.values, 0};
     double sum = 0, count = 0;
+
     find_all_levels(work, d, &levels);
     drop_small(&levels, work->room);
     take_out_spikes(&levels, work->room, &device->launch_tail);
@@ -215,36 +248,47 @@ static bool find_trace(struct work *work, uint32_t d)
         sum += levels.values[i];
         count += levels.values[i] > 0;
     }
-    device->row_ns = count > 0 ? sum / count : work->models[d].ns_per_row;
+    device->row_ns = work->models[d].ns_per_row;
     if (!(count > 0))
         return true;
+
+    device->row_ns = sum / count;
     device->trace = malloc((fit->trace_count + 1) * sizeof *device->trace);
     if (!device->trace)
         return false;
+
     double before = 1;
     for (size_t i = 0; i < fit->trace_count; i++) {
         if (levels.values[i] > 0)
             before = fmin(fmax(levels.values[i] / device->row_ns, 0.01), 100);
         device->trace[i] = before;
     }
+
     return true;
 }
 
-/* Differences of the logarithms of a trace, so many frames apart, within a session. */
+/* Differences of the logarithms of a trace between frames that are `apart`, within a session. */
 static struct lab_sample differences(const struct work *work, uint32_t d, size_t apart)
 {
     const double *trace = work->fit->devices[d].trace;
     struct lab_sample sample = {work->room, 0};
     size_t at = 0;
+
     for (size_t s = 0; s < work->data->session_count && at < work->fit->trace_count; s++) {
         const struct lab_replay_session *session = &work->data->sessions[s];
         if (!lab_fit_is_policy(session))
             continue;
-        for (size_t f = apart; f < session->frame_count && at + f < work->fit->trace_count; f++)
-            if (trace[at + f] != trace[at + f - apart])
-                lab_sample_add(&sample, fabs(log(trace[at + f] / trace[at + f - apart])));
+
+        for (size_t f = apart; f < session->frame_count && at + f < work->fit->trace_count; f++) {
+            double now = trace[at + f], before = trace[at + f - apart];
+
+            if (now != before)
+                lab_sample_add(&sample, fabs(log(now / before)));
+        }
+
         at += session->frame_count;
     }
+
     return sample;
 }
 
@@ -253,74 +297,84 @@ static double deviation(struct lab_sample *sample)
     return DEVIATION * lab_sample_quantile(sample, 0.5);
 }
 
-/* Noise between launches, wandering and jumps are told apart by how far frames so far apart differ. */
+/* Noise between launches, wandering and jumps, from the differences between frames one and two
+ * apart. */
 static void find_noise(struct work *work, uint32_t d)
 {
     struct lab_fit_device *device = &work->fit->devices[d];
+
     if (!device->trace)
         return;
+
     struct lab_sample one = differences(work, d, 1);
     if (one.count < FRAMES_LEAST)
         return;
+
     double near = deviation(&one), limit = fmax(JUMP_LEAST, JUMP_TIMES * near);
     size_t jumps = 0;
     for (size_t i = 0; i < one.count; i++)
         jumps += one.values[i] > limit;
     size_t frames = one.count;
+
     double sum = 0, squares = 0;
     for (size_t i = 0; i < work->fit->trace_count; i++) {
         double x = log(device->trace[i]);
         sum += x;
         squares += x * x;
     }
+
     double mean = sum / (double)work->fit->trace_count;
     double variance = fmax(0, squares / (double)work->fit->trace_count - mean * mean);
     if (jumps >= 3) {
         device->jump_frames = (double)frames / (double)jumps;
         device->jump_sigma = fmin(2, sqrt(variance));
     }
+
     struct lab_sample two = differences(work, d, 2);
     double further = deviation(&two);
+
     /* The variance of a difference: twice that of the noise, and what the level wandered. */
     double wandered = fmax(0, further * further - near * near);
     device->jitter = fmin(1, sqrt(fmax(0, near * near - wandered) / 2));
     if (wandered < 1e-6)
         return;
-    double level = jumps >= 3 ? 10 * wandered
-                              : fmax(wandered, variance - device->jitter * device->jitter);
+
+    double level = fmax(wandered, variance - device->jitter * device->jitter);
+    if (jumps >= 3)
+        level = 10 * wandered;
     device->level_lag = fmin(0.995, fmax(0.5, 1 - wandered / (2 * level)));
     device->level_change = fmin(0.5, sqrt(wandered));
 }
 
-/* --- the engine and the application --- */
+/* --- The engine and the application ----------------------------------------------------------- */
 
-static void visit_gaps(struct work *work, const struct lab_replay_session *session,
-                       const struct lab_replay_band *band, void *into)
+static void visit_gaps(struct work *work, const struct lab_replay_band *band, void *into)
 {
-    (void)session;
-    (void)into;
     const struct lab_fit_device *device = &work->fit->devices[band->device];
+
+    (void)into;
     if (work->by_kernel[band->device] && band->kernel_ns > 0)
         lab_sample_add(&work->beyond,
-                       fmax(0, band->wall_ns - band->kernel_ns -
-                                   (band->launch ? device->launch_ns : device->fixed_ns)));
+                       fmax(0, band->wall_ns - band->kernel_ns - fixed_part(device, band)));
 }
 
-/* How long after `from_ns`, in the frame's time, the next band of another device ends, which wakes the engine. */
+/* The time from `from_ns` to the next end of a band on another device, which wakes the engine. */
 static double next_end_ns(const struct lab_replay_session *session,
                           const struct lab_replay_frame *frame, uint32_t device, double from_ns)
 {
     double next_ns = HUGE_VAL;
+
     for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
         const struct lab_replay_band *band = &session->bands[b];
         double end_ns = band->begin_ns + band->wall_ns;
         if (band->device != device && end_ns > from_ns)
             next_ns = fmin(next_ns, end_ns - from_ns);
     }
+
     return next_ns;
 }
 
-/* The gaps before rows that were handed out. */
+/* The gaps before rows that were handed out while the frame ran. */
 static void visit_handed(struct work *work, const struct lab_replay_session *session,
                          const struct lab_replay_frame *frame)
 {
@@ -328,13 +382,17 @@ static void visit_handed(struct work *work, const struct lab_replay_session *ses
         const struct lab_replay_band *band = &session->bands[b];
         if (!says_cost(band) || band->launch == 0 || band->queue_ns > 0)
             continue;
+
         lab_sample_add(&work->handed, band->gap_ns);
         double cut_ns = next_end_ns(session, frame, band->device, band->begin_ns - band->gap_ns);
-        lab_sample_add(&work->delays, band->gap_ns > cut_ns ? -cut_ns : band->gap_ns);
+        if (band->gap_ns > cut_ns)
+            lab_sample_add(&work->delays, -cut_ns);
+        else
+            lab_sample_add(&work->delays, band->gap_ns);
     }
 }
 
-/* A pause lies before the frame; `end_ns` is when all before it had been delivered. */
+/* Whether a pause lies before the frame. `end_ns`: when all frames before it had been delivered. */
 static bool is_pause(const struct lab_replay_frame *frame, double end_ns, double period_ns)
 {
     return frame->start_ns - end_ns > PAUSE_TIMES * period_ns;
@@ -353,6 +411,7 @@ static void visit_submits(struct work *work, const struct lab_replay_session *se
                           const struct lab_replay_frame *frame)
 {
     double first_ns = HUGE_VAL;
+
     for (int pass = 0; pass < 2; pass++)
         for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
             const struct lab_replay_band *band = &session->bands[b];
@@ -384,9 +443,13 @@ static void visit_session(struct work *work, const struct lab_replay_session *se
     double ends[IN_FLIGHT] = {0}; /* when the frames before were delivered */
     uint32_t in_flight = work->fit->in_flight;
     size_t since = 0;
+
     for (size_t f = 0; f < session->frame_count; f++, since++) {
         const struct lab_replay_frame *frame = &session->frames[f];
-        double before_ns = f > 0 ? ends[(f - 1) % IN_FLIGHT] : 0;
+        double before_ns = 0;
+
+        if (f > 0)
+            before_ns = ends[(f - 1) % IN_FLIGHT];
         if (f > 0 && is_pause(frame, before_ns, period_ns)) {
             if (since < LAB_FRAMES_MAX)
                 pauses[since]++;
@@ -395,47 +458,77 @@ static void visit_session(struct work *work, const struct lab_replay_session *se
             lab_sample_add(&work->handed_over,
                            fmax(0, frame->start_ns - ends[(f - in_flight) % IN_FLIGHT]));
         }
+
         visit_handed(work, session, frame);
         if (!hands_out(session, frame))
             visit_submits(work, session, frame);
-        ends[f % IN_FLIGHT] = fmax(f > 0 ? before_ns : 0, frame->start_ns + frame->wall_ns);
+        ends[f % IN_FLIGHT] = fmax(before_ns, frame->start_ns + frame->wall_ns);
     }
+}
+
+/* The frames between pauses: the most frequent number, if it is at least half of all. */
+static uint64_t find_pause_frames(const uint64_t *pauses)
+{
+    uint64_t all = 0, most = 0, frames = 0;
+
+    for (uint32_t n = 1; n < LAB_FRAMES_MAX; n++) {
+        all += pauses[n];
+        if (pauses[n] > most) {
+            most = pauses[n];
+            frames = n;
+        }
+    }
+
+    if (2 * most < all || most < 3)
+        return 0;
+
+    return frames;
+}
+
+/* Samples of all gaps, and the frames between pauses. False if out of memory. */
+static bool sample_gaps(struct work *work)
+{
+    uint64_t *pauses = calloc(LAB_FRAMES_MAX, sizeof *pauses);
+
+    if (!pauses)
+        return false;
+
+    each_band(work, visit_gaps, NULL);
+    for (size_t s = 0; s < work->data->session_count; s++)
+        if (lab_fit_is_policy(&work->data->sessions[s]))
+            visit_session(work, &work->data->sessions[s], pauses);
+    work->fit->pause_frames = find_pause_frames(pauses);
+    free(pauses);
+
+    return true;
 }
 
 static bool find_engine(struct work *work)
 {
     struct lab_fit *fit = work->fit;
-    uint64_t *pauses = calloc(LAB_FRAMES_MAX, sizeof *pauses);
-    if (!pauses)
-        return false;
-    each_band(work, visit_gaps, NULL);
-    for (size_t s = 0; s < work->data->session_count; s++)
-        if (lab_fit_is_policy(&work->data->sessions[s]))
-            visit_session(work, &work->data->sessions[s], pauses);
-    uint64_t all = 0, most = 0;
-    for (uint32_t n = 1; n < LAB_FRAMES_MAX; n++) {
-        all += pauses[n];
-        if (pauses[n] > most) {
-            most = pauses[n];
-            fit->pause_frames = n;
-        }
-    }
-    if (2 * most < all || most < 3)
-        fit->pause_frames = 0;
-    free(pauses);
-
     double late_ns, gap_ns, submit_ns;
     struct lab_scenario_tail late, gaps;
+
+    if (!sample_gaps(work))
+        return false;
+
     lab_sample_tail(&work->beyond, &late_ns, &late);
     lab_sample_tail(&work->handed, &gap_ns, &gaps);
     lab_sample_tail(&work->submitted, &submit_ns, &fit->engine.submit);
     lab_sample_tail(&work->handed_over, &fit->application.ns, &fit->application.tail);
-    /* By the host's clock bands last until their end is noticed; by the device's the gap after them is longer. */
+
+    /* By the host's clock a band lasts until its end is noticed; by the device's clock the gap
+     * after it is longer. */
     fit->host_clock = work->beyond.count >= BANDS_LEAST &&
                       (work->handed.count < BANDS_LEAST || late_ns > gap_ns);
     if (fit->host_clock) {
-        double between_ns = fit->in_flight == 1 ? fit->application.ns : submit_ns;
-        fit->busy_ns = fmin(between_ns, gap_ns > 0 ? gap_ns : between_ns) / DEEDS;
+        double between_ns = submit_ns;
+
+        if (fit->in_flight == 1)
+            between_ns = fit->application.ns;
+        if (gap_ns > 0)
+            between_ns = fmin(between_ns, gap_ns);
+        fit->busy_ns = between_ns / DEEDS;
         fit->engine.ns = late_ns;
         fit->engine.tail = late;
         fit->engine.stall = gaps;
@@ -445,15 +538,19 @@ static bool find_engine(struct work *work)
         fit->engine.ns = gap_ns;
         lab_sample_cut_tail(&work->delays, gap_ns, &fit->engine.tail);
     }
-    /* With frames waiting, an application that is late is kept from its core by the devices' own threads. */
+
+    /* If frames wait and the application is late, the devices' own threads keep it from its
+     * core. */
     if (fit->in_flight > 1 && fit->application.tail.probability > 0)
         fit->hand_over_idle_ns = fmax(1, fit->application.ns);
     if (fit->in_flight == 1)
         fit->application.ns = fmax(0, fit->application.ns - 2 * fit->busy_ns);
+
     return true;
 }
 
-/* By the devices' clocks what a launch takes beyond its kernels and its fixed part is the launch's own. */
+/* By the devices' clocks the time of a launch beyond its kernels and its fixed part belongs to the
+ * launch. */
 static void find_launch_tails(struct work *work)
 {
     for (uint32_t d = 0; d < work->fit->device_count && !work->fit->host_clock; d++) {
@@ -462,6 +559,7 @@ static void find_launch_tails(struct work *work)
         double usual;
         if (!work->by_kernel[d] || device->launch_tail.probability > 0)
             continue;
+
         lab_sample_tail(&beyond, &usual, &device->launch_tail);
         device->launch_tail.median_ns = fmax(0, device->launch_tail.median_ns - device->fixed_ns);
         if (!(device->launch_tail.median_ns > 0))
@@ -471,18 +569,21 @@ static void find_launch_tails(struct work *work)
     }
 }
 
-/* --- all --- */
+/* --- The whole run ---------------------------------------------------------------------------- */
 
 static void find_slowdown(struct work *work)
 {
     double sum = 0, count = 0;
+
     for (uint32_t d = 0; d < work->fit->device_count; d++)
         if (work->models[d].bands > 0 && work->models[d].slowdown_known) {
             sum += work->models[d].slowdown;
             count++;
         }
-    double mean = count > 0 ? sum / count : 1;
-    work->fit->slowdown = count >= 2 && mean >= SLOWDOWN_LEAST ? mean : 1;
+
+    work->fit->slowdown = 1;
+    if (count >= 2 && sum / count >= SLOWDOWN_LEAST)
+        work->fit->slowdown = sum / count;
 }
 
 static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit)
@@ -502,24 +603,33 @@ static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit
     }
 }
 
+/* The lengths of the longest session and of the traces. `*values`: room for a sample. False if
+ * frames are too few. */
 static bool count_all(const struct lab_replay_data *data, struct lab_fit *fit, size_t *values)
 {
     size_t frames = 0, bands = 0, longest = 0;
+
     for (size_t s = 0; s < data->session_count; s++) {
         const struct lab_replay_session *session = &data->sessions[s];
         bands += session->band_count;
-        longest = session->frame_count > longest ? session->frame_count : longest;
+        if (session->frame_count > longest)
+            longest = session->frame_count;
         if (!lab_fit_is_policy(session))
             continue;
+
         frames += session->frame_count;
         if (session->frame_count > fit->frames)
             fit->frames = session->frame_count;
     }
+
     if (fit->frames > LAB_FRAMES_MAX)
         fit->frames = LAB_FRAMES_MAX;
-    size_t most = LAB_TRACE_MAX / (data->device_count ? data->device_count : 1);
-    fit->trace_count = frames < most ? frames : most;
+    fit->trace_count = LAB_TRACE_MAX / data->device_count;
+    if (fit->trace_count > frames)
+        fit->trace_count = frames;
+
     *values = bands + frames + longest + 1;
+
     return frames >= FRAMES_LEAST;
 }
 
@@ -528,11 +638,17 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
 {
     struct work work = {.data = data, .fit = out};
     size_t values = 0;
+
     *out = (struct lab_fit){.rows = data->rows,
-                            .granule = data->granule < data->rows ? data->granule : data->rows,
-                            .in_flight = data->in_flight ? data->in_flight : 1,
+                            .granule = data->granule,
+                            .in_flight = data->in_flight,
                             .device_count = data->device_count,
                             .slowdown = 1};
+    if (out->granule > out->rows)
+        out->granule = out->rows;
+    if (out->in_flight == 0)
+        out->in_flight = 1;
+
     if (!lab_replay_has_one_pass(data, why, why_bytes))
         return false;
     if (data->device_count == 0)
@@ -540,17 +656,20 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     if (!count_all(data, out, &values))
         return lab_replay_refuse(why, why_bytes, "the run has fewer than %d frames of policies",
                                  FRAMES_LEAST);
+
     double *room = malloc(6 * values * sizeof *room);
     if (!room || !lab_replay_fit(data, 0, work.models)) {
         free(room);
         return lab_replay_refuse(why, why_bytes, "out of memory");
     }
+
     work.room = room;
     work.beyond.values = room + values;
     work.handed.values = room + 2 * values;
     work.submitted.values = room + 3 * values;
     work.handed_over.values = room + 4 * values;
     work.delays.values = room + 5 * values;
+
     name_devices(data, out);
     find_slowdown(&work);
     bool good = true, any = false;
@@ -558,22 +677,26 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
         out->devices[d].bands = work.models[d].bands;
         if (work.models[d].bands == 0)
             continue;
+
         any = true;
         find_launches(&work, d);
         good = find_trace(&work, d);
         if (good)
             find_noise(&work, d);
     }
+
     good = good && find_engine(&work);
     if (good)
         find_launch_tails(&work);
     free(room);
-    if (!good || !any) {
-        lab_fit_free(out);
-        return lab_replay_refuse(why, why_bytes,
-                                 good ? "the run has no band that ended" : "out of memory");
-    }
-    return true;
+    if (good && any)
+        return true;
+
+    lab_fit_free(out);
+    if (!good)
+        return lab_replay_refuse(why, why_bytes, "out of memory");
+
+    return lab_replay_refuse(why, why_bytes, "the run has no band that ended");
 }
 
 void lab_fit_free(struct lab_fit *fit)

@@ -1,9 +1,10 @@
-/* A policy asked again: the same calls, in the same order, as they stand on the tape.
+/* `cox-lab replay --decisions`: repeats the calls of a tape, in order, and compares the policy's
+ * answers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/text.h"
+#include "lab/store/tape.h"
 #include "world.h"
 
-#include "lab/store/tape.h"
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -32,28 +33,27 @@ enum {
     PASS
 };
 
-/* Of a `next`. Simulations once offered rows that another device was late with; policies are not asked that any
- * more. */
-enum { OFFER_LAST = 1, OFFER_OF_LATE_ROWS = 2 };
+/* The flags of a `next`. */
+enum { OFFER_LAST = 1 };
 
-/* No device is guessed to be so much faster than another. */
+/* The greatest hint of a device's speed that a session accepts. */
 static const double HINT_MAX = 1e9;
 
-/* Of a pass: the policy's state, and what it may know. */
+/* The policy's state for a pass, and its view. */
 struct asked {
     void *state;
-    uint32_t state_devices; /* as many as the state was made for */
+    uint32_t state_devices; /* the state has room for this number */
     struct cox_sched_view view;
     struct cox_sched_device device[COX_DEVICES_MAX];
 };
 
 struct tape {
     sqlite3_stmt *calls, *views, *devices;
-    bool view_waits, device_waits; /* the statement stands on a row that is not used yet */
+    bool view_waits, device_waits; /* the statement is at a row that was not used yet */
     const struct lab_replay_session *session;
     const struct cox_policy *policy;
     struct asked passes[COX_PASSES_MAX];
-    struct asked *pass; /* of the call */
+    struct asked *pass; /* the one of the call */
     struct lab_replay_decisions *decisions;
 };
 
@@ -62,19 +62,28 @@ static uint32_t column_u32(sqlite3_stmt *row, int column)
     return (uint32_t)sqlite3_column_int64(row, column);
 }
 
-/* Of the row's call; one that no session has is as the first. */
-static uint32_t pass_of(sqlite3_stmt *row, int column)
+static uint64_t column_u64(sqlite3_stmt *row, int column)
 {
-    const int64_t pass = sqlite3_column_int64(row, column);
-    return pass > 0 && pass < COX_PASSES_MAX ? (uint32_t)pass : 0;
+    return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-/* The views as they were at this call. */
+/* The pass of the row's call; an impossible one counts as the first. */
+static struct asked *pass_of(struct tape *tape, sqlite3_stmt *row, int column)
+{
+    const int64_t pass = sqlite3_column_int64(row, column);
+
+    if (pass < 0 || pass >= COX_PASSES_MAX)
+        return &tape->passes[0];
+
+    return &tape->passes[pass];
+}
+
+/* Apply the changes of views and devices up to this call. */
 static void bring_up_to(struct tape *tape, int64_t call)
 {
-    struct cox_sched_view *view;
     while (tape->view_waits && sqlite3_column_int64(tape->views, 0) <= call) {
-        view = &tape->passes[pass_of(tape->views, 8)].view;
+        struct cox_sched_view *view = &pass_of(tape, tape->views, 8)->view;
+
         view->rows = column_u32(tape->views, 1);
         view->granule = column_u32(tape->views, 2);
         view->min_band_rows = column_u32(tape->views, 3);
@@ -84,13 +93,15 @@ static void bring_up_to(struct tape *tape, int64_t call)
         view->shadow = sqlite3_column_int(tape->views, 7);
         tape->view_waits = sqlite3_step(tape->views) == SQLITE_ROW;
     }
+
     while (tape->device_waits && sqlite3_column_int64(tape->devices, 0) <= call) {
         uint32_t d = column_u32(tape->devices, 1);
+
         if (d < COX_DEVICES_MAX)
-            tape->passes[pass_of(tape->devices, 5)].device[d] = (struct cox_sched_device){
+            pass_of(tape, tape->devices, 5)->device[d] = (struct cox_sched_device){
                 .usable = sqlite3_column_int(tape->devices, 2),
                 .hint = sqlite3_column_double(tape->devices, 3),
-                .solo_ns = (uint64_t)sqlite3_column_int64(tape->devices, 4)};
+                .solo_ns = column_u64(tape->devices, 4)};
         tape->device_waits = sqlite3_step(tape->devices) == SQLITE_ROW;
     }
 }
@@ -99,60 +110,72 @@ static void compare(struct tape *tape, const char *answered)
 {
     struct lab_replay_decisions *decisions = tape->decisions;
     const char *recorded = (const char *)sqlite3_column_text(tape->calls, ANSWER);
+
     if (!recorded)
         recorded = "";
-    if (strcmp(recorded, answered) == 0)
+    if (strcmp(recorded, answered) == 0 || decisions->different++ > 0)
         return;
-    if (decisions->different++ > 0)
-        return;
-    decisions->first_frame = (uint64_t)sqlite3_column_int64(tape->calls, FRAME);
+
+    decisions->first_frame = column_u64(tape->calls, FRAME);
     text_plain(recorded, decisions->recorded, sizeof decisions->recorded);
     snprintf(decisions->answered, sizeof decisions->answered, "%s", answered);
 }
 
-/* What a session's parameters are held to. */
-static bool sound_view(const struct cox_sched_view *view)
+/* Whether the view is within the limits of a session's parameters. */
+static bool is_sound_view(const struct cox_sched_view *view)
 {
     for (uint32_t d = 0; d < view->device_count && d < COX_DEVICES_MAX; d++)
         if (!(view->devices[d].hint > 0 && view->devices[d].hint <= HINT_MAX))
             return false;
+
     return view->rows > 0 && view->rows <= INT32_MAX && view->granule > 0 &&
            view->granule <= INT32_MAX;
+}
+
+static bool refuse_tape(const struct tape *tape, char *why, size_t why_bytes)
+{
+    return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
+                             (long long)tape->session->session);
 }
 
 static bool begin(struct tape *tape, char *why, size_t why_bytes)
 {
     const struct cox_sched_view *view = &tape->pass->view;
+    char answer[32];
+
     if (tape->pass->state || view->device_count < 1 || view->device_count > COX_DEVICES_MAX ||
-        !sound_view(view))
-        return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
-                                 (long long)tape->session->session);
+        !is_sound_view(view))
+        return refuse_tape(tape, why, why_bytes);
+
     tape->pass->state_devices = view->device_count;
     tape->pass->state = calloc(1, tape->policy->state_bytes(view->device_count));
     if (!tape->pass->state)
         return lab_replay_refuse(why, why_bytes, "out of memory");
+
     cox_status status = tape->policy->init(tape->pass->state, view, &tape->session->options);
-    char answer[32];
     snprintf(answer, sizeof answer, "status=%d", (int)status);
     compare(tape, answer);
-    return status == COX_OK ||
-           lab_replay_refuse(why, why_bytes, "policy %s: %s with the options of session %lld",
-                             tape->policy->name, cox_status_text(status),
-                             (long long)tape->session->session);
+    if (status != COX_OK)
+        return lab_replay_refuse(why, why_bytes, "policy %s: %s with the options of session %lld",
+                                 tape->policy->name, cox_status_text(status),
+                                 (long long)tape->session->session);
+
+    return true;
 }
 
-static void look_at_frame(struct tape *tape)
+static void view_frame(struct tape *tape)
 {
-    tape->pass->view.frame = (uint64_t)sqlite3_column_int64(tape->calls, FRAME);
-    tape->pass->view.waited_ns = (uint64_t)sqlite3_column_int64(tape->calls, WAITED);
-    tape->pass->view.deadline_ns = (uint64_t)sqlite3_column_int64(tape->calls, DEADLINE);
+    tape->pass->view.frame = column_u64(tape->calls, FRAME);
+    tape->pass->view.waited_ns = column_u64(tape->calls, WAITED);
+    tape->pass->view.deadline_ns = column_u64(tape->calls, DEADLINE);
 }
 
 static void ask_split(struct tape *tape)
 {
     struct cox_split split = {0};
     char answer[LAB_ANSWER_BYTES];
-    look_at_frame(tape);
+
+    view_frame(tape);
     cox_status status = tape->policy->split(tape->pass->state, &tape->pass->view, &split);
     lab_tape_split_text(&split, status, tape->pass->view.device_count, answer, sizeof answer);
     compare(tape, answer);
@@ -165,34 +188,36 @@ static void read_progress(const char *text, uint32_t device_count, struct cox_pr
         if (sscanf(text, "%" SCNu32 ":%" SCNu32 ":%" SCNu64, &progress[d].rows,
                    &progress[d].first_row, &progress[d].since_ns) != 3)
             return;
+
         text = strchr(text, ' ');
-        text = text ? text + 1 : NULL;
+        if (text)
+            text++;
     }
 }
 
 static void ask_next(struct tape *tape)
 {
-    int flags = sqlite3_column_int(tape->calls, FLAGS);
-    if (flags & OFFER_OF_LATE_ROWS)
-        return;
+    struct cox_progress progress[COX_DEVICES_MAX] = {{0}};
+    struct cox_grant grant = {0};
+    char answer[128];
+
     if (!tape->policy->next) {
         compare(tape, "none");
         return;
     }
-    struct cox_progress progress[COX_DEVICES_MAX] = {{0}};
-    struct cox_grant grant = {0};
-    char answer[128];
-    look_at_frame(tape);
+
+    view_frame(tape);
     read_progress((const char *)sqlite3_column_text(tape->calls, PROGRESS),
                   tape->pass->view.device_count, progress);
     struct cox_offer offer = {
         .device = column_u32(tape->calls, DEVICE),
         .first_row = column_u32(tape->calls, FIRST_ROW),
         .rows = column_u32(tape->calls, ROWS),
-        .elapsed_ns = (uint64_t)sqlite3_column_int64(tape->calls, WALL),
-        .last = flags & OFFER_LAST,
+        .elapsed_ns = column_u64(tape->calls, WALL),
+        .last = sqlite3_column_int(tape->calls, FLAGS) & OFFER_LAST,
         .progress = progress,
     };
+
     tape->policy->next(tape->pass->state, &tape->pass->view, &offer, &grant);
     lab_tape_grant_text(&grant, answer, sizeof answer);
     compare(tape, answer);
@@ -202,15 +227,16 @@ static void ask_next(struct tape *tape)
 static void tell_band(struct tape *tape)
 {
     struct cox_measurement measurement = {
-        .frame = (uint64_t)sqlite3_column_int64(tape->calls, FRAME),
+        .frame = column_u64(tape->calls, FRAME),
         .device = column_u32(tape->calls, DEVICE),
         .first_row = column_u32(tape->calls, FIRST_ROW),
         .rows = column_u32(tape->calls, ROWS),
-        .wall_ns = (uint64_t)sqlite3_column_int64(tape->calls, WALL),
-        .queue_ns = (uint64_t)sqlite3_column_int64(tape->calls, QUEUE),
-        .kernel_ns = (uint64_t)sqlite3_column_int64(tape->calls, KERNEL),
+        .wall_ns = column_u64(tape->calls, WALL),
+        .queue_ns = column_u64(tape->calls, QUEUE),
+        .kernel_ns = column_u64(tape->calls, KERNEL),
         .flags = column_u32(tape->calls, FLAGS),
     };
+
     if (tape->policy->observe)
         tape->policy->observe(tape->pass->state, &measurement);
 }
@@ -218,13 +244,14 @@ static void tell_band(struct tape *tape)
 static void tell_frame(struct tape *tape)
 {
     struct cox_frame_measurement measurement = {
-        .frame = (uint64_t)sqlite3_column_int64(tape->calls, FRAME),
-        .wall_ns = (uint64_t)sqlite3_column_int64(tape->calls, WALL),
-        .period_ns = (uint64_t)sqlite3_column_int64(tape->calls, PERIOD),
+        .frame = column_u64(tape->calls, FRAME),
+        .wall_ns = column_u64(tape->calls, WALL),
+        .period_ns = column_u64(tape->calls, PERIOD),
         .joules = sqlite3_column_double(tape->calls, JOULES),
-        .latency_ns = (uint64_t)sqlite3_column_int64(tape->calls, LATENCY),
-        .deadline_ns = (uint64_t)sqlite3_column_int64(tape->calls, DEADLINE),
+        .latency_ns = column_u64(tape->calls, LATENCY),
+        .deadline_ns = column_u64(tape->calls, DEADLINE),
     };
+
     if (tape->policy->observe_frame)
         tape->policy->observe_frame(tape->pass->state, &measurement);
 }
@@ -236,8 +263,8 @@ static void load_profile(struct tape *tape)
                                    tape->session->profiles[tape->pass - tape->passes]);
 }
 
-/* Whether the numbers of a call lie where a policy may rely on them to lie. */
-static bool sound(const struct tape *tape, const char *kind)
+/* Whether the numbers of a call are in the ranges that a policy may rely on. */
+static bool is_sound(const struct tape *tape, const char *kind)
 {
     sqlite3_stmt *row = tape->calls;
     uint32_t device_count = tape->pass->view.device_count;
@@ -246,26 +273,28 @@ static bool sound(const struct tape *tape, const char *kind)
     bool number = sqlite3_column_int64(row, FRAME) >= 0;
     bool device = sqlite3_column_int64(row, DEVICE) >= 0 &&
                   sqlite3_column_int64(row, DEVICE) < device_count;
-    /* Rows are offered to devices that are in use only. */
+
+    /* Only devices in use get an offer. */
     if (device && device_count <= COX_DEVICES_MAX && strcmp(kind, "next") == 0)
         device = tape->pass->device[column_u32(row, DEVICE)].usable;
-    /* The policy's memory was made for so many devices. */
-    return number && device && range && sound_view(&tape->pass->view) &&
+
+    return number && device && range && is_sound_view(&tape->pass->view) &&
            device_count == tape->pass->state_devices;
 }
 
 static bool replay_call(struct tape *tape, char *why, size_t why_bytes)
 {
     const char *kind = (const char *)sqlite3_column_text(tape->calls, KIND);
-    bring_up_to(tape, sqlite3_column_int64(tape->calls, CALL));
-    tape->pass = &tape->passes[pass_of(tape->calls, PASS)];
+
     if (!kind)
         kind = "";
+    bring_up_to(tape, sqlite3_column_int64(tape->calls, CALL));
+    tape->pass = pass_of(tape, tape->calls, PASS);
     if (strcmp(kind, "init") == 0)
         return begin(tape, why, why_bytes);
-    if (!tape->pass->state || !sound(tape, kind))
-        return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
-                                 (long long)tape->session->session);
+    if (!tape->pass->state || !is_sound(tape, kind))
+        return refuse_tape(tape, why, why_bytes);
+
     if (strcmp(kind, "load_profile") == 0)
         load_profile(tape);
     else if (strcmp(kind, "split") == 0)
@@ -276,6 +305,7 @@ static bool replay_call(struct tape *tape, char *why, size_t why_bytes)
         tell_band(tape);
     else
         tell_frame(tape);
+
     return true;
 }
 
@@ -286,11 +316,13 @@ static bool prepare(struct tape *tape, struct sqlite3 *db)
         const char *sql;
     } all[] = {
         {&tape->calls,
-         "SELECT call, kind, frame, device, first_row, rows, wall_ns, queue_ns, kernel_ns, period_ns, "
+         "SELECT call, kind, frame, device, first_row, rows, wall_ns, queue_ns, kernel_ns,"
+         " period_ns, "
          "joules, flags, progress, answer, waited_ns, latency_ns, deadline_ns, pass FROM call "
          "WHERE session = ? ORDER BY call"},
         {&tape->views,
-         "SELECT v.call, v.rows, granule, min_band_rows, device_count, in_flight, pool, shadow, c.pass "
+         "SELECT v.call, v.rows, granule, min_band_rows, device_count, in_flight, pool, shadow,"
+         " c.pass "
          "FROM call_view v JOIN call c USING (session, call) WHERE session = ? ORDER BY v.call"},
         {&tape->devices,
          "SELECT d.call, d.device, usable, hint, solo_ns, c.pass FROM call_device d "
@@ -300,8 +332,10 @@ static bool prepare(struct tape *tape, struct sqlite3 *db)
         if (sqlite3_prepare_v2(db, all[i].sql, -1, all[i].statement, NULL) != SQLITE_OK ||
             sqlite3_bind_int64(*all[i].statement, 1, tape->session->session) != SQLITE_OK)
             return false;
+
     tape->view_waits = sqlite3_step(tape->views) == SQLITE_ROW;
     tape->device_waits = sqlite3_step(tape->devices) == SQLITE_ROW;
+
     return true;
 }
 
@@ -309,12 +343,16 @@ bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *sess
                        const struct cox_policy *policy, struct lab_replay_decisions *decisions,
                        char *why, size_t why_bytes)
 {
-    *decisions = (struct lab_replay_decisions){.complete = true};
     struct tape tape = {.session = session, .policy = policy, .decisions = decisions};
+
+    *decisions = (struct lab_replay_decisions){.complete = true};
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         tape.passes[p].view.devices = tape.passes[p].device;
+
     bool good = prepare(&tape, db);
-    int result = good ? SQLITE_ROW : SQLITE_ERROR;
+    int result = SQLITE_ERROR;
+    if (good)
+        result = SQLITE_ROW;
     for (int64_t next = 0; good && decisions->complete; next++) {
         result = sqlite3_step(tape.calls);
         if (result != SQLITE_ROW)
@@ -323,12 +361,15 @@ bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *sess
         decisions->complete = sqlite3_column_int64(tape.calls, CALL) == next;
         good = !decisions->complete || replay_call(&tape, why, why_bytes);
     }
+
     if (result != SQLITE_DONE && result != SQLITE_ROW)
         good = lab_replay_refuse(why, why_bytes, "%s", sqlite3_errmsg(db));
+
     sqlite3_finalize(tape.calls);
     sqlite3_finalize(tape.views);
     sqlite3_finalize(tape.devices);
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         free(tape.passes[p].state);
+
     return good;
 }

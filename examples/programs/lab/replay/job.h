@@ -1,4 +1,4 @@
-/* A replay: what was asked for, and what became of each policy.
+/* A replay: the options of `cox-lab replay`, and the result for each policy.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_REPLAY_JOB_H
 #define COX_EXAMPLES_LAB_REPLAY_JOB_H
@@ -30,17 +30,16 @@ struct replay_figures {
     double mean_ns, p50_ns, p99_ns;
 };
 
-/* What became of one policy in all sessions of the base. */
+/* The result for one policy in all sessions of the base. */
 struct replay_outcome {
     struct cox_policy policy;
     struct replay_figures replayed;
-    double over_oracle;     /* mean over mean, in the replay */
-    double own_ns;          /* sum of frame times, replayed in its own sessions */
-    double own_recorded_ns; /* sum of frame times, recorded in them */
-    struct replay_figures
-        recorded; /* of its own sessions in the run; frames 0 = it was not recorded */
+    double over_oracle;             /* mean over mean, in the replay */
+    double own_ns;                  /* sum of frame times, replayed in its own sessions */
+    double own_recorded_ns;         /* sum of frame times, recorded in them */
+    struct replay_figures recorded; /* of its own sessions; frames 0 = it was not recorded */
     uint64_t refused;
-    char why[REPLAY_WHY_MAX]; /* not empty: it could not be replayed */
+    char why[REPLAY_WHY_MAX]; /* why it could not be replayed; "" = it was */
 };
 
 struct replay_job {
@@ -50,14 +49,14 @@ struct replay_job {
     size_t base_sessions;
     struct replay_outcome outcomes[REPLAY_POLICIES_MAX];
     uint32_t outcome_count;
-    const struct lab_replay
-        *first; /* of the base's first session, for what is said of the devices */
+    const struct lab_replay *first; /* of the base's first session, for the figures of devices */
 };
 
-/* All policies through the sessions of the base, and each through its own, printed. Returns an exit status. */
+/* Replay and print all policies in the sessions of the base, and each in its own. Returns an exit
+ * status. */
 int lab__replay_policies(struct replay_job *job);
 
-/* --- output.c --- */
+/* outcomes.c */
 
 void lab__replay_print(const struct replay_job *job);
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The world of a recorded session: its functions for the simulator, then how the factors of
+ * devices, their answers and the overheads of frames are filled in.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
 #include <math.h>
@@ -6,19 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A factor beyond these is a stopped clock or a program that was stopped, not a device. */
+/* A factor beyond these limits comes from a stopped clock or program, not from a device. */
 static const double FACTOR_MIN = 0.02, FACTOR_MAX = 1000;
 enum { LEVEL_REACH = 3 }; /* frames on each side whose median is a level */
 
-/* Of a session's frames so many may be missing, and as many as are there: replaying costs memory for those too. */
+/* Missing frames cost memory too: a session may lack this number of frames, and as many as it
+ * has. */
 enum { MISSING_MAX = 100 };
 
 static double clip(double factor)
 {
-    return isnan(factor) ? factor : fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
+    if (isnan(factor))
+        return factor;
+
+    return fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
 }
 
-/* --- The world ---------------------------------------------------------------------------------------------------- */
+/* --- The world -------------------------------------------------------------------------------- */
 
 static void begin_run(void *ctx, uint64_t seed)
 {
@@ -35,17 +41,26 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
         alive[d] = replay->answering[frame] >> d & 1;
 }
 
+/* A value of the arrays with one for each frame and device. */
+static double value_at(const struct lab_replay *replay, const double *values,
+                       const struct lab_launch *launch)
+{
+    return values[launch->frame * replay->world.device_count + launch->device];
+}
+
 static double expected_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_replay *replay = ctx;
     const struct lab_replay_fit *fit = &replay->fits[launch->device];
+
     return lab_replay_cost(fit, launch->rows, launch->launch) *
-               replay->levels[launch->frame * replay->world.device_count + launch->device] +
+               value_at(replay, replay->levels, launch) +
            fit->gap_ns[launch->launch > 0];
 }
 
-/* A launch in a frame whose bands tell how fast the device was: a further one as the one of the same number, a first
- * one as all that is as long together, and beyond that as the device was on the whole. */
+/* A launch in a frame whose bands tell the device's speed. A further launch is like the band of the
+ * same number. A first one is like all bands that are as long together; rows beyond them have the
+ * factor of the frame, `whole`. */
 static double profiled_ns(const struct lab_replay *replay, const struct lab_launch *launch,
                           double whole)
 {
@@ -54,23 +69,29 @@ static double profiled_ns(const struct lab_replay *replay, const struct lab_laun
     const double own = lab_replay_cost(fit, launch->rows, launch->launch);
     double gap = fit->gap_ns[launch->launch > 0];
     double took = 0, should = 0, left = launch->rows;
+
     for (size_t b = 0; b < frame->band_count && left > 0; b++) {
         const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
         if (band->device != launch->device)
             continue;
+
         double cost = lab_replay_cost(fit, band->rows, band->launch);
         if (band->launch == launch->launch)
             gap = band->gap_ns;
         if (launch->launch > 0 && band->launch == launch->launch)
             return own * clip(lab_replay_alone(fit, band) / cost) + gap;
+
         double part = fmin(1, left / band->rows);
         took += part * lab_replay_alone(fit, band);
         should += part * cost;
         left -= band->rows;
     }
+
     if (launch->launch > 0)
         return own * whole + gap;
-    double rest = left > 0 ? left * fit->ns_per_row : 0;
+
+    double rest = fmax(0, left) * fit->ns_per_row;
+
     return own * clip((took + rest * whole) / (should + rest)) + gap;
 }
 
@@ -78,32 +99,43 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_replay *replay = ctx;
     const struct lab_replay_fit *fit = &replay->fits[launch->device];
-    if (launch->launch == LAB_LAUNCH_WARMUP && replay->session->solo_ns[launch->device] > 0)
-        return replay->session->solo_ns[launch->device];
+    const double solo_ns = replay->session->solo_ns[launch->device];
+
+    if (launch->launch == LAB_LAUNCH_WARMUP && solo_ns > 0)
+        return solo_ns;
     if (launch->launch == LAB_LAUNCH_WARMUP)
         return lab_replay_cost(fit, launch->rows, 0) + fit->gap_ns[0];
-    double factor = replay->factors[launch->frame * replay->world.device_count + launch->device];
+
+    double factor = value_at(replay, replay->factors, launch);
     if (replay->profiled[launch->frame] >> launch->device & 1 && !launch->shadow)
         return profiled_ns(replay, launch, factor);
+
     return lab_replay_cost(fit, launch->rows, launch->launch) * factor +
            fit->gap_ns[launch->launch > 0];
 }
 
 static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t active)
 {
-    (void)frame;
     const struct lab_replay *replay = ctx;
-    return active & ~(1u << device) ? replay->fits[device].slowdown : 1;
+
+    (void)frame;
+    if (active & ~(1u << device))
+        return replay->fits[device].slowdown;
+
+    return 1;
 }
 
 static double kernel_part(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_replay_fit *fit = &((const struct lab_replay *)ctx)->fits[launch->device];
+
     if (!fit->kernel_of_rows)
         return fit->kernel_part;
+
     double part = fit->kernel_part * fit->ns_per_row * launch->rows /
                   lab_replay_cost(fit, launch->rows, launch->launch);
-    return part < 1 ? part : 1;
+
+    return fmin(part, 1);
 }
 
 static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
@@ -115,19 +147,21 @@ static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double
     return -1;
 }
 
-/* --- Factors ------------------------------------------------------------------------------------------------------ */
+/* --- Factors ---------------------------------------------------------------------------------- */
 
-/* What the device took in its bands of the frame over what they should take; NaN if it had none. One that was given up
- * would have taken longer than it did: it counts if even so it was slow. */
+/* The device's time in its bands of the frame over the estimate; NaN without bands. A band that was
+ * given up would have taken longer: it only counts if it was slow already. */
 static double recorded_factor(const struct lab_replay *replay, const struct lab_replay_frame *frame,
                               uint32_t device, bool *profiled)
 {
     double took = 0, should = 0, late = 0;
+
     *profiled = true;
     for (size_t b = 0; b < frame->band_count; b++) {
         const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
         if (band->device != device || band->wall_ns <= 0)
             continue;
+
         double band_took = lab_replay_alone(&replay->fits[device], band);
         double band_should = lab_replay_cost(&replay->fits[device], band->rows, band->launch);
         if (band->good) {
@@ -138,10 +172,14 @@ static double recorded_factor(const struct lab_replay *replay, const struct lab_
             *profiled = false;
         }
     }
-    double factor = should > 0 ? took / should : NAN;
+
+    double factor = NAN;
+    if (should > 0)
+        factor = took / should;
     if (late > 1 && !(factor > late))
         factor = late;
     *profiled = *profiled && should > 0;
+
     return clip(factor);
 }
 
@@ -150,21 +188,25 @@ static double solo_factor(const struct lab_replay *replay, uint32_t phase, uint3
                           double *scratch)
 {
     size_t count = 0;
+
     for (size_t s = 0; s < replay->data->session_count; s++) {
         const struct lab_replay_session *session = &replay->data->sessions[s];
         if (session->kind != LAB_REPLAY_SOLO)
             continue;
+
         for (size_t f = 0; f < session->frame_count && count < replay->world.frames; f++) {
             const struct lab_replay_frame *frame = &session->frames[f];
             if (frame->phase != phase || frame->band_count != 1)
                 continue;
+
             const struct lab_replay_band *band = &session->bands[frame->first_band];
             if (band->device == device && band->good)
                 scratch[count++] = lab_replay_alone(&replay->fits[device], band) /
                                    lab_replay_cost(&replay->fits[device], band->rows, 0);
         }
     }
-    return count ? clip(lab_replay_median(scratch, count)) : NAN;
+
+    return clip(lab_replay_median(scratch, count));
 }
 
 /* The index of the frame in the session, from `from` on, or of the next one. */
@@ -175,28 +217,49 @@ static size_t find_frame(const struct lab_replay_session *session, uint64_t fram
     return from;
 }
 
-/* Straight lines over the frames first .. end - 1 where the device has no factor. False if it has none in all of
- * them. */
+/* Factors of the frames before .. after, which have one, on a straight line; `before` UINT64_MAX:
+ * as `after`. */
+static void interpolate(double *factors, uint32_t stride, uint64_t first, uint64_t before,
+                        uint64_t after)
+{
+    double to = factors[after * stride];
+
+    if (before == UINT64_MAX) {
+        for (uint64_t f = first; f < after; f++)
+            factors[f * stride] = to;
+        return;
+    }
+
+    double from = factors[before * stride];
+    for (uint64_t f = before + 1; f < after; f++) {
+        double part = (double)(f - before) / (double)(after - before);
+
+        factors[f * stride] = from + (to - from) * part;
+    }
+}
+
+/* Fill in the frames of first .. end - 1 in which the device has no factor: straight lines between
+ * those that have one. False if no frame has one. */
 static bool bridge(const struct lab_replay *replay, uint32_t device, uint64_t first, uint64_t end)
 {
     const uint32_t stride = replay->world.device_count;
     double *factors = replay->factors + device;
     uint64_t before = UINT64_MAX;
+
     for (uint64_t f = first; f < end; f++) {
         if (isnan(factors[f * stride]))
             continue;
-        for (uint64_t g = before == UINT64_MAX ? first : before + 1; g < f; g++) {
-            double from = factors[(before == UINT64_MAX ? f : before) * stride],
-                   to = factors[f * stride];
-            double part = before == UINT64_MAX ? 1 : (double)(g - before) / (double)(f - before);
-            factors[g * stride] = from + (to - from) * part;
-        }
+
+        interpolate(factors, stride, first, before, f);
         before = f;
     }
+
     if (before == UINT64_MAX)
         return false;
+
     for (uint64_t g = before + 1; g < end; g++)
         factors[g * stride] = factors[before * stride];
+
     return true;
 }
 
@@ -204,44 +267,56 @@ static void fill_recorded(const struct lab_replay *replay, uint32_t device)
 {
     const struct lab_replay_session *session = replay->session;
     const uint32_t stride = replay->world.device_count;
+
     for (uint64_t f = 0; f < replay->world.frames; f++)
         replay->factors[f * stride + device] = NAN;
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
         bool profiled = false;
+
         replay->factors[frame->frame * stride + device] = recorded_factor(replay, frame, device,
                                                                           &profiled);
         replay->profiled[frame->frame] |= (uint32_t)profiled << device;
     }
+
     for (size_t s = 0; s < session->shadow_count; s++) {
         struct lab_replay_band shadow = session->shadows[s];
         if (shadow.device != device || shadow.frame >= replay->world.frames || !shadow.good ||
             !isnan(replay->factors[shadow.frame * stride + device]))
             continue;
-        shadow.together = 1; /* it runs beside a frame of the others */
+
+        shadow.together = 1; /* a shadow runs while the others do a frame */
         replay->factors[shadow.frame * stride + device] =
             clip(lab_replay_alone(&replay->fits[device], &shadow) /
                  lab_replay_cost(&replay->fits[device], shadow.rows, 0));
     }
 }
 
-/* Where a phase is silent of the device, its solo sessions speak; where they are silent too, the neighbour phases. */
+/* Factors of frames without any: within the phase; else from its solo sessions; else from the
+ * neighbour phases. */
 static void fill_gaps(const struct lab_replay *replay, uint32_t device, double *scratch)
 {
     const struct lab_replay_session *session = replay->session;
     const uint32_t stride = replay->world.device_count;
+
     for (size_t i = 0; i < session->frame_count;) {
         size_t from = i;
         while (i < session->frame_count && session->frames[i].phase == session->frames[from].phase)
             i++;
-        uint64_t first = from == 0 ? 0 : session->frames[from].frame;
-        uint64_t end = i == session->frame_count ? replay->world.frames : session->frames[i].frame;
+
+        uint64_t first = 0, end = replay->world.frames;
+        if (from > 0)
+            first = session->frames[from].frame;
+        if (i < session->frame_count)
+            end = session->frames[i].frame;
         if (bridge(replay, device, first, end))
             continue;
+
         double factor = solo_factor(replay, session->frames[from].phase, device, scratch);
         for (uint64_t f = first; f < end && !isnan(factor); f++)
             replay->factors[f * stride + device] = factor;
     }
+
     if (!bridge(replay, device, 0, replay->world.frames))
         for (uint64_t f = 0; f < replay->world.frames; f++)
             replay->factors[f * stride + device] = 1;
@@ -253,21 +328,27 @@ static void fill_levels(const struct lab_replay *replay, uint32_t device)
     const struct lab_replay_session *session = replay->session;
     const uint32_t stride = replay->world.device_count;
     size_t here = 0;
+
     for (uint64_t f = 0; f < replay->world.frames; f++) {
-        here = find_frame(session, f, here);
         double near[2 * LEVEL_REACH + 1];
         size_t count = 0;
-        uint32_t phase = here < session->frame_count ? session->frames[here].phase : 0;
+        uint32_t phase = 0;
+
+        here = find_frame(session, f, here);
+        if (here < session->frame_count)
+            phase = session->frames[here].phase;
         for (int offset = -LEVEL_REACH; offset <= LEVEL_REACH; offset++) {
             int64_t other = (int64_t)f + offset;
             int64_t index = (int64_t)here + offset;
             if (other < 0 || other >= (int64_t)replay->world.frames)
                 continue;
+
             bool same = index < 0 || index >= (int64_t)session->frame_count ||
                         session->frames[index].phase == phase;
             if (same || offset == 0)
                 near[count++] = replay->factors[(uint64_t)other * stride + device];
         }
+
         replay->levels[f * stride + device] = lab_replay_median(near, count);
     }
 }
@@ -276,31 +357,36 @@ static bool failed_in(const struct lab_replay_session *session,
                       const struct lab_replay_frame *frame, uint32_t device, bool *ended)
 {
     bool failed = false;
+
     for (size_t b = 0; b < frame->band_count; b++) {
         const struct lab_replay_band *band = &session->bands[frame->first_band + b];
         failed = failed || (band->device == device && !band->good);
         *ended = *ended || (band->device == device && band->good);
     }
+
     return failed;
 }
 
-/* Which devices answered, as the tape says: those that the policy was told are usable. One that is not any more did not
- * answer in the frame before, if its band failed there. */
-static void fill_answering_told(const struct lab_replay *replay, uint32_t device)
+/* In which frames the device answered, by the tape: when it was usable to the policy. If it no
+ * longer was and its band of the frame before failed, it did not answer there either. */
+static void fill_answering_by_tape(const struct lab_replay *replay, uint32_t device)
 {
     const struct lab_replay_session *session = replay->session;
     uint64_t next = 0;
     bool usable = true;
+
     for (size_t c = 0; c <= session->change_count; c++) {
         bool end = c == session->change_count;
         if (!end && session->changes[c].device != device)
             continue;
+
         uint64_t frame = end ? replay->world.frames : session->changes[c].frame;
         for (; next < frame && next < replay->world.frames; next++)
             replay->answering[next] |= (uint32_t)usable << device;
         if (!end)
             usable = session->changes[c].usable;
     }
+
     for (size_t i = 0; i + 1 < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
         bool ended = false, after = replay->answering[session->frames[i + 1].frame] >> device & 1;
@@ -309,14 +395,15 @@ static void fill_answering_told(const struct lab_replay *replay, uint32_t device
     }
 }
 
-/* Without a tape: a device that failed answers again where it next ended a band or a shadow. One failed band between
- * good ones was given up; the device went on. */
-static void fill_answering_seen(const struct lab_replay *replay, uint32_t device)
+/* Without a tape: a failed device answers again when it next ends a band or a shadow. One failed
+ * band between good ones was given up; the device kept answering. */
+static void fill_answering_by_bands(const struct lab_replay *replay, uint32_t device)
 {
     const struct lab_replay_session *session = replay->session;
     bool answers = true;
     size_t shadow = 0;
     uint64_t next = 0;
+
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
         bool ended = false, failed = failed_in(session, frame, device, &ended);
@@ -328,6 +415,7 @@ static void fill_answering_seen(const struct lab_replay *replay, uint32_t device
         for (; next <= frame->frame; next++)
             replay->answering[next] |= (uint32_t)answers << device;
     }
+
     for (uint64_t f = 0; f + 1 < replay->world.frames; f++)
         if (f == 0 || replay->answering[f - 1] >> device & 1)
             replay->answering[f] |= replay->answering[f + 1] & 1u << device;
@@ -336,67 +424,82 @@ static void fill_answering_seen(const struct lab_replay *replay, uint32_t device
 static void fill_rows(const struct lab_replay *replay)
 {
     uint64_t next = 0;
+
     for (size_t i = 0; i < replay->session->frame_count; i++) {
         const struct lab_replay_frame *frame = &replay->session->frames[i];
-        replay->recorded[frame->frame] = frame;
+        uint32_t rows = frame->rows;
+
+        if (rows == 0)
+            rows = replay->data->rows;
         for (; next <= frame->frame; next++)
-            replay->rows[next] = frame->rows ? frame->rows : replay->data->rows;
+            replay->rows[next] = rows;
+        replay->recorded[frame->frame] = frame;
     }
 }
 
-/* The longest device of the frame at this place in the session; 0 = there is none. */
+/* The time of the busiest device in the frame at this index of the session; 0 without bands. */
 static double longest_device(const struct lab_replay *replay, size_t place)
 {
     const struct lab_replay_frame *frame = &replay->session->frames[place];
     double busy[COX_DEVICES_MAX] = {0}, longest = 0;
+
     for (size_t b = 0; b < frame->band_count; b++) {
         const struct lab_replay_band *band = &replay->session->bands[frame->first_band + b];
         busy[band->device] += band->gap_ns + band->wall_ns;
         longest = fmax(longest, busy[band->device]);
     }
+
     return longest;
 }
 
-/* What a frame takes beyond the longest device of each pass and what lies between the passes; its median where that
- * cannot be told: of frames that are missing, and where several are under way at once, when a period is not one
- * frame's. */
+/* The time of a frame beyond the longest device of each pass and the pauses between passes. Missing
+ * frames get the median. So do all if several are in flight: a period is not the time of one frame
+ * then. */
 static void fill_overhead(const struct lab_replay *replay, double *scratch)
 {
     const struct lab_replay_session *session = replay->session;
     size_t count = 0;
+
     for (size_t i = 0; i < session->frame_count; i++) {
         const struct lab_replay_frame *frame = &session->frames[i];
         double longest = longest_device(replay, i);
         if (!frame->good || longest <= 0)
             continue;
+
         for (const struct lab_replay *of = replay->next_pass; of; of = of->next_pass)
             longest += of->world.before_ns + longest_device(of, i);
         replay->overhead_ns[frame->frame] = fmax(0, frame->period_ns - longest);
         scratch[count++] = frame->period_ns - longest;
     }
-    double median = count ? fmax(0, lab_replay_median(scratch, count)) : 0;
+
+    double median = fmax(0, lab_replay_median(scratch, count)); /* 0 of none: fmax ignores NaN */
     for (uint64_t f = 0; f < replay->world.frames; f++)
         if (!replay->recorded[f] || replay->data->in_flight > 1)
             replay->overhead_ns[f] = median;
 }
 
-/* Median of what lies between the pass before, of which `earlier` is, and this one. */
+/* Median pause between the pass before, whose session is `earlier`, and this one. */
 static double find_pause(const struct lab_replay_session *earlier,
                          const struct lab_replay_session *session, double *scratch)
 {
     size_t count = 0;
+
     for (size_t i = 0; i < session->frame_count; i++)
         if (session->frames[i].good)
             scratch[count++] = fmax(0, session->frames[i].pass_start_ns -
                                            earlier->frames[i].pass_end_ns);
-    return count ? lab_replay_median(scratch, count) : 0;
+    if (count == 0)
+        return 0;
+
+    return lab_replay_median(scratch, count);
 }
 
-/* --- Creation ----------------------------------------------------------------------------------------------------- */
+/* --- Creation --------------------------------------------------------------------------------- */
 
 static bool allocate(struct lab_replay *replay, double **scratch)
 {
     size_t frames = (size_t)replay->world.frames, all = frames * replay->world.device_count;
+
     replay->rows = calloc(frames, sizeof *replay->rows);
     replay->answering = calloc(frames, sizeof *replay->answering);
     replay->profiled = calloc(frames, sizeof *replay->profiled);
@@ -405,6 +508,7 @@ static bool allocate(struct lab_replay *replay, double **scratch)
     replay->factors = malloc(all * sizeof *replay->factors);
     replay->levels = malloc(all * sizeof *replay->levels);
     *scratch = malloc((frames + 1) * sizeof **scratch);
+
     return replay->rows && replay->answering && replay->profiled && replay->recorded &&
            replay->overhead_ns && replay->factors && replay->levels && *scratch;
 }
@@ -414,12 +518,11 @@ static void fill(struct lab_replay *replay, double *scratch)
     fill_rows(replay);
     for (uint32_t d = 0; d < replay->world.device_count; d++) {
         if (!replay->fits[d].bands)
-            replay->fits[d].ns_per_row =
-                1; /* it never answers; costs must be positive all the same */
+            replay->fits[d].ns_per_row = 1; /* it never answers, but costs must be positive */
         else if (replay->session->change_count)
-            fill_answering_told(replay, d);
+            fill_answering_by_tape(replay, d);
         else
-            fill_answering_seen(replay, d);
+            fill_answering_by_bands(replay, d);
         fill_recorded(replay, d);
         fill_gaps(replay, d, scratch);
         fill_levels(replay, d);
@@ -432,14 +535,29 @@ bool lab_replay_possible(const struct lab_replay_session *session, char *why, si
         return lab_replay_refuse(why, why_bytes, "it has no frame");
     if (session->band_count == 0)
         return lab_replay_refuse(why, why_bytes, "it has no band");
+
     uint64_t last = session->frames[session->frame_count - 1].frame;
-    return last < MISSING_MAX + 2 * (uint64_t)session->frame_count ||
-           lab_replay_refuse(why, why_bytes, "it has %zu frame%s, of which the last is frame %llu",
-                             session->frame_count, session->frame_count == 1 ? "" : "s",
-                             (unsigned long long)last);
+    if (last >= MISSING_MAX + 2 * (uint64_t)session->frame_count)
+        return lab_replay_refuse(why, why_bytes,
+                                 "it has %zu frame%s, of which the last is frame %llu",
+                                 session->frame_count, session->frame_count == 1 ? "" : "s",
+                                 (unsigned long long)last);
+
+    return true;
 }
 
-/* The world of one pass; NULL if out of memory. `earlier`: of the pass before, or NULL. */
+/* Whether the kernels' part of the time is known of each device that had rows. */
+static bool has_kernel_parts(const struct lab_replay *replay)
+{
+    for (uint32_t d = 0; d < replay->data->device_count; d++)
+        if (replay->fits[d].bands && !(replay->fits[d].kernel_part > 0))
+            return false;
+
+    return true;
+}
+
+/* The world of one pass; NULL if out of memory. `earlier`: the session of the pass before, or
+ * NULL. */
 static struct lab_replay *create_pass(const struct lab_replay_data *data,
                                       const struct lab_replay_session *session,
                                       const struct lab_replay_session *earlier)
@@ -447,9 +565,10 @@ static struct lab_replay *create_pass(const struct lab_replay_data *data,
     struct lab_replay *replay = calloc(1, sizeof *replay);
     double *scratch = NULL;
     bool good = false;
+
     if (!replay)
         return NULL;
-    bool profiled = true;
+
     replay->data = data;
     replay->session = session;
     replay->world = (struct lab_world){.ctx = replay,
@@ -465,30 +584,34 @@ static struct lab_replay *create_pass(const struct lab_replay_data *data,
                                        .hints = session->hints};
     if (allocate(replay, &scratch) &&
         lab_replay_fit(data, lab_replay_main_phase(session), replay->fits)) {
-        for (uint32_t d = 0; d < data->device_count; d++)
-            profiled = profiled && (!replay->fits[d].bands || replay->fits[d].kernel_part > 0);
-        replay->world.kernel_part = profiled ? kernel_part : NULL;
+        if (has_kernel_parts(replay))
+            replay->world.kernel_part = kernel_part;
         fill(replay, scratch);
         if (earlier)
             replay->world.before_ns = find_pause(earlier, session, scratch);
         if (data->next_pass) {
             const size_t place = (size_t)(session - data->sessions);
+
             replay->next_pass = create_pass(data->next_pass, &data->next_pass->sessions[place],
                                             session);
-            replay->world.next_pass = replay->next_pass ? &replay->next_pass->world : NULL;
+            if (replay->next_pass)
+                replay->world.next_pass = &replay->next_pass->world;
         }
+
         good = !data->next_pass || replay->next_pass;
         if (good && !earlier)
             fill_overhead(replay, scratch);
     }
+
     free(scratch);
     if (!good)
         lab_replay_destroy(&replay);
+
     return replay;
 }
 
-/* The first device that had rows in some passes only, which says nothing of what the others take it; the number of
- * devices: there is none. */
+/* The first device that had rows in some passes only, so that its costs in the others are unknown;
+ * the number of devices if there is none. */
 static uint32_t find_unknown(const struct lab_replay *replay)
 {
     for (const struct lab_replay *pass = replay->next_pass; pass; pass = pass->next_pass)
@@ -501,27 +624,34 @@ static uint32_t find_unknown(const struct lab_replay *replay)
 bool lab_replay_create(const struct lab_replay_data *data, const struct lab_replay_session *session,
                        struct lab_replay **out, char *why, size_t why_bytes)
 {
-    *out = NULL;
     char lacks[160];
+
+    *out = NULL;
     if (!lab_replay_possible(session, lacks, sizeof lacks))
         return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: %s",
                                  (long long)session->session, lacks);
+
     *out = create_pass(data, session, NULL);
     if (!*out)
         return lab_replay_refuse(why, why_bytes, "out of memory");
+
     const uint32_t unknown = find_unknown(*out);
     if (unknown == data->device_count)
         return true;
+
     lab_replay_destroy(out);
-    return lab_replay_refuse(
-        why, why_bytes, "session %lld cannot be replayed: device %u had rows in some passes only",
-        (long long)session->session, unknown);
+
+    return lab_replay_refuse(why, why_bytes,
+                             "session %lld cannot be replayed: device %u had rows in some passes "
+                             "only",
+                             (long long)session->session, unknown);
 }
 
 void lab_replay_destroy(struct lab_replay **replay)
 {
     if (!*replay)
         return;
+
     lab_replay_destroy(&(*replay)->next_pass);
     free((*replay)->rows);
     free((*replay)->answering);
@@ -537,24 +667,30 @@ void lab_replay_destroy(struct lab_replay **replay)
 bool lab_replay_policy(const char *name, struct cox_policy *policy)
 {
     static const char no_pool[] = ":no-pool";
+    const size_t ending = strlen(no_pool);
     char base[64];
+
     snprintf(base, sizeof base, "%s", name);
     size_t length = strlen(base);
-    bool without = length > strlen(no_pool) &&
-                   strcmp(base + length - strlen(no_pool), no_pool) == 0;
+    bool without = length > ending && strcmp(base + length - ending, no_pool) == 0;
     if (without)
-        base[length - strlen(no_pool)] = '\0';
-    const struct cox_policy *found = *base ? cox_policy_find(base) : NULL;
+        base[length - ending] = '\0';
+    if (!*base)
+        return false;
+
+    const struct cox_policy *found = cox_policy_find(base);
     if (!found)
         return false;
+
     *policy = *found;
     policy->name = name;
     if (without)
         policy->next = NULL;
+
     return true;
 }
 
-/* Whether rows on demand were off: only the session of a policy that can hand them out tells. */
+/* Whether rows on demand were off: only the session of a policy that can hand them out shows it. */
 static bool without_pool(const struct lab_replay_data *data)
 {
     for (size_t s = 0; s < data->session_count; s++) {
@@ -564,19 +700,21 @@ static bool without_pool(const struct lab_replay_data *data)
             policy.next)
             return true;
     }
+
     return false;
 }
 
 void lab_replay_options(const struct lab_replay *replay, struct lab_sim_options *options)
 {
     const struct lab_replay_session *session = replay->session;
+
     *options = (struct lab_sim_options){.in_flight = replay->data->in_flight,
                                         .min_band_rows = session->min_band_rows,
                                         .no_pool = without_pool(replay->data),
                                         .no_shadow = session->no_shadow,
-                                        .policy = session->options,
-                                        .profiles = session->profile_loaded ? session->profiles[0]
-                                                                            : NULL};
+                                        .policy = session->options};
+    if (session->profile_loaded)
+        options->profiles = session->profiles[0];
     if (options->policy.objective == COX_OBJECTIVE_ENERGY) /* there is no meter in a replay */
         options->policy.objective = COX_OBJECTIVE_THROUGHPUT;
 }

@@ -1,4 +1,4 @@
-/* The database that is recorded: opened and closed, and its transactions.
+/* The database while it is recorded: opening, closing and transactions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/now.h"
 #include "recording.h"
@@ -12,48 +12,80 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* The write-ahead log goes into the file at the end of a run, or after so many pages. */
+/* The write-ahead log goes into the file at the end of a run, or after this number of pages. */
 enum { CHECKPOINT_PAGES = 4000 };
+
+static int bind_known(sqlite3_stmt *statement, int place, int64_t value)
+{
+    if (value < 0)
+        return sqlite3_bind_null(statement, place);
+
+    return sqlite3_bind_int64(statement, place, value);
+}
+
+static int vstep(sqlite3_stmt *statement, const char *types, va_list values)
+{
+    int result = SQLITE_OK;
+
+    for (int place = 1; *types && result == SQLITE_OK; types++, place++) {
+        switch (*types) {
+        case 'i':
+            result = sqlite3_bind_int64(statement, place, va_arg(values, int64_t));
+            break;
+        case 'k':
+            result = bind_known(statement, place, va_arg(values, int64_t));
+            break;
+        case 'r': /* SQLite makes NULL of NaN */
+            result = sqlite3_bind_double(statement, place, va_arg(values, double));
+            break;
+        default: /* 't' */
+            result = sqlite3_bind_text(statement, place, va_arg(values, const char *), -1,
+                                       SQLITE_STATIC);
+            break;
+        }
+    }
+
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+
+    int reset = sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+    if (reset != SQLITE_OK)
+        return reset;
+
+    return result;
+}
 
 int lab__store_step(sqlite3_stmt *statement, const char *types, ...)
 {
-    va_list args;
-    va_start(args, types);
-    int result = SQLITE_OK;
-    for (int i = 0; types[i] && result == SQLITE_OK; i++) {
-        if (types[i] == 'i')
-            result = sqlite3_bind_int64(statement, i + 1, va_arg(args, int64_t));
-        else if (types[i] == 'r')
-            result = sqlite3_bind_double(statement, i + 1, va_arg(args, double));
-        else if (types[i] == 't')
-            result = sqlite3_bind_text(statement, i + 1, va_arg(args, const char *), -1,
-                                       SQLITE_STATIC);
-        else
-            result = sqlite3_bind_null(statement, i + 1);
-    }
-    va_end(args);
-    if (result == SQLITE_OK)
-        result = sqlite3_step(statement);
-    int reset = sqlite3_reset(statement);
-    sqlite3_clear_bindings(statement);
-    return reset == SQLITE_OK ? result : reset;
+    va_list values;
+
+    va_start(values, types);
+    int result = vstep(statement, types, values);
+    va_end(values);
+
+    return result;
 }
 
 void lab__store_ratios_text(const double *ratios, uint32_t count, char *text, size_t bytes)
 {
-    size_t at = 0;
-    for (uint32_t r = 0; r < count && at < bytes; r++) {
-        int length = snprintf(text + at, bytes - at, "%c%.17g", r ? ',' : '[', ratios[r]);
-        at += length > 0 ? (size_t)length : 0;
-    }
+    size_t at = 1;
+
+    snprintf(text, bytes, "[");
+    if (count > COX_DEVICES_MAX)
+        count = COX_DEVICES_MAX;
+    for (uint32_t r = 0; r < count && at < bytes; r++)
+        at += (size_t)snprintf(text + at, bytes - at, "%s%.17g", r ? "," : "", ratios[r]);
+
     if (at < bytes)
-        snprintf(text + at, bytes - at, "%s", count ? "]" : "[]");
+        snprintf(text + at, bytes - at, "]");
 }
 
 void lab__store_fail(struct lab_store *store, const char *what)
 {
     if (store->error[0])
         return;
+
     snprintf(store->error, sizeof store->error, "%s: %s", store->path, what);
     if (store->writing && !sqlite3_get_autocommit(store->db))
         sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
@@ -62,10 +94,13 @@ void lab__store_fail(struct lab_store *store, const char *what)
 
 void lab__store_check(struct lab_store *store, int result)
 {
-    if (result != SQLITE_DONE && result != SQLITE_OK) {
-        bool busy = (result & 0xff) == SQLITE_BUSY;
-        lab__store_fail(store, busy ? "another process is writing it" : sqlite3_errmsg(store->db));
-    }
+    if (result == SQLITE_DONE || result == SQLITE_OK)
+        return;
+
+    if ((result & 0xff) == SQLITE_BUSY)
+        lab__store_fail(store, "another process is writing it");
+    else
+        lab__store_fail(store, sqlite3_errmsg(store->db));
 }
 
 bool lab__store_writing(struct lab_store *store)
@@ -74,11 +109,25 @@ bool lab__store_writing(struct lab_store *store)
         return false;
     if (!store->writing) {
         lab__store_check(store, lab__store_step(store->sql[LAB_SQL_BEGIN], ""));
+
         store->writing = !store->error[0];
         store->since_ns = now_ns();
         store->frames = 0;
     }
+
     return store->writing;
+}
+
+void lab__store_put(struct lab_store *store, enum lab_statement statement, const char *types, ...)
+{
+    va_list values;
+
+    if (!lab__store_writing(store))
+        return;
+
+    va_start(values, types);
+    lab__store_check(store, vstep(store->sql[statement], types, values));
+    va_end(values);
 }
 
 void lab__store_end(struct lab_store *store)
@@ -89,46 +138,20 @@ void lab__store_end(struct lab_store *store)
     store->writing = false;
 }
 
-static const char run_text[] =
-    "INSERT INTO run VALUES (NULL, ?1, ifnull(?2, strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-    "?10, ?11, ?12, ?13, ?14, ?15, NULL, NULL, 0)";
-
-static const char *const statement_texts[LAB_STATEMENTS] = {
-    [LAB_SQL_BEGIN] = "BEGIN IMMEDIATE",
-    [LAB_SQL_COMMIT] = "COMMIT",
-    [LAB_SQL_RUN] = run_text,
-    [LAB_SQL_FINISH] = "UPDATE run SET finished = 1 WHERE run = ?",
-    [LAB_SQL_GRANULE] = "UPDATE run SET granule = ?2 WHERE run = ?1",
-    [LAB_SQL_LOAD] = "UPDATE run SET foreign_load = ?2, busy = ?3 WHERE run = ?1",
-    [LAB_SQL_SETTING] = "INSERT OR REPLACE INTO setting VALUES (?,?,?)",
-    [LAB_SQL_DEVICE] = "INSERT OR REPLACE INTO device VALUES (?,?,?,?,?,?,?)",
-    [LAB_SQL_PASS] = "INSERT OR REPLACE INTO pass VALUES (?,?,?,?,?)",
-    [LAB_SQL_PHASE] = "INSERT OR REPLACE INTO phase VALUES (?,?,?,?,?)",
-    [LAB_SQL_DISTURBANCE] = "INSERT OR REPLACE INTO disturbance VALUES (?,?,?,?,?,?,?,?)",
-    [LAB_SQL_REFERENCE_AWAY] =
-        "DELETE FROM reference WHERE run = ? AND phase = ? AND kind = ? AND device IS ?",
-    [LAB_SQL_REFERENCE] = "INSERT INTO reference VALUES (?,?,?,?,?,NULL,NULL,?,?)",
-    [LAB_SQL_REFERENCE_MEAN] =
-        "UPDATE reference SET mean_ns = ?4 WHERE run = ?1 AND phase = ?2 AND ifnull(device, -1) = ?3",
-    [LAB_SQL_REFERENCE_P90] =
-        "UPDATE reference SET p90_ns = ?4 WHERE run = ?1 AND phase = ?2 AND ifnull(device, -1) = ?3",
-    [LAB_SQL_SESSION] = "INSERT INTO session VALUES (NULL,?,?,?,?,?,?)",
-    [LAB_SQL_FRAME] = "INSERT INTO frame VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [LAB_SQL_FRAME_PASS] = "INSERT INTO frame_pass VALUES (?,?,?,?,?,?,?,?,?)",
-    [LAB_SQL_BAND] = "INSERT INTO band VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    [LAB_SQL_NOTICE] = "INSERT INTO notice VALUES (?,?,?,?,?)",
-    [LAB_SQL_SHADOW] = "INSERT OR REPLACE INTO shadow VALUES (?,?,?,?,?,?,?)",
-    [LAB_SQL_REASON] = "INSERT OR REPLACE INTO reason VALUES (?,?)",
-};
-
 static bool prepare(struct lab_store *store)
 {
+    static const char *const texts[] = {
+#define TEXT(name, text) text,
+        LAB_SQL_MAP(TEXT)
+#undef TEXT
+    };
+
     for (int i = 0; i < LAB_STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->db, statement_texts[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &store->sql[i], NULL))
+        if (sqlite3_prepare_v3(store->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &store->sql[i],
+                               NULL))
             return false;
-    return lab__tape_writer_prepare(&store->tape, store->db) &&
-           lab__telemetry_writer_prepare(&store->telemetry, store->db);
+
+    return true;
 }
 
 static void finalize(struct lab_store *store)
@@ -137,8 +160,6 @@ static void finalize(struct lab_store *store)
         sqlite3_finalize(store->sql[i]);
         store->sql[i] = NULL;
     }
-    lab__tape_writer_finalize(&store->tape);
-    lab__telemetry_writer_finalize(&store->telemetry);
 }
 
 static void write_reasons(struct lab_store *store)
@@ -148,15 +169,15 @@ static void write_reasons(struct lab_store *store)
         COX_REASON_MAP(REASON_VALUE)
 #undef REASON_VALUE
     };
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons && lab__store_writing(store); i++)
-        lab__store_check(store,
-                         lab__store_step(store->sql[LAB_SQL_REASON], "it", (int64_t)reasons[i],
-                                         cox_reason_text((enum cox_reason)reasons[i])));
+
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        lab__store_put(store, LAB_SQL_REASON, "it", (int64_t)reasons[i],
+                       cox_reason_text((enum cox_reason)reasons[i]));
     lab__store_end(store);
 }
 
-/* One program records into a file at a time: two would wait for one another between their frames. The lock ends with
- * the process. Where the file system has none, SQLite's own locks must do. */
+/* One program records into a file at a time: two would wait for each other between their frames.
+ * The lock ends with the process. If the file system has no locks, SQLite's own must do. */
 static bool lock(struct lab_store *store, char *why, size_t why_bytes)
 {
     store->lock = open(store->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -174,11 +195,13 @@ static void destroy(struct lab_store *store)
         free(session->phases);
         free(session);
     }
+
     finalize(store);
     sqlite3_close(store->db);
-    if (store->lock >=
-        0) /* after SQLite: to close a file gives up all locks that the process has on it */
+    /* After SQLite: closing a file gives up all locks that the process has on it. */
+    if (store->lock >= 0)
         close(store->lock);
+
     pthread_mutex_destroy(&store->mutex);
     free(store->phases);
     free(store->fills);
@@ -196,6 +219,7 @@ static bool open_store(const char *path, bool alone, struct lab_store **out, cha
         snprintf(why, why_bytes, "%s: out of memory", path);
         return false;
     }
+
     pthread_mutex_init(&store->mutex, NULL);
     store->lock = -1;
     store->beside = !alone;
@@ -206,26 +230,32 @@ static bool open_store(const char *path, bool alone, struct lab_store **out, cha
         snprintf(why, why_bytes, "%s: out of memory", path);
         goto fail;
     }
+
     if (!lab__store_connect(path, false, &store->db, why, why_bytes) ||
         (alone && !lock(store, why, why_bytes)))
         goto fail;
-    /* A commit is in the system's hands, which outlives this process; waiting for the disk would stop the recording
-     * thread. */
+
+    /* A commit hands the data to the system, which outlives this process. Waiting for the disk
+     * would stop the recording thread. */
     if (sqlite3_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", NULL,
                      NULL, NULL) ||
         sqlite3_wal_autocheckpoint(store->db, CHECKPOINT_PAGES) || !prepare(store)) {
         snprintf(why, why_bytes, "%s: %s", path, sqlite3_errmsg(store->db));
         goto fail;
     }
+
     write_reasons(store);
     if (store->error[0]) {
         snprintf(why, why_bytes, "%s", store->error);
         goto fail;
     }
+
     *out = store;
     return true;
+
 fail:
     destroy(store);
+
     return false;
 }
 
@@ -241,34 +271,41 @@ bool lab_store_open_beside(const char *path, struct lab_store **out, char *why, 
 
 const char *lab_store_error(const struct lab_store *store)
 {
-    return store->error[0] ? store->error : NULL;
+    if (!store->error[0])
+        return NULL;
+
+    return store->error;
 }
 
 bool lab_store_close(struct lab_store **closed, char *why, size_t why_bytes)
 {
     struct lab_store *store = *closed;
+
     *closed = NULL;
     if (!store)
         return true;
+
     lab_store_write(store);
     lab__store_end(store);
     if (!store->error[0] && store->lost) {
         char what[128];
-        snprintf(
-            what, sizeof what,
-            "%llu frames or policy calls were not recorded: they came faster than they could be "
-            "written",
-            (unsigned long long)store->lost);
+        snprintf(what, sizeof what,
+                 "%llu frames or policy calls were not recorded: they came faster than they could "
+                 "be written",
+                 (unsigned long long)store->lost);
         lab__store_fail(store, what);
     }
+
     bool good = !store->error[0];
     if (!good)
         snprintf(why, why_bytes, "%s", store->error);
-    /* One file without companions, so that it can be copied and be read where nothing can be written. Fails, and may,
-     * while somebody else has it open. */
+
+    /* One file without companions can be copied, and read where nothing can be written. This may
+     * fail while others have it open. */
     finalize(store);
     if (good && !store->beside)
         sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     destroy(store);
+
     return good;
 }

@@ -1,9 +1,9 @@
-/* Opening a session database: what is refused, and with which words.
+/* Opening a session database: which files are refused, and with which sentence.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
-
 #include "common/outfile.h"
 #include "lab/texts.h"
+#include "recording.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A row or a text of ours is far below this; a file made to do harm may hold larger ones. */
+/* LENGTH_MAX: our rows and texts are far shorter; those of a hostile file may not be. */
 enum { LENGTH_MAX = 1 << 24, BUSY_MS = 5000, SMALLEST_PAGE = 512 };
 
 /* Why a path cannot be opened. */
@@ -27,13 +27,16 @@ struct refusal {
 __attribute__((format(printf, 2, 3))) static bool refuse(const struct refusal *refusal,
                                                          const char *format, ...)
 {
+    va_list args;
+
     int length = snprintf(refusal->why, refusal->bytes, "%s: ", refusal->path);
     if (length < 0 || (size_t)length >= refusal->bytes)
         return false;
-    va_list args;
+
     va_start(args, format);
     vsnprintf(refusal->why + length, refusal->bytes - (size_t)length, format, args);
     va_end(args);
+
     return false;
 }
 
@@ -49,53 +52,73 @@ static bool refuse_because(const struct refusal *refusal, sqlite3 *db, int resul
         return refuse(refusal, "another process is writing it");
     case SQLITE_READONLY:
         return refuse(refusal, "it cannot be written");
-    case SQLITE_CANTOPEN: {
-        int system = db ? sqlite3_system_errno(db) : 0;
-        return refuse(refusal, "it cannot be opened%s%s", system ? ": " : "",
-                      system ? strerror(system) : "");
-    }
+    case SQLITE_CANTOPEN:
+        if (sqlite3_system_errno(db))
+            return refuse(refusal, "it cannot be opened: %s", strerror(sqlite3_system_errno(db)));
+
+        return refuse(refusal, "it cannot be opened");
     default:
-        return refuse(refusal, "%s", db ? sqlite3_errmsg(db) : sqlite3_errstr(result));
+        return refuse(refusal, "%s", sqlite3_errmsg(db));
     }
 }
 
-/* Run a query whose answer is one integer. */
+/* Run a query that answers one integer. */
 static int query_number(sqlite3 *db, const char *sql, int64_t *number)
 {
     sqlite3_stmt *statement = NULL;
+
+    *number = 0;
     int result = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
-    if (result == SQLITE_OK) {
-        result = sqlite3_step(statement);
-        *number = result == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-        if (result == SQLITE_ROW || result == SQLITE_DONE)
-            result = SQLITE_OK;
-    }
-    int end = sqlite3_finalize(statement);
-    return result == SQLITE_OK ? end : result;
+    if (result != SQLITE_OK)
+        return result;
+
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        *number = sqlite3_column_int64(statement, 0);
+
+    return sqlite3_finalize(statement); /* with the error of the step */
 }
 
-/* Whether every table, index and view of ours is there as the schema of that version says. Others may be: people add
- * views. */
-static bool check_schema(sqlite3 *db, int64_t version, const struct refusal *refusal)
+/* Whether the table, index or view of the row `wanted` is in the database as it should be. `found`
+ * looks it up. */
+static bool check_object(sqlite3 *db, sqlite3_stmt *wanted, sqlite3_stmt *found,
+                         const struct refusal *refusal)
+{
+    const char *fault = NULL;
+
+    for (int column = 0; column < 3; column++)
+        sqlite3_bind_value(found, column + 1, sqlite3_column_value(wanted, column));
+    int step = sqlite3_step(found);
+    if (step != SQLITE_ROW && step != SQLITE_DONE)
+        return refuse_because(refusal, db, step);
+
+    if (step == SQLITE_DONE)
+        fault = "missing";
+    else if (!sqlite3_column_int(found, 0))
+        fault = "not what it should be";
+    sqlite3_reset(found);
+    if (fault)
+        return refuse(refusal, "the database is damaged (%s '%s' is %s)",
+                      sqlite3_column_text(wanted, 0), sqlite3_column_text(wanted, 1), fault);
+
+    return true;
+}
+
+/* Whether every table, index and view of ours is there as in schema.sql. There may be others:
+ * people add views. */
+static bool check_schema(sqlite3 *db, const struct refusal *refusal)
 {
     sqlite3 *model = NULL;
     sqlite3_stmt *wanted = NULL, *found = NULL;
     bool good = false;
+
     if (sqlite3_open(":memory:", &model) != SQLITE_OK ||
         sqlite3_exec(model, lab_text("schema.sql"), NULL, NULL, NULL) != SQLITE_OK ||
-        (version <= 4 &&
-         sqlite3_exec(model, lab_text("schema_4.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 3 &&
-         sqlite3_exec(model, lab_text("schema_3.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 2 &&
-         sqlite3_exec(model, lab_text("schema_2.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
-        (version <= 1 &&
-         sqlite3_exec(model, lab_text("schema_1.sql"), NULL, NULL, NULL) != SQLITE_OK) ||
         sqlite3_prepare_v2(model, "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL",
                            -1, &wanted, NULL)) {
         refuse(refusal, "%s", sqlite3_errmsg(model));
         goto end;
     }
+
     int result =
         sqlite3_prepare_v2(db, "SELECT sql = ?3 FROM sqlite_master WHERE type = ?1 AND name = ?2",
                            -1, &found, NULL);
@@ -103,27 +126,18 @@ static bool check_schema(sqlite3 *db, int64_t version, const struct refusal *ref
         refuse_because(refusal, db, result);
         goto end;
     }
-    while ((result = sqlite3_step(wanted)) == SQLITE_ROW) {
-        for (int column = 0; column < 3; column++)
-            sqlite3_bind_value(found, column + 1, sqlite3_column_value(wanted, column));
-        int step = sqlite3_step(found);
-        if (step != SQLITE_ROW && step != SQLITE_DONE) {
-            refuse_because(refusal, db, step);
-            goto end;
-        }
-        if (step == SQLITE_DONE || !sqlite3_column_int(found, 0)) {
-            refuse(refusal, "the database is damaged (%s '%s' is %s)",
-                   sqlite3_column_text(wanted, 0), sqlite3_column_text(wanted, 1),
-                   step == SQLITE_DONE ? "missing" : "not what it should be");
-            goto end;
-        }
-        sqlite3_reset(found);
-    }
-    good = result == SQLITE_DONE || refuse(refusal, "%s", sqlite3_errmsg(model));
+
+    good = true;
+    while (good && (result = sqlite3_step(wanted)) == SQLITE_ROW)
+        good = check_object(db, wanted, found, refusal);
+    if (good && result != SQLITE_DONE)
+        good = refuse(refusal, "%s", sqlite3_errmsg(model));
+
 end:
     sqlite3_finalize(wanted);
     sqlite3_finalize(found);
     sqlite3_close(model);
+
     return good;
 }
 
@@ -132,27 +146,34 @@ static bool check_pages(sqlite3 *db, const struct refusal *refusal)
     sqlite3_stmt *statement = NULL;
     int result = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL);
     bool good = false;
+
     if (result == SQLITE_OK)
         result = sqlite3_step(statement);
     if (result != SQLITE_ROW) {
         refuse_because(refusal, db, result);
     } else {
         const char *text = (const char *)sqlite3_column_text(statement, 0);
+
         good = text && strcmp(text, "ok") == 0;
+        if (!text)
+            text = "no answer to quick_check";
         if (!good)
-            refuse(refusal, "the database is damaged (%.100s)",
-                   text ? text : "no answer to quick_check");
+            refuse(refusal, "the database is damaged (%.100s)", text);
     }
+
     sqlite3_finalize(statement);
+
     return good;
 }
 
-/* Make the schema in an empty file. Another process may be at it too: the first one does it. */
+/* Make the schema in an empty file. If another process does the same, the first one wins. */
 static bool make_schema(sqlite3 *db, const struct refusal *refusal)
 {
     int64_t objects = 0;
-    /* A reader of a file that grows needs the write-ahead log; where it cannot be (a network's file system) the file
-     * can still be recorded, so the answer does not matter. It cannot be changed inside a transaction. */
+
+    /* Readers of a growing file need the write-ahead log. Recording works without it, as on a
+     * network's file system, so its failure does not matter. It cannot be changed inside a
+     * transaction. */
     int result = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
     if (result == SQLITE_OK)
         result = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
@@ -162,15 +183,15 @@ static bool make_schema(sqlite3 *db, const struct refusal *refusal)
         result = sqlite3_exec(db, lab_text("schema.sql"), NULL, NULL, NULL);
     if (result == SQLITE_OK)
         result = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+
     return result == SQLITE_OK || refuse_because(refusal, db, result);
 }
 
-/* Whose database it is. Makes ours of an empty file. Earlier versions than today's can be read only. */
-static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version,
-                           const struct refusal *refusal)
+/* Whose database it is. An empty file gets our schema. */
+static bool check_identity(sqlite3 *db, bool to_read, const struct refusal *refusal)
 {
     int64_t application = 0, version = 0, objects = 0;
-    *its_version = LAB_STORE_VERSION;
+
     int result = query_number(db, "PRAGMA application_id", &application);
     if (result == SQLITE_OK)
         result = query_number(db, "PRAGMA user_version", &version);
@@ -178,200 +199,198 @@ static bool check_identity(sqlite3 *db, bool to_read, int64_t *its_version,
         result = query_number(db, "SELECT count(*) FROM sqlite_master", &objects);
     if (result != SQLITE_OK)
         return refuse_because(refusal, db, result);
-    if (application == 0 && version == 0 && objects == 0)
-        return to_read ? refuse(refusal, "nothing is recorded in it") : make_schema(db, refusal);
+
+    if (application == 0 && version == 0 && objects == 0) {
+        if (to_read)
+            return refuse(refusal, "nothing is recorded in it");
+
+        return make_schema(db, refusal);
+    }
+
     if (application != LAB_STORE_APPLICATION)
         return refuse(refusal, "it is the database of another program");
-    *its_version = version;
-    if (version != LAB_STORE_VERSION &&
-        !(to_read && version >= LAB_STORE_VERSION_OLDEST && version < LAB_STORE_VERSION))
+    if (version != LAB_STORE_VERSION)
         return refuse(refusal,
                       "it is a session database of version %lld, this program knows version %d",
                       (long long)version, LAB_STORE_VERSION);
+
     return true;
 }
 
-#define WITHOUT_LATENCY "NULL AS latency_ns, 0 AS deadline_ns"
-/* What a policy was told of it: a frame had none of its own. */
-#define CALL_WITHOUT_LATENCY \
-    "NULL AS latency_ns,"    \
-    " ifnull((SELECT deadline_ns FROM main.call_options AS o WHERE o.session = c.session), 0) AS deadline_ns"
-#define ONE_PASS "0 AS pass"
-
-/* Versions before 5 have no latencies and no passes, and another name for an objective; version 1 has other names for a
- * table, a column, a kind of call and a word of the answers. Views of this connection show all under the names of
- * today, a frame as one of one pass. */
-static bool show_old_names(sqlite3 *db, int64_t version, const struct refusal *refusal)
-{
-    int result = sqlite3_exec(
-        db,
-        "PRAGMA temp_store = MEMORY;"
-        "CREATE TEMP VIEW run AS SELECT run, source, started_at, version, host, system, command, kernel,"
-        " columns, rows, granule, in_flight, frames,"
-        " CASE objective WHEN 'time' THEN 'throughput' ELSE objective END AS objective, deadline_ns,"
-        " meter, foreign_load, busy, finished FROM main.run;"
-        "CREATE TEMP VIEW pass AS SELECT run, " ONE_PASS
-        ", NULL AS name, rows, NULL AS stages FROM main.run;"
-        "CREATE TEMP VIEW frame_pass AS SELECT session, frame, " ONE_PASS ", 0 AS start_ns,"
-        " wall_ns AS end_ns, reason, predicted_ns, alternative_ns, pool_rows FROM temp.frame;"
-        "CREATE TEMP VIEW band AS SELECT *, " ONE_PASS " FROM main.band;"
-        "CREATE TEMP VIEW shadow AS SELECT *, " ONE_PASS " FROM main.shadow",
-        NULL, NULL, NULL);
-    if (result == SQLITE_OK && version > 1)
-        result = sqlite3_exec(db,
-                              "CREATE TEMP VIEW frame AS SELECT *, " WITHOUT_LATENCY
-                              " FROM main.frame;"
-                              "CREATE TEMP VIEW call_profile AS SELECT *, " ONE_PASS
-                              " FROM main.call_profile;"
-                              "CREATE TEMP VIEW call AS SELECT *, " ONE_PASS
-                              ", NULL AS waited_ns, " CALL_WITHOUT_LATENCY " FROM main.call AS c",
-                              NULL, NULL, NULL);
-    else if (result == SQLITE_OK)
-        result = sqlite3_exec(
-            db,
-            "CREATE TEMP VIEW call_profile AS SELECT *, " ONE_PASS " FROM main.call_model;"
-            "CREATE TEMP VIEW frame AS SELECT session, frame, phase, rows, start_ns, wall_ns, period_ns,"
-            " predicted_ns, rival_ns AS alternative_ns, reason, pool_rows, status,"
-            " joules, " WITHOUT_LATENCY " FROM main.frame;"
-            "CREATE TEMP VIEW call AS SELECT session, call, " ONE_PASS ","
-            " CASE kind WHEN 'recall' THEN 'load_profile' ELSE kind END AS kind, frame, device,"
-            " first_row, rows, wall_ns, queue_ns, kernel_ns, period_ns, joules, flags, late, progress,"
-            " replace(answer, ' rival=', ' alternative=') AS answer, NULL AS waited_ns, " CALL_WITHOUT_LATENCY
-            " FROM main.call AS c",
-            NULL, NULL, NULL);
-    return result == SQLITE_OK || refuse_because(refusal, db, result);
-}
-
-/* The path with its folder's links resolved; its last part is left as it is. NULL with errno set. */
+/* The path with its folder's links resolved; its last part is left as it is. NULL with errno
+ * set. */
 static char *resolve_folder(const char *path)
 {
-    char *copy = strdup(path);
-    if (!copy)
-        return NULL;
-    char *slash = strrchr(copy, '/');
-    const char *name = slash ? slash + 1 : copy;
-    if (slash)
-        *slash = '\0';
-    char *folder = realpath(!slash ? "." : *copy ? copy : "/", NULL);
-    char *whole = NULL;
-    if (folder) {
-        size_t bytes = strlen(folder) + strlen(name) + 2;
-        whole = malloc(bytes);
-        if (whole)
-            snprintf(whole, bytes, "%s/%s", folder, name);
+    const char *slash = strrchr(path, '/'), *name = path;
+    char *given = NULL, *whole = NULL;
+
+    if (slash) {
+        name = slash + 1;
+        given = strndup(path, (size_t)(name - path)); /* with the slash: it may be the root */
+    } else {
+        given = strdup(".");
     }
+
+    if (!given)
+        return NULL;
+
+    char *folder = realpath(given, NULL);
+    if (folder && asprintf(&whole, "%s/%s", folder, name) < 0)
+        whole = NULL;
+
     int error = errno;
     free(folder);
-    free(copy);
+    free(given);
     errno = error;
+
     return whole;
 }
 
 static bool check_file(const char *path, bool to_read, const struct refusal *refusal)
 {
     struct stat about;
+
     if ((to_read ? stat : lstat)(path, &about) != 0) {
         if (errno == ENOENT && !to_read)
             return true;
+
         return refuse(refusal, "%s", strerror(errno));
     }
+
     if (S_ISLNK(about.st_mode))
         return refuse(refusal, "it is a symbolic link; give the file that it points to");
     if (S_ISDIR(about.st_mode))
         return refuse(refusal, "it is a directory");
     if (!S_ISREG(about.st_mode))
         return refuse(refusal, "it is no regular file");
-    /* SQLite takes less than its smallest page for an empty database, and would write over it. */
+
+    /* SQLite takes a file below its smallest page for an empty database, and would overwrite it. */
     if (about.st_size > 0 && about.st_size < SMALLEST_PAGE)
         return refuse(refusal, "it is no SQLite database");
+
     return true;
 }
 
-/* A journal left by a transaction over several databases ends with the name of a file, which SQLite deletes once it has
- * rolled the journal back. Nothing of ours leaves such a one; one that came along with a database from elsewhere may
- * name any file of this user. */
+/* A journal of a transaction over several databases ends with the name of a file, which SQLite
+ * deletes after it has rolled the journal back. We leave no such journal. One that came with a
+ * database from elsewhere may name any file of this user. */
 static bool check_journal(const char *whole, const struct refusal *refusal)
 {
     static const unsigned char mark[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
     unsigned char end[sizeof mark] = {0};
     char *journal = NULL;
     struct stat about;
+
     if (asprintf(&journal, "%s-journal", whole) < 0)
         return refuse(refusal, "out of memory");
+
     int file = open(journal, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool regular = file >= 0 ? fstat(file, &about) == 0 && S_ISREG(about.st_mode) : errno == ENOENT;
+    bool none = file < 0 && errno == ENOENT;
     free(journal);
-    if (file >= 0) {
-        if (regular && about.st_size >= (off_t)sizeof end)
-            (void)!pread(file, end, sizeof end, about.st_size - (off_t)sizeof end);
+    if (none)
+        return true;
+
+    bool regular = file >= 0 && fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+    if (regular && about.st_size >= (off_t)sizeof end)
+        (void)!pread(file, end, sizeof end, about.st_size - (off_t)sizeof end);
+    if (file >= 0)
         close(file);
-    }
     if (!regular)
         return refuse(refusal, "the journal beside it is no regular file, or cannot be read");
-    return memcmp(end, mark, sizeof end) != 0 ||
-           refuse(refusal, "the journal beside it names another file");
+    if (memcmp(end, mark, sizeof end) == 0)
+        return refuse(refusal, "the journal beside it names another file");
+
+    return true;
 }
 
 /* SQLite keeps a log beside the file, so the folder must be writable too. */
 static bool check_folder(const char *whole, const struct refusal *refusal)
 {
     char *folder = strdup(whole);
+
     if (!folder)
         return refuse(refusal, "out of memory");
+
     char *slash = strrchr(folder, '/');
     slash[slash == folder] = '\0';
     bool writable = euidaccess(folder, W_OK | X_OK) == 0;
     if (!writable)
         refuse(refusal, "its folder cannot be written: %s", strerror(errno));
     free(folder);
+
     return writable;
 }
 
-bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why, size_t why_bytes)
+/* The path without links: SQLite's own refusal of links looks at every part of the path, so all but
+ * the last are resolved first, and all of them to read. NULL after a refusal. */
+static char *resolve(const char *path, bool to_read, const struct refusal *refusal)
 {
-    struct refusal refusal = {path, why, why_bytes};
-    *out = NULL;
-    if (!*path)
-        return refuse(&refusal, "a file's name is needed");
-    if (!check_file(path, to_read, &refusal))
-        return false;
-    /* SQLite's own refusal of links is about every part of the path: resolve all but the last. */
-    char *whole = to_read ? realpath(path, NULL) : resolve_folder(path);
-    if (!whole)
-        return refuse(&refusal, "%s", strerror(errno));
-    if (!to_read && (!check_folder(whole, &refusal) || !check_journal(whole, &refusal))) {
+    char *whole = NULL;
+
+    if (to_read)
+        whole = realpath(path, NULL);
+    else
+        whole = resolve_folder(path);
+    if (!whole) {
+        refuse(refusal, "%s", strerror(errno));
+        return NULL;
+    }
+
+    if (!to_read && (!check_folder(whole, refusal) || !check_journal(whole, refusal))) {
         free(whole);
-        return false;
+        return NULL;
     }
-    sqlite3 *db = NULL;
-    int flags = to_read ? SQLITE_OPEN_READONLY
-                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
-    int result = sqlite3_open_v2(whole, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    free(whole);
-    int64_t version;
-    bool good = false;
-    if (result != SQLITE_OK) {
-        refuse_because(&refusal, db, result);
-        goto end;
-    }
+
+    return whole;
+}
+
+/* What a file from elsewhere may not do. */
+static void restrict_connection(sqlite3 *db)
+{
     sqlite3_busy_timeout(db, BUSY_MS);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, LENGTH_MAX);
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    if (!to_read && sqlite3_db_readonly(db, "main")) {
-        refuse(&refusal, "it cannot be written");
-        goto end;
+}
+
+bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why, size_t why_bytes)
+{
+    const struct refusal refusal = {path, why, why_bytes};
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW;
+    sqlite3 *db = NULL;
+    bool good = false;
+
+    *out = NULL;
+    if (to_read)
+        flags = SQLITE_OPEN_READONLY;
+    if (!*path)
+        return refuse(&refusal, "a file's name is needed");
+    if (!check_file(path, to_read, &refusal))
+        return false;
+
+    char *whole = resolve(path, to_read, &refusal);
+    if (!whole)
+        return false;
+
+    int result = sqlite3_open_v2(whole, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    free(whole);
+    if (result != SQLITE_OK) {
+        refuse_because(&refusal, db, result);
+    } else {
+        restrict_connection(db);
+        if (!to_read && sqlite3_db_readonly(db, "main"))
+            refuse(&refusal, "it cannot be written");
+        else
+            good = check_identity(db, to_read, &refusal) && check_pages(db, &refusal) &&
+                   check_schema(db, &refusal);
     }
-    good = check_identity(db, to_read, &version, &refusal) && check_pages(db, &refusal) &&
-           check_schema(db, version, &refusal) &&
-           (version >= 5 || show_old_names(db, version, &refusal));
-end:
-    if (!good) {
+
+    if (good)
+        *out = db;
+    else
         sqlite3_close(db);
-        db = NULL;
-    }
-    *out = db;
+
     return good;
 }
 
@@ -383,11 +402,13 @@ bool lab_store_open_to_read(const char *path, struct sqlite3 **out, char *why, s
 bool lab_store_is_part(const char *database, const char *path)
 {
     static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+
     for (int i = 0; i < 4; i++) {
         char beside[PATH_MAX + 16];
         snprintf(beside, sizeof beside, "%s%s", database, endings[i]);
         if (outfile_same_place(beside, path))
             return true;
     }
+
     return false;
 }

@@ -2,7 +2,7 @@
 -- Times are nanoseconds, rows are frame rows, frames count from 0 in each session.
 -- SPDX-License-Identifier: Apache-2.0
 PRAGMA application_id = 0x434F584C;
-PRAGMA user_version = 5;
+PRAGMA user_version = 1;
 
 CREATE TABLE run(
     run INTEGER PRIMARY KEY,
@@ -215,7 +215,6 @@ CREATE TABLE call(
     period_ns INTEGER,
     joules REAL,
     flags INTEGER,
-    late INTEGER,
     progress TEXT,
     answer TEXT,
     waited_ns INTEGER,

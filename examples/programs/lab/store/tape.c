@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy around another one: it calls the inner policy and reports the call; and answers as text.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "tape.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* In front of the inner policy's state, of which a session has one for each pass. */
+/* Before the inner policy's state in memory. A session has one state for each pass. */
 struct head {
     alignas(max_align_t) const struct lab_tape *tape;
     uint32_t pass;
@@ -40,7 +41,9 @@ static cox_status taped_init(void *state, const struct cox_sched_view *view,
                              const struct cox_policy_options *options)
 {
     *(struct head *)state = (struct head){handed_over, handed_over->passes++};
+
     cox_status status = handed_over->inner->init(inner_state(state), view, options);
+
     tell(state, &(struct lab_call){
                     .kind = LAB_CALL_INIT, .status = status, .view = view, .options = options});
     return status;
@@ -49,6 +52,7 @@ static cox_status taped_init(void *state, const struct cox_sched_view *view,
 static cox_status taped_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     cox_status status = tape_of(state)->inner->split(inner_state(state), view, out);
+
     tell(state,
          &(struct lab_call){.kind = LAB_CALL_SPLIT, .status = status, .view = view, .split = out});
     return status;
@@ -58,6 +62,7 @@ static void taped_observe(void *state, const struct cox_measurement *measurement
 {
     if (tape_of(state)->inner->observe)
         tape_of(state)->inner->observe(inner_state(state), measurement);
+
     tell(state, &(struct lab_call){.kind = LAB_CALL_OBSERVE, .measurement = measurement});
 }
 
@@ -65,6 +70,7 @@ static void taped_next(void *state, const struct cox_sched_view *view,
                        const struct cox_offer *offer, struct cox_grant *out)
 {
     tape_of(state)->inner->next(inner_state(state), view, offer, out);
+
     tell(state,
          &(struct lab_call){.kind = LAB_CALL_NEXT, .view = view, .offer = offer, .grant = out});
 }
@@ -73,6 +79,7 @@ static void taped_observe_frame(void *state, const struct cox_frame_measurement 
 {
     if (tape_of(state)->inner->observe_frame)
         tape_of(state)->inner->observe_frame(inner_state(state), measurement);
+
     tell(state, &(struct lab_call){.kind = LAB_CALL_FRAME, .whole = measurement});
 }
 
@@ -80,6 +87,7 @@ static void taped_load_profile(void *state, const struct cox_sched_view *view,
                                const struct cox_device_profile *profiles)
 {
     tape_of(state)->inner->load_profile(inner_state(state), view, profiles);
+
     tell(state,
          &(struct lab_call){.kind = LAB_CALL_LOAD_PROFILE, .view = view, .profiles = profiles});
 }
@@ -97,19 +105,24 @@ void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_t
     tape->tell = tell_fn;
     tape->user = user;
     tape->passes = 0;
-    /* Where what a policy has decides on what the session does (a pool, memory), this one has it only if the inner
-     * one does. */
+
+    /* The session looks at which functions a policy has, so this one has only those of the inner
+     * one. */
     tape->policy = (struct cox_policy){
         .name = inner->name,
         .state_bytes = taped_state_bytes,
         .init = taped_init,
         .split = taped_split,
         .observe = taped_observe,
-        .next = inner->next ? taped_next : NULL,
         .observe_frame = taped_observe_frame,
-        .load_profile = inner->load_profile ? taped_load_profile : NULL,
-        .save_profile = inner->save_profile ? taped_save_profile : NULL,
     };
+    if (inner->next)
+        tape->policy.next = taped_next;
+    if (inner->load_profile)
+        tape->policy.load_profile = taped_load_profile;
+    if (inner->save_profile)
+        tape->policy.save_profile = taped_save_profile;
+
     handed_over = tape;
 }
 
@@ -122,12 +135,16 @@ struct text {
 __attribute__((format(printf, 2, 3))) static void append(struct text *text, const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     int length = vsnprintf(text->at, text->left, format, args);
     va_end(args);
-    size_t written = length > 0 ? (size_t)length : 0;
+    if (length < 0 || text->left == 0)
+        return;
+
+    size_t written = (size_t)length;
     if (written >= text->left)
-        written = text->left ? text->left - 1 : 0;
+        written = text->left - 1;
     text->at += written;
     text->left -= written;
 }
@@ -136,6 +153,7 @@ void lab_tape_split_text(const struct cox_split *split, cox_status status, uint3
                          char *text, size_t bytes)
 {
     struct text to = {text, bytes};
+
     if (status != COX_OK) {
         append(&to, "status=%d", (int)status);
         return;
@@ -143,12 +161,15 @@ void lab_tape_split_text(const struct cox_split *split, cox_status status, uint3
     append(&to, "why=%d expects=%" PRIu64 " alternative=%" PRIu64 " pool=%" PRIu32 "+%" PRIu32,
            (int)split->reason, split->predicted_ns, split->alternative_ns, split->pool_first_row,
            split->pool_rows);
+
     append(&to, " shadow=%" PRIu32 ":%" PRIu32 "+%" PRIu32, split->shadow.device,
            split->shadow.first_row, split->shadow.rows);
+
     for (uint32_t b = 0; b < split->band_count && b < COX_BANDS_MAX; b++)
         append(&to, "%s%" PRIu32 ":%" PRIu32 "+%" PRIu32,
                b ? "," : " bands=", split->bands[b].device, split->bands[b].first_row,
                split->bands[b].rows);
+
     for (uint32_t d = 0; d < device_count && d < COX_DEVICES_MAX; d++)
         append(&to, "%s%" PRIu64, d ? "," : " done=", split->device_ns[d]);
 }

@@ -1,6 +1,7 @@
-/* A policy that does what another one does and tells of each call: what it was told, what it answered.
+/* A policy that does what another one does and reports each call: its arguments and its answer.
  *
- * Thread-safety: as for policies; lab_tape_policy and the creation of what uses the policy from one thread at a time.
+ * Thread-safety: as for policies. lab_tape_begin and the creation of the policy's user: from one
+ * thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TAPE_H
 #define COX_EXAMPLES_LAB_TAPE_H
@@ -16,10 +17,11 @@ enum lab_call_kind {
     LAB_CALL_FRAME,        /* whole */
 };
 
-/* Told after the call. What does not belong to its kind is NULL; valid while it is told. */
+/* Reported after the call, and valid during the report. What does not belong to its kind is
+ * NULL. */
 struct lab_call {
     enum lab_call_kind kind;
-    uint32_t pass; /* of the session, by the order in which their states were prepared */
+    uint32_t pass; /* of the session, in the order in which their states were prepared */
     cox_status status;
     const struct cox_sched_view *view;
     const struct cox_policy_options *options;
@@ -33,24 +35,24 @@ struct lab_call {
 
 typedef void lab_tape_fn(void *user, const struct lab_call *call);
 
-/* Keep it as long as the policy is in use. */
+/* Must outlive the use of its policy. */
 struct lab_tape {
     struct cox_policy policy; /* the one to use */
     const struct cox_policy *inner;
     lab_tape_fn *tell;
     void *user;
-    uint32_t passes; /* of which a state was prepared */
+    uint32_t passes; /* whose states were prepared */
 };
 
-/* Prepares `tape`. The policy's interface has no place for a pointer of the caller's: the tape is handed to the
- * policy's state in a variable of this file, so each must be in use (its `init` called) before the next one is
- * prepared. */
+/* Prepare `tape`. The policy's interface passes no pointer of the caller's, so a variable of tape.c
+ * hands the tape to the policy's state. `init` of one policy must have been called before the next
+ * tape is prepared. */
 void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell,
                     void *user);
 
-/* A split and a grant as text, all of it: equal texts are equal answers. "why=4 expects=51200 alternative=0 pool=0+0
- * shadow=0:0+0 bands=0:0+536,1:536+544 done=51000,51100". `text` is always terminated; LAB_ANSWER_BYTES are always
- * enough. */
+/* A split and a grant as text, all of it: equal texts are equal answers. "why=4 expects=51200
+ * alternative=0 pool=0+0 shadow=0:0+0 bands=0:0+536,1:536+544 done=51000,51100". `text` is always
+ * terminated; LAB_ANSWER_BYTES are always enough. */
 enum { LAB_ANSWER_BYTES = 8192 };
 void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count,
                          char *text, size_t bytes);

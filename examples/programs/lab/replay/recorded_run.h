@@ -1,4 +1,4 @@
-/* A recorded run in memory.
+/* A recorded run in memory, read from a session database: for replay and fit.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_REPLAY_DATA_H
 #define COX_EXAMPLES_LAB_REPLAY_DATA_H
@@ -17,16 +17,15 @@ struct lab_replay_band {
     bool again;       /* rows that another band had before */
     double wall_ns;   /* > 0 */
     double kernel_ns; /* 0 = unknown */
-    double
-        begin_ns; /* since the frame's start, or its pass's where it has several: when the device could begin it */
-    double queue_ns; /* before that: behind earlier bands in the device's queue */
-    /* Before that: nothing to do, since the frame's start or the device's band before; 0 for first bands where several
-     * frames are under way at once, and for rows that another band had before. */
+    double begin_ns;  /* when the device could begin it; since the start of the pass */
+    double queue_ns;  /* before that: behind earlier bands in the device's queue */
+    /* Before that: the device was idle since the frame's start or its band before. 0 for first
+     * bands if several frames are in flight, and for rows that another band had before. */
     double gap_ns;
-    double together; /* the part of its time that another device worked on this frame, 0 .. 1 */
+    double together; /* the part of its time in which another device worked on this frame, 0 .. 1 */
 };
 
-/* From this frame on a device was, or was not, one that may get rows. */
+/* From this frame on the policy could, or could not, give rows to a device. */
 struct lab_replay_change {
     uint64_t frame;
     uint32_t device;
@@ -41,7 +40,7 @@ struct lab_replay_frame {
     double start_ns; /* since the session's first frame began */
     double wall_ns;
     double period_ns;
-    double pass_start_ns, pass_end_ns; /* since the frame's start; 0 where it has one pass */
+    double pass_start_ns, pass_end_ns; /* since the frame's start; 0 if it has one pass */
     uint32_t reason;
     size_t first_band, band_count; /* in the session's bands */
 };
@@ -54,12 +53,13 @@ struct lab_replay_session {
     char policy[64];
     uint32_t repeat;
     size_t frame_count, band_count, shadow_count, change_count;
-    /* By their number, which may have holes. Those of a policy count from 0; references of a run on devices are turns
-     * in one stream, and have its numbers: near numbers are near in time. */
+    /* In the order of their numbers, which may have holes. A policy's frames count from 0.
+     * References of a run on devices take turns in one stream and have its numbers: near numbers
+     * are near in time. */
     struct lab_replay_frame *frames;
     struct lab_replay_band *bands; /* of one frame in the order of their launches on each device */
     struct lab_replay_band *shadows;
-    /* The rest is from the tape, where there is one. */
+    /* The rest is from the tape, if there is one. */
     bool taped;
     struct lab_replay_change *changes; /* in order */
     bool profile_loaded;               /* it began with `profiles` */
@@ -68,14 +68,15 @@ struct lab_replay_session {
     struct cox_policy_options options; /* its `ratios` point to the field `ratios` */
     double ratios[COX_DEVICES_MAX];
     double hints[COX_DEVICES_MAX];
-    double solo_ns[COX_DEVICES_MAX]; /* a whole frame alone, as warm-up had it; 0 = unknown */
+    double solo_ns[COX_DEVICES_MAX]; /* a whole frame alone, measured by warm-up; 0 = unknown */
     struct cox_device_profile profiles[COX_PASSES_MAX][COX_DEVICES_MAX];
 };
 
-/* Of a frame's first pass: bands, shadows and what the tape tells of devices; the next ones' are in `next_pass`, of the
- * same sessions and frames. Frames' times are the whole frames'. */
+/* A run, for the first pass of its frames: bands, shadows and the devices of the tape are of that
+ * pass. `next_pass` has the same sessions and frames for the next pass. Times of frames are those
+ * of whole frames. */
 struct lab_replay_data {
-    struct lab_replay_data *next_pass; /* NULL = there is none */
+    struct lab_replay_data *next_pass; /* NULL = no more */
     int64_t run;
     char kernel[128];
     uint32_t rows, granule, in_flight;
@@ -90,12 +91,13 @@ struct lab_replay_data {
     struct lab_replay_session *sessions;
 };
 
-/* Read a run; `run` 0 = the last one. `*out` is NULL unless true is returned; else `why` says in one sentence, without
- * the database's name, what is missing or makes no sense. */
+/* Read a run; `run` 0 = the last one. False with one sentence in `why`, without the database's
+ * name, if something is missing or makes no sense; `*out` is NULL then. */
 bool lab_replay_read(struct sqlite3 *db, int64_t run, struct lab_replay_data **out, char *why,
                      size_t why_bytes);
 
-/* Whether frames have one pass, which a scenario can be fitted to; else false with a sentence in `why`. */
+/* Whether frames have one pass, so that a scenario can be fitted; else false with a sentence in
+ * `why`. */
 bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size_t why_bytes);
 
 /* Sets to NULL; NULL is accepted. */

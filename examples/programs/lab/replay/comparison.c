@@ -1,4 +1,4 @@
-/* Policies through recorded sessions.
+/* Replays policies in recorded sessions and compares them with the recording.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 #include "common/figures.h"
@@ -12,19 +12,23 @@
 
 static struct replay_figures figures_of(const struct replay_times *times)
 {
+    struct replay_figures figures = {.frames = times->count};
     double sum = 0;
+
+    if (times->count == 0)
+        return figures;
+
     for (size_t i = 0; i < times->count; i++)
         sum += times->ns[i];
-    return (struct replay_figures){
-        .frames = times->count,
-        .mean_ns = times->count ? sum / (double)times->count : 0,
-        .p50_ns = figures_percentile(times->ns, times->count, 50),
-        .p99_ns = figures_percentile(times->ns, times->count, 99),
-    };
+    figures.mean_ns = sum / (double)times->count;
+    figures.p50_ns = figures_percentile(times->ns, times->count, 50);
+    figures.p99_ns = figures_percentile(times->ns, times->count, 99);
+
+    return figures;
 }
 
-/* Devices alone and swept splits are what the replay knows the devices by; the oracle of a recorded simulation has no
- * band times. */
+/* Sessions of devices alone and of swept splits only serve to estimate the devices. The oracle of a
+ * recorded simulation has no times of bands. */
 static bool is_for_replay(const struct lab_replay_session *session)
 {
     return session->kind == LAB_REPLAY_POLICY && strcmp(session->policy, "oracle") != 0;
@@ -36,10 +40,11 @@ static bool can_replay(const struct lab_replay_session *session)
     return is_for_replay(session) && lab_replay_possible(session, lacks, sizeof lacks);
 }
 
-/* A line for each session that is to be replayed and cannot be. */
+/* A line for each session that should be replayed but cannot. */
 static void print_left_out(const struct replay_job *job)
 {
     char lacks[REPLAY_WHY_MAX];
+
     for (size_t s = 0; s < job->data->session_count; s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
         if (is_for_replay(session) && !lab_replay_possible(session, lacks, sizeof lacks))
@@ -54,33 +59,37 @@ static bool is_base(const struct replay_job *job, const struct lab_replay_sessio
            (!job->options->base || strcmp(session->policy, job->options->base) == 0);
 }
 
-/* Frames of all sessions of a policy as they were recorded. */
-static void record_of(const struct replay_job *job, const char *policy, struct replay_times *times)
+/* The recorded frames of all sessions of a policy. */
+static void take_recorded(const struct replay_job *job, const char *policy,
+                          struct replay_times *times)
 {
     times->count = 0;
     for (size_t s = 0; s < job->data->session_count; s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
         if (session->kind != LAB_REPLAY_POLICY || strcmp(session->policy, policy) != 0)
             continue;
+
         for (size_t f = 0; f < session->frame_count; f++)
             if (session->frames[f].good)
                 times->ns[times->count++] = session->frames[f].period_ns;
     }
 }
 
-/* One policy through one session; adds to `times` if the session is one of the base. */
+/* One policy in one session; adds to `times` if the session is one of the base. */
 static bool replay_one(const struct replay_job *job, const struct lab_replay *replay,
                        struct replay_outcome *outcome, struct lab_sim_frame *frames,
                        struct replay_times *times, double *oracle_ns)
 {
     bool base = is_base(job, replay->session);
     bool own = strcmp(outcome->policy.name, replay->session->policy) == 0;
+    struct lab_sim_options options;
+
     if (!base && !own)
         return true;
-    struct lab_sim_options options;
+
     lab_replay_options(replay, &options);
     if (!own)
-        options.profiles = NULL; /* the profiles that were loaded are of this policy */
+        options.profiles = NULL; /* the loaded profiles belong to the recorded policy */
     outcome->why[0] = '\0';
     cox_status status = lab_simulate(&replay->world, &outcome->policy, &options, 0, frames,
                                      outcome->why, sizeof outcome->why);
@@ -89,11 +98,13 @@ static bool replay_one(const struct replay_job *job, const struct lab_replay *re
             snprintf(outcome->why, sizeof outcome->why, "%s", cox_status_text(status));
         return false;
     }
+
     outcome->why[0] = '\0';
     for (size_t f = 0; f < replay->session->frame_count; f++) {
         const struct lab_replay_frame *recorded = &replay->session->frames[f];
         if (!recorded->good)
             continue;
+
         const struct lab_sim_frame *frame = &frames[recorded->frame];
         double ns = frame->period_ns + replay->overhead_ns[recorded->frame];
         if (own) {
@@ -102,10 +113,12 @@ static bool replay_one(const struct replay_job *job, const struct lab_replay *re
         }
         if (!base)
             continue;
+
         times->ns[times->count++] = ns;
         *oracle_ns += frame->oracle_ns + replay->overhead_ns[recorded->frame];
         outcome->refused += frame->refused;
     }
+
     return true;
 }
 
@@ -113,6 +126,7 @@ static bool replay_one(const struct replay_job *job, const struct lab_replay *re
 static size_t frames_of(const struct lab_replay_data *data)
 {
     size_t frames = 1;
+
     for (size_t s = 0; s < data->session_count; s++) {
         const struct lab_replay_session *session = &data->sessions[s];
         if (can_replay(session))
@@ -120,16 +134,17 @@ static size_t frames_of(const struct lab_replay_data *data)
         else if (session->kind == LAB_REPLAY_POLICY)
             frames += session->frame_count;
     }
+
     return frames;
 }
 
-/* All policies through all sessions of the base, and each through its own. `worlds` has room for all sessions. */
-static bool replay_all(struct replay_job *job, struct lab_replay **worlds,
-                       struct lab_sim_frame *frames, struct replay_times *times, char *why,
-                       size_t why_bytes)
+/* The worlds of all sessions that can be replayed. `worlds` has room for all sessions. */
+static bool create_worlds(struct replay_job *job, struct lab_replay **worlds, size_t *world_count,
+                          char *why, size_t why_bytes)
 {
     const struct lab_replay_data *data = job->data;
     size_t count = 0;
+
     for (size_t s = 0; s < data->session_count; s++) {
         if (!can_replay(&data->sessions[s]))
             continue;
@@ -139,6 +154,9 @@ static bool replay_all(struct replay_job *job, struct lab_replay **worlds,
             job->first = worlds[count];
         count++;
     }
+
+    *world_count = count;
+
     if (!job->first && job->options->base)
         return lab_replay_refuse(why, why_bytes,
                                  "run %" PRId64 " has no session of policy '%s' to be replayed",
@@ -146,33 +164,53 @@ static bool replay_all(struct replay_job *job, struct lab_replay **worlds,
     if (!job->first)
         return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of a policy",
                                  data->run);
+
+    return true;
+}
+
+/* All policies in all sessions of the base, and each in its own. */
+static bool replay_all(struct replay_job *job, struct lab_replay **worlds,
+                       struct lab_sim_frame *frames, struct replay_times *times, char *why,
+                       size_t why_bytes)
+{
+    size_t count = 0;
+
+    if (!create_worlds(job, worlds, &count, why, why_bytes))
+        return false;
+
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         struct replay_outcome *outcome = &job->outcomes[p];
         double oracle_ns = 0;
         bool good = true;
+
         times->count = 0;
         for (size_t w = 0; w < count && good; w++)
             good = replay_one(job, worlds[w], outcome, frames, times, &oracle_ns);
         if (!good)
             continue;
+
         outcome->replayed = figures_of(times);
-        outcome->over_oracle = oracle_ns > 0
-                                   ? outcome->replayed.mean_ns * (double)times->count / oracle_ns
-                                   : NAN;
-        record_of(job, outcome->policy.name, times);
+        outcome->over_oracle = NAN;
+        if (oracle_ns > 0)
+            outcome->over_oracle = outcome->replayed.mean_ns * (double)times->count / oracle_ns;
+        take_recorded(job, outcome->policy.name, times);
         outcome->recorded = figures_of(times);
     }
+
     return true;
 }
 
-/* The policies to replay: those that were asked for, else the library's and what else was recorded. */
+/* The policies to replay: those of --policy, else the library's and all others that were
+ * recorded. */
 static void choose_policies(struct replay_job *job)
 {
     const struct replay_options *options = job->options;
+
     for (uint32_t i = 0; i < options->policy_count; i++)
         job->outcomes[job->outcome_count++].policy = options->policies[i];
     if (options->policy_count)
         return;
+
     for (uint32_t i = 0; cox_policy_at(i) && job->outcome_count < REPLAY_POLICIES_MAX; i++)
         job->outcomes[job->outcome_count++].policy = *cox_policy_at(i);
     for (size_t s = 0; s < job->data->session_count && job->outcome_count < REPLAY_POLICIES_MAX;
@@ -190,13 +228,16 @@ int lab__replay_policies(struct replay_job *job)
 {
     const struct replay_options *options = job->options;
     char why[REPLAY_WHY_MAX] = "";
+
     choose_policies(job);
     print_left_out(job);
+
     size_t most = frames_of(job->data), sessions = job->data->session_count;
     struct lab_replay **worlds = calloc(sessions + 1, sizeof *worlds);
     struct lab_sim_frame *frames = calloc(most, sizeof *frames);
     struct replay_times times = {.ns = malloc(most * sizeof *times.ns)};
     bool good = false;
+
     if (!worlds || !frames || !times.ns)
         lab_fail("out of memory");
     else if (!replay_all(job, worlds, frames, &times, why, sizeof why))
@@ -205,10 +246,14 @@ int lab__replay_policies(struct replay_job *job)
         good = true;
     if (good)
         lab__replay_print(job);
+
     for (size_t w = 0; worlds && w < sessions; w++)
         lab_replay_destroy(&worlds[w]);
     free(worlds);
     free(frames);
     free(times.ns);
-    return good ? LAB_OK : LAB_BAD;
+    if (!good)
+        return LAB_BAD;
+
+    return LAB_OK;
 }

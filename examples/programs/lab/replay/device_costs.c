@@ -1,16 +1,19 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "fit.h"
-
+/* Estimates the costs of devices: pairs of bands, the shape, the scale, and what comes on top.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "device_costs.h"
 #include "common/figures.h"
+
 #include <math.h>
 #include <stdlib.h>
 
-/* A fixed cost of so many frames' rows is the most that is thought of. */
+/* The greatest fixed cost, in rows of whole frames. */
 static const double SHAPE_FRAMES_MAX = 4;
-static const double TOGETHER = 0.5, ALONE = 0.1; /* part of a band's time beside the others */
+/* Limits for the part of a band's time in which other devices worked: it counts as together, or as
+ * alone. */
+static const double TOGETHER = 0.5, ALONE = 0.1;
+static const double LIKE = 0.25; /* the bands of a pair differ by less in that part */
 static const double SLOWDOWN_MAX = 20;
-static const double UNCERTAIN_MAX = 0.15; /* more, and the fixed cost is taken to be none */
-static const double LIKE = 0.25;          /* bands of one pair differ by less in that part */
+static const double UNCERTAIN_MAX = 0.15; /* above this the fixed cost is set to 0 */
 enum {
     PAIRS_MAX = 8192,
     NEAR_FRAMES = 8,
@@ -43,7 +46,10 @@ struct points {
 
 double lab_replay_median(double *values, size_t count)
 {
-    return count ? figures_quantile(values, count, 0.5) : NAN;
+    if (count == 0)
+        return NAN;
+
+    return figures_quantile(values, count, 0.5);
 }
 
 double lab_replay_alone(const struct lab_replay_fit *fit, const struct lab_replay_band *band)
@@ -53,14 +59,20 @@ double lab_replay_alone(const struct lab_replay_fit *fit, const struct lab_repla
 
 double lab_replay_cost(const struct lab_replay_fit *fit, uint32_t rows, uint32_t launch)
 {
-    return (launch ? fit->launch_ns : fit->fixed_ns) + fit->ns_per_row * rows;
+    double base_ns = fit->fixed_ns;
+
+    if (launch > 0)
+        base_ns = fit->launch_ns;
+
+    return base_ns + fit->ns_per_row * rows;
 }
 
 uint32_t lab_replay_main_phase(const struct lab_replay_session *session)
 {
     uint32_t best = 0;
     size_t most = 0;
-    /* Phases are few, and one after the other: runs of frames are counted, the longest wins. */
+
+    /* Phases follow each other: the longest run of frames wins. */
     for (size_t f = 0; f < session->frame_count;) {
         size_t from = f;
         while (f < session->frame_count && session->frames[f].phase == session->frames[from].phase)
@@ -70,6 +82,7 @@ uint32_t lab_replay_main_phase(const struct lab_replay_session *session)
             best = session->frames[from].phase;
         }
     }
+
     return best;
 }
 
@@ -106,6 +119,7 @@ static void add_pair(struct points *points, const struct point *a, const struct 
 static void pair_neighbours(struct points *points, uint64_t lag)
 {
     size_t stride = points->count / PAIRS_MAX + 1;
+
     for (size_t i = 0; i < points->count; i += stride) {
         const struct point *a = &points->at[i];
         for (size_t j = i + 1; j < points->count && j <= i + NEAR_FRAMES; j++) {
@@ -122,30 +136,42 @@ static void pair_neighbours(struct points *points, uint64_t lag)
     }
 }
 
-/* Sessions of one phase against each other by their medians: a sweep's sessions have bands of one length each. */
+/* A point with the medians of `count` points from `at` on. */
+static struct point median_point(const struct point *at, size_t count, double *scratch)
+{
+    struct point median = *at;
+
+    for (size_t k = 0; k < count; k++)
+        scratch[k] = at[k].rows;
+    median.rows = lab_replay_median(scratch, count);
+    for (size_t k = 0; k < count; k++)
+        scratch[k] = at[k].ns;
+    median.ns = lab_replay_median(scratch, count);
+    for (size_t k = 0; k < count; k++)
+        scratch[k] = at[k].together;
+    median.together = lab_replay_median(scratch, count);
+
+    return median;
+}
+
+/* Pairs of sessions of one phase, by their medians: each session of a sweep has bands of one
+ * length. */
 static void pair_sessions(struct points *points)
 {
     struct point groups[GROUPS_MAX];
     double weights[GROUPS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < points->count && count < GROUPS_MAX;) {
-        size_t n = 0, from = i;
-        for (; i < points->count && points->at[i].session == points->at[from].session &&
-               points->at[i].phase == points->at[from].phase;
-             i++)
-            n++;
-        struct point group = points->at[from];
-        for (int what = 0; what < 3; what++) {
-            for (size_t k = 0; k < n; k++)
-                points->scratch[k] = what == 0   ? points->at[from + k].rows
-                                     : what == 1 ? points->at[from + k].ns
-                                                 : points->at[from + k].together;
-            double median = lab_replay_median(points->scratch, n);
-            *(what == 0 ? &group.rows : what == 1 ? &group.ns : &group.together) = median;
-        }
-        weights[count] = n < GROUP_WEIGHT ? (double)n : GROUP_WEIGHT;
-        groups[count++] = group;
+
+    for (size_t from = 0, end = 0; from < points->count && count < GROUPS_MAX; from = end) {
+        const struct point *first = &points->at[from];
+
+        while (end < points->count && points->at[end].session == first->session &&
+               points->at[end].phase == first->phase)
+            end++;
+        weights[count] = fmin((double)(end - from), GROUP_WEIGHT);
+        groups[count++] = median_point(first, end - from, points->scratch);
     }
+
     for (size_t a = 0; a < count; a++)
         for (size_t b = a + 1; b < count; b++)
             if (groups[a].phase == groups[b].phase &&
@@ -156,20 +182,23 @@ static void pair_sessions(struct points *points)
 static double misfit(const struct points *points, double shape)
 {
     double sum = 0;
+
     for (size_t p = 0; p < points->pair_count; p++) {
         const struct pair *pair = &points->pairs[p];
         sum += pair->weight *
                fabs(pair->log_ratio - log((shape + pair->rows[0]) / (shape + pair->rows[1])));
     }
+
     return sum;
 }
 
-/* Fixed cost in rows: 0, or the best on a geometric scale, made finer around it. */
+/* Fixed cost in rows: 0, or the best on a geometric scale that is refined around it. */
 static double find_shape(const struct points *points, double rows)
 {
     double most = SHAPE_FRAMES_MAX * rows, least = rows / 10000;
     double best = 0, best_misfit = misfit(points, 0);
     double low = least, high = most;
+
     for (int round = 0; round < 3; round++) {
         double step = pow(high / low, 1.0 / SHAPES), shape = low;
         for (int i = 0; i <= SHAPES; i++, shape *= step) {
@@ -179,18 +208,22 @@ static double find_shape(const struct points *points, double rows)
                 best = shape;
             }
         }
+
         if (best == 0)
             break;
         low = best / step;
         high = best * step;
     }
+
     return best;
 }
 
-/* Standard error of d ln t / d ln n: the spread of the pairs over what their lengths tell. */
+/* Standard error of d ln t / d ln n: the spread of the pairs over the information in their
+ * lengths. */
 static double find_uncertainty(const struct points *points, double shape)
 {
     double information = 0;
+
     for (size_t p = 0; p < points->pair_count; p++) {
         const struct pair *pair = &points->pairs[p];
         double length = log(pair->rows[0] / pair->rows[1]);
@@ -198,23 +231,32 @@ static double find_uncertainty(const struct points *points, double shape)
         points->scratch[p] = fabs(pair->log_ratio -
                                   log((shape + pair->rows[0]) / (shape + pair->rows[1])));
     }
+
     if (!(information > 0))
         return 1;
+
     double spread = 1.4826 * lab_replay_median(points->scratch, points->pair_count);
+
     return fmin(1, fmax(spread, 0.001) / sqrt(information));
 }
 
-/* Median of t / (shape + n) over the bands with `together` in low .. high; NaN if they are too few. */
+/* Median of t / (shape + n) over the bands with `together` in low .. high; NaN if there are too
+ * few. */
 static double find_scale(const struct points *points, double shape, const uint32_t *phase,
                          double low, double high)
 {
     size_t count = 0;
+
     for (size_t i = 0; i < points->count; i++) {
         const struct point *point = &points->at[i];
         if ((!phase || point->phase == *phase) && point->together >= low && point->together <= high)
             points->scratch[count++] = point->ns / (shape + point->rows);
     }
-    return count >= SCALE_LEAST ? lab_replay_median(points->scratch, count) : NAN;
+
+    if (count < SCALE_LEAST)
+        return NAN;
+
+    return lab_replay_median(points->scratch, count);
 }
 
 static void fit_scale(const struct points *points, double shape, uint32_t phase,
@@ -222,27 +264,36 @@ static void fit_scale(const struct points *points, double shape, uint32_t phase,
 {
     double together = find_scale(points, shape, &phase, TOGETHER, 1);
     double alone = find_scale(points, shape, &phase, 0, ALONE);
+
     if (isnan(together) && isnan(alone)) {
         together = find_scale(points, shape, NULL, TOGETHER, 1);
         alone = find_scale(points, shape, NULL, 0, ALONE);
     }
     fit->slowdown_known = !isnan(together) && !isnan(alone);
-    fit->slowdown = fit->slowdown_known ? fmin(fmax(together / alone, 1), SLOWDOWN_MAX) : 1;
-    double scale = !isnan(together) ? together / fit->slowdown : alone;
+    fit->slowdown = 1;
+    if (fit->slowdown_known)
+        fit->slowdown = fmin(fmax(together / alone, 1), SLOWDOWN_MAX);
+
+    double scale = alone;
+    if (!isnan(together))
+        scale = together / fit->slowdown;
     if (isnan(scale)) {
         for (size_t i = 0; i < points->count; i++)
             points->scratch[i] = points->at[i].ns / (shape + points->at[i].rows);
         scale = lab_replay_median(points->scratch, points->count);
     }
+
     fit->ns_per_row = scale;
     fit->fixed_ns = scale * shape;
 }
 
-/* What a further launch costs: over the first one of the same frame, which knows how fast the device was. */
+/* The cost of a further launch, with the speed that the device had in the first launch of the same
+ * frame. */
 static void fit_launch(const struct lab_replay_data *data, uint32_t device,
                        struct lab_replay_fit *fit, double *scratch)
 {
     size_t count = 0;
+
     for (size_t s = 0; s < data->session_count; s++) {
         const struct lab_replay_session *session = &data->sessions[s];
         const struct lab_replay_band *first = NULL;
@@ -259,8 +310,11 @@ static void fit_launch(const struct lab_replay_data *data, uint32_t device,
             }
         }
     }
+
     fit->launch_known = count > 0;
-    fit->launch_ns = count ? fmax(0, lab_replay_median(scratch, count)) : fit->fixed_ns;
+    fit->launch_ns = fit->fixed_ns;
+    if (count > 0)
+        fit->launch_ns = fmax(0, lab_replay_median(scratch, count));
 }
 
 static void fit_gaps(const struct lab_replay_data *data, uint32_t device,
@@ -275,34 +329,42 @@ static void fit_gaps(const struct lab_replay_data *data, uint32_t device,
                     further == (band->launch > 0))
                     scratch[count++] = band->gap_ns;
             }
-        fit->gap_ns[further] = count ? lab_replay_median(scratch, count) : fit->gap_ns[0];
+        fit->gap_ns[further] = fit->gap_ns[0];
+        if (count > 0)
+            fit->gap_ns[further] = lab_replay_median(scratch, count);
     }
 }
 
-/* Median of the kernels' part, and in `spread` how far bands are from it. */
+/* Median of the kernels' part, and in `spread` the median deviation from it. 0 if few bands have a
+ * profile. */
 static double kernel_part(const struct lab_replay_data *data, uint32_t device,
                           const struct lab_replay_fit *fit, bool of_rows, double *scratch,
                           double *spread)
 {
-    double median = 0;
-    for (int round = 0; round < 2; round++) {
-        size_t count = 0;
-        for (size_t s = 0; s < data->session_count; s++)
-            for (size_t b = 0; b < data->sessions[s].band_count; b++) {
-                const struct lab_replay_band *band = &data->sessions[s].bands[b];
-                if (band->device != device || !band->good || band->kernel_ns <= 0 ||
-                    band->kernel_ns > band->wall_ns)
-                    continue;
-                double rows = fit->ns_per_row * band->rows;
-                double part = band->kernel_ns / band->wall_ns;
-                if (of_rows)
-                    part *= lab_replay_cost(fit, band->rows, band->launch) / rows;
-                scratch[count++] = round == 0 ? part : fabs(part / median - 1);
-            }
-        if (2 * count <= fit->bands)
-            return 0;
-        *(round == 0 ? &median : spread) = lab_replay_median(scratch, count);
-    }
+    size_t count = 0;
+
+    for (size_t s = 0; s < data->session_count; s++)
+        for (size_t b = 0; b < data->sessions[s].band_count; b++) {
+            const struct lab_replay_band *band = &data->sessions[s].bands[b];
+
+            if (band->device != device || !band->good || band->kernel_ns <= 0 ||
+                band->kernel_ns > band->wall_ns)
+                continue;
+
+            double rows = fit->ns_per_row * band->rows;
+            double part = band->kernel_ns / band->wall_ns;
+            if (of_rows)
+                part *= lab_replay_cost(fit, band->rows, band->launch) / rows;
+            scratch[count++] = part;
+        }
+    if (2 * count <= fit->bands)
+        return 0;
+
+    double median = lab_replay_median(scratch, count);
+    for (size_t i = 0; i < count; i++)
+        scratch[i] = fabs(scratch[i] / median - 1);
+    *spread = lab_replay_median(scratch, count);
+
     return median;
 }
 
@@ -312,16 +374,48 @@ static void fit_kernel(const struct lab_replay_data *data, uint32_t device,
     double spread_of_all = 0, spread_of_rows = 0;
     double of_all = kernel_part(data, device, fit, false, scratch, &spread_of_all);
     double of_rows = kernel_part(data, device, fit, true, scratch, &spread_of_rows);
+
     fit->kernel_of_rows = of_all > 0 && spread_of_rows < spread_of_all;
-    fit->kernel_part = fit->kernel_of_rows ? of_rows : of_all;
+    fit->kernel_part = of_all;
+    if (fit->kernel_of_rows)
+        fit->kernel_part = of_rows;
+}
+
+/* The costs of a device with at least one point. */
+static void fit_device(const struct lab_replay_data *data, uint32_t device, uint32_t phase,
+                       struct points *points, struct lab_replay_fit *fit)
+{
+    uint32_t lag = data->in_flight + 1;
+    double shape = 0;
+
+    if (data->in_flight == 0)
+        lag = 2;
+    points->pair_count = 0;
+    pair_neighbours(points, lag);
+    pair_sessions(points);
+    if (points->pair_count > 0) {
+        shape = find_shape(points, data->rows);
+        fit->uncertain = find_uncertainty(points, shape);
+    }
+    fit->fixed_known = fit->uncertain <= UNCERTAIN_MAX;
+    if (!fit->fixed_known)
+        shape = 0;
+
+    fit_scale(points, shape, phase, fit);
+    fit_launch(data, device, fit, points->scratch);
+    fit_gaps(data, device, fit, points->scratch);
+    fit_kernel(data, device, fit, points->scratch);
 }
 
 bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct lab_replay_fit *fits)
 {
-    size_t bands = 1;
+    size_t bands = 1, groups = GROUPS_MAX;
+
     for (size_t s = 0; s < data->session_count; s++)
         bands += data->sessions[s].band_count;
-    size_t groups = bands < GROUPS_MAX ? bands : GROUPS_MAX;
+    if (groups > bands)
+        groups = bands;
+
     size_t pairs = bands + groups * (groups - 1) / 2;
     struct points points = {.at = malloc(bands * sizeof *points.at),
                             .pairs = malloc(pairs * sizeof *points.pairs),
@@ -329,26 +423,17 @@ bool lab_replay_fit(const struct lab_replay_data *data, uint32_t phase, struct l
     bool good = points.at && points.pairs && points.scratch;
     for (uint32_t d = 0; d < data->device_count && good; d++) {
         struct lab_replay_fit *fit = &fits[d];
+
         *fit = (struct lab_replay_fit){.slowdown = 1, .uncertain = 1};
         collect(data, d, &points);
         fit->bands = points.count;
-        if (points.count == 0)
-            continue;
-        points.pair_count = 0;
-        pair_neighbours(&points, (data->in_flight ? data->in_flight : 1) + 1);
-        pair_sessions(&points);
-        double shape = points.pair_count ? find_shape(&points, data->rows) : 0;
-        fit->uncertain = points.pair_count ? find_uncertainty(&points, shape) : 1;
-        fit->fixed_known = fit->uncertain <= UNCERTAIN_MAX;
-        if (!fit->fixed_known)
-            shape = 0;
-        fit_scale(&points, shape, phase, fit);
-        fit_launch(data, d, fit, points.scratch);
-        fit_gaps(data, d, fit, points.scratch);
-        fit_kernel(data, d, fit, points.scratch);
+        if (points.count > 0)
+            fit_device(data, d, phase, &points, fit);
     }
+
     free(points.at);
     free(points.pairs);
     free(points.scratch);
+
     return good;
 }

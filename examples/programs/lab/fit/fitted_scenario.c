@@ -1,0 +1,164 @@
+/* A fitted machine as the text of a scenario file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "estimate.h"
+#include "common/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The least that scenario files accept. */
+static const double LEAST_US = 1e-3, LEAST_ROW_US = 1e-6;
+
+static void put_number(struct json *json, const char *key, double value)
+{
+    json_key(json, key);
+    json_number(json, value);
+}
+
+static void put_count(struct json *json, const char *key, uint64_t value)
+{
+    json_key(json, key);
+    json_unsigned(json, value);
+}
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+/* A time, unless it is 0. */
+static void put_us(struct json *json, const char *key, double ns)
+{
+    if (ns > 0)
+        put_number(json, key, fmax(LEAST_US, ns / 1e3));
+}
+
+static void put_tail(struct json *json, const char *key, const struct lab_scenario_tail *of)
+{
+    if (!(of->probability > 0))
+        return;
+
+    json_key(json, key);
+    json_open_object(json, true);
+    put_number(json, "probability", of->probability);
+    put_us(json, "median_us", of->median_ns);
+    put_us(json, "p99_us", of->p99_ns);
+    json_close_object(json);
+}
+
+static void put_pair(struct json *json, const char *key, const char *first, double a,
+                     const char *second, double b)
+{
+    json_key(json, key);
+    json_open_object(json, true);
+    put_number(json, first, a);
+    put_number(json, second, b);
+    json_close_object(json);
+}
+
+/* How the cost of a row wanders, as parameters of chance. */
+static void put_chance(struct json *json, const struct lab_fit_device *device)
+{
+    if (device->jitter > 0)
+        put_number(json, "jitter", device->jitter);
+    if (device->level_change > 0)
+        put_pair(json, "level", "change", device->level_change, "lag", device->level_lag);
+    if (device->jump_frames > 0)
+        put_pair(json, "jumps", "frames", fmax(1, device->jump_frames), "sigma",
+                 device->jump_sigma);
+}
+
+static void write_device(struct json *json, const struct lab_fit *fit, uint32_t d, bool traces)
+{
+    const struct lab_fit_device *device = &fit->devices[d];
+
+    json_open_object(json, !traces);
+    put_text(json, "name", fit->device_names[d]);
+    put_us(json, "fixed_us", device->fixed_ns);
+    put_us(json, "launch_us", device->launch_ns);
+    put_number(json, "row_us", fmax(LEAST_ROW_US, device->row_ns / 1e3));
+    put_tail(json, "launch_tail", &device->launch_tail);
+    if (traces && device->trace) {
+        json_key(json, "trace");
+        json_open_array(json, true);
+        for (size_t i = 0; i < fit->trace_count; i++)
+            json_number(json, device->trace[i]);
+        json_close_array(json);
+    } else {
+        put_chance(json, device);
+    }
+
+    json_close_object(json);
+}
+
+static void write_threads(struct json *json, const struct lab_fit *fit)
+{
+    json_key(json, "engine");
+    json_open_object(json, false);
+    put_us(json, "wake_us", fit->engine.ns);
+    put_tail(json, "tail", &fit->engine.tail);
+    put_us(json, "busy_us", fit->busy_ns);
+    put_tail(json, "stall", &fit->engine.stall);
+    put_tail(json, "submit", &fit->engine.submit);
+    put_text(json, "clock", fit->host_clock ? "host" : "device");
+    json_close_object(json);
+
+    json_key(json, "application");
+    json_open_object(json, false);
+    put_us(json, "wake_us", fit->application.ns);
+    put_tail(json, "tail", &fit->application.tail);
+    put_us(json, "idle_us", fit->hand_over_idle_ns);
+    if (fit->pause_frames > 0)
+        put_count(json, "pause_frames", fit->pause_frames);
+    json_close_object(json);
+}
+
+char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text, bool traces)
+{
+    char *out = NULL;
+    size_t bytes = 0;
+    struct json json;
+    FILE *stream = open_memstream(&out, &bytes);
+
+    if (!stream)
+        return NULL;
+
+    json_begin(&json, stream);
+    json_open_object(&json, false);
+    put_text(&json, "name", name);
+    put_text(&json, "text", text);
+    put_count(&json, "rows", fit->rows);
+    put_count(&json, "granule", fit->granule);
+    put_count(&json, "frames", fit->frames);
+
+    json_key(&json, "devices");
+    json_open_array(&json, false);
+    for (uint32_t d = 0; d < fit->device_count; d++)
+        if (fit->devices[d].bands > 0)
+            write_device(&json, fit, d, traces);
+    json_close_array(&json);
+
+    if (fit->slowdown > 1) {
+        json_key(&json, "contention");
+        json_open_array(&json, false);
+        json_open_object(&json, true);
+        put_number(&json, "slower", fit->slowdown);
+        json_close_object(&json);
+        json_close_array(&json);
+    }
+
+    write_threads(&json, fit);
+    json_close_object(&json);
+    json_end(&json);
+
+    bool good = !ferror(stream);
+    good &= fclose(stream) == 0;
+    if (good)
+        return out;
+
+    free(out);
+
+    return NULL;
+}
