@@ -1,11 +1,13 @@
-/* Counting what is asked of the OpenCL drivers.
+/* Counts calls of the OpenCL driver.
  *
- * This program's functions of these names stand before the OpenCL loader's for everything in the process: the library,
- * shared or static, and the hand-written OpenCL. Each adds one to its count and calls the loader's. What a driver does
- * inside itself is not counted.
+ * This program's functions of these names replace the OpenCL loader's for the whole process: for
+ * the library, shared or static, and for the hand-written OpenCL. Each one adds to its count and
+ * calls the loader's function. Calls inside a driver are not counted.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "shared.h"
+#include "calls.h"
+#include "common/now.h"
+#include "message.h"
 
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -25,13 +27,16 @@ static const struct {
 #undef KNOWN
 };
 
-/* When the call begins; 0 = it is not timed. */
+/* The start time of a call; 0 = not timed. */
 static inline uint64_t begin(enum bench_call call)
 {
     if (__builtin_expect(!atomic_load_explicit(&counting, memory_order_relaxed), 1))
         return 0;
     atomic_fetch_add_explicit(&counts[call], 1, memory_order_relaxed);
-    return atomic_load_explicit(&timing, memory_order_relaxed) ? now_ns() : 0;
+    if (!atomic_load_explicit(&timing, memory_order_relaxed))
+        return 0;
+
+    return now_ns();
 }
 
 static inline void end(enum bench_call call, uint64_t begin_ns)
@@ -40,10 +45,11 @@ static inline void end(enum bench_call call, uint64_t begin_ns)
         atomic_fetch_add_explicit(&times_ns[call], now_ns() - begin_ns, memory_order_relaxed);
 }
 
-/* The loader's function, looked up once. Every thread finds the same one. */
+/* The loader's function, looked up once. All threads find the same function. */
 static inline void *find_next(void *_Atomic *next, const char *name)
 {
     void *found = atomic_load_explicit(next, memory_order_relaxed);
+
     if (__builtin_expect(found != NULL, 1))
         return found;
     found = dlsym(RTLD_NEXT, name);
@@ -51,11 +57,13 @@ static inline void *find_next(void *_Atomic *next, const char *name)
         bench_fail("this OpenCL loader has no %s", name);
         abort();
     }
+
     atomic_store_explicit(next, found, memory_order_relaxed);
+
     return found;
 }
 
-/* A function of OpenCL: type, name, which of its calls it is, parameters, arguments. */
+/* An OpenCL function: type, name, which counter, parameters, arguments. */
 #define FORWARD(type, name, call, parameters, arguments)                                 \
     __attribute__((visibility("default"))) CL_API_ENTRY type CL_API_CALL name parameters \
     {                                                                                    \
@@ -135,6 +143,7 @@ void bench_calls_start(bool timed)
         atomic_store_explicit(&counts[call], 0, memory_order_relaxed);
         atomic_store_explicit(&times_ns[call], 0, memory_order_relaxed);
     }
+
     atomic_store(&timing, timed);
     atomic_store(&counting, true);
 }
@@ -142,11 +151,13 @@ void bench_calls_start(bool timed)
 struct bench_calls bench_calls_stop(void)
 {
     struct bench_calls calls;
+
     atomic_store(&counting, false);
     for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         calls.of[call] = atomic_load_explicit(&counts[call], memory_order_relaxed);
         calls.ns[call] = atomic_load_explicit(&times_ns[call], memory_order_relaxed);
     }
+
     return calls;
 }
 
@@ -169,16 +180,20 @@ void bench_calls_add(struct bench_calls *sum, const struct bench_calls *calls)
 
 void bench_calls_print(const struct bench_calls *calls, const char *name, double frames)
 {
+    const char *before = "";
     double sum_us = 0;
+
     printf("  %s:", name);
     for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         if (!calls->of[call])
             continue;
         const double us = (double)calls->ns[call] / 1e3 / (double)calls->of[call];
-        printf("%s %s %.2f x %.2f us", sum_us > 0 ? "," : "", known[call].name,
-               (double)calls->of[call] / frames, us);
+        printf("%s %s %.2f x %.2f us", before, known[call].name, (double)calls->of[call] / frames,
+               us);
+        before = ",";
         sum_us += (double)calls->ns[call] / 1e3;
     }
+
     printf("; together %.1f us a frame\n", sum_us / frames);
 }
 
