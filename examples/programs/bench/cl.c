@@ -45,7 +45,6 @@ static bool find_part(const struct cox_device_info *info, cl_device_id parent, c
 
     for (cl_uint i = 0; i < number; i++)
         properties[1 + i] = (cl_device_partition_property)info->compute_units;
-
     if (bench_cl_failed(clCreateSubDevices(parent, properties, number, ids, &made),
                         "clCreateSubDevices"))
         return false;

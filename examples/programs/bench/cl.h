@@ -9,6 +9,13 @@
 #include <coxswain/coxswain.h>
 #include <stdbool.h>
 
+/* Release an object unless it is NULL. `Kind` as in clRelease*. */
+#define BENCH_CL_RELEASE(Kind, object) \
+    do {                               \
+        if (object)                    \
+            clRelease##Kind(object);   \
+    } while (0)
+
 /* Whether a call failed; prints a message if so. */
 bool bench_cl_failed(cl_int code, const char *call);
 

@@ -171,17 +171,16 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
                          uint64_t frame)
 {
     struct cox_sched_view *view = &tape->view;
+    struct cox_split split = {0};
 
     view->frame = frame;
-    struct cox_split split = {0};
     add(tape, CALL_SPLIT, frame);
     if (policy->split(state, view, &split) != COX_OK ||
         cox_split_check(&split, view, NULL, 0) != COX_OK)
         return bench_fail("%s gives no split", policy->name);
 
-    struct worker workers[COX_DEVICES_MAX] = {0};
-
     /* A second band for a device is ignored: no policy measured here gives one. */
+    struct worker workers[COX_DEVICES_MAX] = {0};
     for (uint32_t i = 0; i < split.band_count; i++)
         if (!workers[split.bands[i].device].busy)
             start(workers, split.bands[i], 0, tape->count + i);
@@ -221,8 +220,9 @@ static double play(const struct tape *tape, const struct cox_policy *policy, voi
 
     for (uint32_t i = 0; i < tape->count; i++) {
         const struct call *call = &tape->calls[i];
-        view.frame = call->frame;
         uint64_t before;
+
+        view.frame = call->frame;
         switch (call->kind) {
         case CALL_SPLIT:
             memset(&split, 0, sizeof split);
@@ -300,9 +300,9 @@ static bool measure(const struct cox_policy *policy, uint32_t device_count, stru
 static void print_json(const struct result *results, uint32_t count)
 {
     struct machine machine;
+    struct json json;
 
     machine_read(&machine);
-    struct json json;
     json_begin(&json, stdout);
     json_open_object(&json, false);
     member_string(&json, "command", "decide");
@@ -320,8 +320,7 @@ static void print_json(const struct result *results, uint32_t count)
     }
 
     json_close_array(&json);
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 static void print_text(const struct result *results, uint32_t count, bool met)
@@ -351,10 +350,10 @@ bool bench_decide(const struct bench_options *options, bool *met)
         .progress = malloc((size_t)CALLS_MAX * COX_DEVICES_MAX * sizeof *tape.progress)};
     bool good = (tape.calls && tape.progress) || bench_fail("out of memory");
     struct result results[64];
+    const struct cox_policy *policy;
     uint32_t count = 0;
 
     *met = true;
-    const struct cox_policy *policy;
     for (uint32_t p = 0; good && (policy = cox_policy_at(p)) != NULL; p++) {
         if (!is_asked(options->policies, policy->name))
             continue;

@@ -140,7 +140,6 @@ static bool measure_destroy(struct bench *bench, double *ms)
     const uint64_t began = now_ns();
     for (int b = 0; b < 2; b++)
         cox_buffer_destroy(&bench->buffers[SETS - 1][b]);
-
     *ms = (double)(now_ns() - began) / 2e6;
     await(bench, submitted);
     cox_session_destroy(&session);
@@ -213,8 +212,7 @@ static void print(const struct bench *bench, bool as_json, bool destroy_met, boo
         member_number(&json, "destroy_ms", destroy_ms);
         member_number(&json, "short_frame_ms", bench->short_frame_ms);
         member_number(&json, "cancel_frames", cancel);
-        json_close_object(&json);
-        json_end(&json);
+        json_report_end(&json);
         return;
     }
 
@@ -258,6 +256,5 @@ bool bench_finish(const struct bench_options *options, bool *met)
 
     cox_runtime_destroy(&bench.runtime);
     sem_destroy(&bench.done);
-
     return good;
 }

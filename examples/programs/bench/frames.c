@@ -328,8 +328,7 @@ static void print_json(struct world *world, double known_us)
         json_close_object(&json);
     }
 
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 static bool measure(struct world *world, uint32_t frames)

@@ -177,7 +177,6 @@ struct bench_hand *bench_hand_create(const struct cox_device_info *info,
 
 fail:
     bench_hand_destroy(&hand);
-
     return NULL;
 }
 
@@ -196,21 +195,15 @@ void bench_hand_destroy(struct bench_hand **out)
     if (hand->queue)
         clFinish(hand->queue);
     for (int i = 0; i < BUFFERS; i++) {
-        if (hand->mems[i])
-            clReleaseMemObject(hand->mems[i]);
-        if (hand->pinned[i])
-            clReleaseMemObject(hand->pinned[i]);
+        BENCH_CL_RELEASE(MemObject, hand->mems[i]);
+        BENCH_CL_RELEASE(MemObject, hand->pinned[i]);
         free(hand->allocated[i]);
     }
 
-    if (hand->kernel)
-        clReleaseKernel(hand->kernel);
-    if (hand->program)
-        clReleaseProgram(hand->program);
-    if (hand->queue)
-        clReleaseCommandQueue(hand->queue);
-    if (hand->context)
-        clReleaseContext(hand->context);
+    BENCH_CL_RELEASE(Kernel, hand->kernel);
+    BENCH_CL_RELEASE(Program, hand->program);
+    BENCH_CL_RELEASE(CommandQueue, hand->queue);
+    BENCH_CL_RELEASE(Context, hand->context);
     if (hand->has_sem)
         sem_destroy(&hand->done);
     free(hand);
@@ -305,8 +298,7 @@ struct bench_hand_times bench_hand_frame(struct bench_hand *hand, enum bench_han
     times.visible_ns = now_ns() - begin;
     if (form == BENCH_HAND_CALLBACK)
         times.callback_ns = hand->callback_ns - begin;
-    if (last)
-        clReleaseEvent(last);
+    BENCH_CL_RELEASE(Event, last);
     if (bench_cl_failed(code, "a frame"))
         return (struct bench_hand_times){0};
 
@@ -366,6 +358,5 @@ bool bench_link_measure(const struct cox_device_info *info, size_t bytes, uint32
 
     bench_hand_destroy(&hand);
     free(ns);
-
     return good;
 }

@@ -5,6 +5,13 @@
 #define BENCH_JSON_MEMBERS_H
 
 #include "common/json.h"
+#include "common/machine.h"
+#include "common/quiet.h"
+
+/* Begin a report on standard output: an object whose first members are `benchmark` and the machine.
+ * json_report_end closes the object and ends the output. */
+void json_report_begin(struct json *json, const char *benchmark, const struct machine *machine);
+void json_report_end(struct json *json);
 
 void member_string(struct json *json, const char *key, const char *text);
 void member_unsigned(struct json *json, const char *key, uint64_t value);
@@ -16,6 +23,9 @@ void member_known(struct json *json, const char *key, bool known, double value);
 
 /* Two numbers as an array on one line. */
 void member_range(struct json *json, const char *key, double low, double high);
+
+/* What other programs did; `again`: the key for the number of repetitions. */
+void member_quiet(struct json *json, const char *again, const struct quiet *quiet);
 
 /* Open an object or array as the member's value; close it with json_close_object or
  * json_close_array. */

@@ -216,7 +216,6 @@ static bool add_entrant(struct kernels *kernels, uint32_t device, uint32_t index
     case KERNELS_VIDEO:
     case KERNELS_ANALYSIS:
         return add_video(kernels, device, kernel, entrant);
-
     default:
         return add_filter(kernels, device, kernel, entrant);
     }
@@ -278,7 +277,6 @@ static bool measure_device(struct kernels *kernels, uint32_t device)
     good = good && run_rounds(kernels);
     for (uint32_t e = 0; e < KERNELS_ENTRANTS; e++)
         cox_session_destroy(&kernels->entrants[e].session);
-
     if (good && kernels_is_cpu(kernels))
         good = bench_vectors(kernels->runtime, device, kernels->rounds, &kernels->quiet,
                              &kernels->vectors);
@@ -326,6 +324,5 @@ bool bench_kernels(const struct bench_options *options, bool *met)
     cox_runtime_destroy(&kernels->runtime);
     free(kernels->memory);
     free(kernels);
-
     return good;
 }

@@ -87,7 +87,6 @@ static bool fill_frames(struct kernels_frames *frames)
     }
 
     bench_scene_destroy(&scene);
-
     return true;
 }
 

@@ -219,10 +219,7 @@ static void print_head(const struct kernels *kernels, const struct machine *mach
 static void json_head(struct json *json, const struct kernels *kernels,
                       const struct machine *machine)
 {
-    json_begin(json, stdout);
-    json_open_object(json, false);
-    member_string(json, "benchmark", "kernels");
-    machine_json(machine, json);
+    json_report_begin(json, "kernels", machine);
     member_unsigned(json, "width", kernels->frames.width);
     member_unsigned(json, "height", kernels->frames.height);
     member_unsigned(json, "frames", kernels->rounds);
@@ -238,10 +235,8 @@ static void print_tail(const struct kernels *kernels)
 static void json_tail(struct json *json, const struct kernels *kernels)
 {
     json_close_array(json);
-    member_number(json, "others_cpus", quiet_others(&kernels->quiet));
-    member_unsigned(json, "rounds_again", kernels->quiet.again);
-    json_close_object(json);
-    json_end(json);
+    member_quiet(json, "rounds_again", &kernels->quiet);
+    json_report_end(json);
 }
 
 /* --- either --- */

@@ -155,7 +155,6 @@ static bool library_run(struct stand *stand, double *ns)
         .buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(stand->session, &frame);
-
     ns[LIBRARY_RUN] = (double)(now_ns() - begin);
     ns[LIBRARY_RUN_NOTICED] = noticed_after(stand);
 
@@ -198,11 +197,9 @@ static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t dev
     cox_status status = cox_session_create(runtime, &params, &stand->session);
     for (int i = 0; i < 2 && status == COX_OK; i++)
         status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
-
     if (!bench_good(status, info->name))
         return false;
     work_input_fill(cox_buffer_data(stand->buffers[0]), &stand->shape);
-
     for (int f = 0; f < BENCH_HAND_FORMS; f++) {
         stand->hand[f] = bench_hand_create(info, &stand->shape);
         if (!stand->hand[f])
@@ -308,7 +305,6 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
         return true;
 
     bench_heap_start();
-
     for (int i = 0; i < HEAP_FRAMES; i++) {
         double ignored[SERIES];
         if (!library_frame(stand, ignored))
@@ -318,11 +314,11 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
     count = bench_heap_stop();
     result->heap_library = count.library;
     result->heap_others = (double)count.others / HEAP_FRAMES;
+
     bench_heap_start();
     for (int i = 0; i < HEAP_FRAMES; i++)
         if (bench_hand_frame(stand->hand[BENCH_HAND_FINISH], BENCH_HAND_FINISH).visible_ns == 0)
             return false;
-
     result->heap_others_by_hand = (double)bench_heap_stop().others / HEAP_FRAMES;
 
     return true;
@@ -338,6 +334,7 @@ static bool count_calls(struct stand *stand, struct result *result)
     for (int i = 0; good && i < CALLS_FRAMES; i++)
         good = library_run(stand, ignored);
     result->calls = bench_calls_stop();
+
     bench_calls_start(true);
     for (int i = 0; good && i < CALLS_FRAMES; i++)
         good = bench_hand_frame(stand->hand[BENCH_HAND_FINISH], BENCH_HAND_FINISH).visible_ns != 0;
@@ -405,7 +402,6 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
 
     free(memory);
     stand_destroy(&stand);
-
     return good;
 }
 
@@ -511,11 +507,10 @@ static void print_text(const struct machine *machine, const struct quiet *quiet,
     printf("hand-written, blocking: %s\n", results[0].forms[BENCH_HAND_FINISH]);
     printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_HAND_CALLBACK]);
     printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_HAND_LEAN]);
-    printf("heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; a "
-           "call is the\n"
+    printf("heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; "
+           "a call is the\n"
            "library's if the first frame on its stack outside the C library is in libcoxswain, "
-           "libuv "
-           "or hwloc\n");
+           "libuv or hwloc\n");
     for (uint32_t i = 0; i < count; i++)
         text_result(&results[i]);
 }
@@ -525,27 +520,21 @@ static void print_json(const struct machine *machine, const struct quiet *quiet,
 {
     struct json json;
 
-    json_begin(&json, stdout);
-    json_open_object(&json, false);
-    member_string(&json, "benchmark", "overhead");
-    machine_json(machine, &json);
-    member_number(&json, "others_cpus", quiet_others(quiet));
-    member_unsigned(&json, "stretches_again", quiet->again);
+    json_report_begin(&json, "overhead", machine);
+    member_quiet(&json, "stretches_again", quiet);
     member_array(&json, "results", false);
     for (uint32_t i = 0; i < count; i++)
         json_result(&json, &results[i]);
-
     json_close_array(&json);
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 bool bench_overhead(const struct bench_options *options, bool *met)
 {
     struct machine machine;
+    cox_runtime *runtime = NULL;
 
     machine_read(&machine);
-    cox_runtime *runtime = NULL;
     if (!bench_open_runtime(options, COX_ARITHMETIC_AUTO, &runtime))
         return false;
 
@@ -590,6 +579,5 @@ bool bench_overhead(const struct bench_options *options, bool *met)
 
     free(results);
     cox_runtime_destroy(&runtime);
-
     return good;
 }

@@ -1,8 +1,7 @@
 /* cox-bench passes: what passes cost and what they gain. Every entrant has a turn of a few frames
  * in each round, in an order that changes. Figures are medians of the rounds.
  *
- *   empty     each device alone, one blocking frame after the other: a second pass of one row that does
- *             nothing
+ *   empty     each device alone, with blocking frames: a second pass of one row that does nothing
  *   blur      a separable blur as one pass (overlap), as two passes (exchange), and as two sessions
  *   guided    a guided filter, in passes
  *   placed    the blur with one device for each pass
@@ -137,7 +136,6 @@ static bool do_frame(struct bench *bench, const struct entrant *entrant, cox_ses
     const struct cox_frame frame = {
         .buffers = buffers, .buffer_count = entrant->buffer_count, .params = entrant->params};
     cox_status status;
-
     if (entrant->way == BLOCKING || entrant->way == BY_HAND)
         status = cox_session_run(session, &frame);
     else
@@ -160,7 +158,6 @@ static bool take_turn(struct bench *bench, struct entrant *entrant, uint32_t fra
 
     for (int s = 0; s < 2 && entrant->sessions[s]; s++)
         cox_session_wait(entrant->sessions[s]);
-
     *ns = (double)(now_ns() - begin) / frames;
     if (entrant->way == BLOCKING)
         *ns = figures_quantile(bench->times, frames, 0.5);
@@ -256,6 +253,7 @@ static bool add_empty(struct bench *bench, const struct work_shape *shape,
     two.stages = NULL;
     two.pass_count = 2;
     two.passes = passes;
+
     static const char *const names[2] = {"without", "with an empty pass"};
     const struct cox_session_params *const forms[2] = {&one, &two};
     for (uint32_t d = 0; d < bench->device_count; d++)
@@ -527,10 +525,7 @@ static void print_json(const struct bench *bench, const struct machine *machine)
 {
     struct json json;
 
-    json_begin(&json, stdout);
-    json_open_object(&json, false);
-    member_string(&json, "benchmark", "passes");
-    machine_json(machine, &json);
+    json_report_begin(&json, "passes", machine);
     member_number(&json, "others_cpus", quiet_others(&bench->quiet));
     member_unsigned(&json, "width", bench->width);
     member_unsigned(&json, "height", bench->height);
@@ -558,8 +553,7 @@ static void print_json(const struct bench *bench, const struct machine *machine)
     }
 
     json_close_array(&json);
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 static const char *const blur_names[2][4] = {
@@ -664,7 +658,6 @@ static bool run(struct bench *bench, struct parts *parts, const struct bench_opt
     *met = true;
     for (uint32_t i = 0; i < bench->result_count; i++)
         *met &= meets(&bench->results[i]);
-
     if (options->json)
         print_json(bench, &machine);
     else
@@ -697,6 +690,5 @@ bool bench_passes(const struct bench_options *options, bool *met)
     free(bench->times);
     free(bench);
     free(parts);
-
     return good;
 }

@@ -238,8 +238,7 @@ static void print_json(struct form *forms, uint32_t frames, double create_ms)
         json_close_object(&json);
     }
 
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 static void print_text(struct form *forms, uint32_t frames, double create_ms, bool met)
@@ -268,7 +267,6 @@ static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uin
     cox_session *first = NULL;
     const uint64_t began = now_ns();
     cox_status status = create_session(runtime, &sizes[0], NULL, &first);
-
     *create_ms = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
         status = submit_frames(first, &sizes[0], frames, &deliveries);
@@ -308,9 +306,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
         good = stream_frames_make(&sizes[s], runtime, &of, SETS);
     }
 
-    if (good) {
-        good = bench_good(measure(runtime, sizes, frames, &create_ms, forms), NULL);
-    }
+    good = good && bench_good(measure(runtime, sizes, frames, &create_ms, forms), NULL);
     for (uint32_t s = 0; s < SIZES; s++)
         stream_frames_free(&sizes[s]);
 

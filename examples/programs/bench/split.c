@@ -114,7 +114,6 @@ static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
         .buffers = bench->buffers, .buffer_count = 2, .params = &params};
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(lane->session, &frame);
-
     *ns = (double)(now_ns() - begin);
 
     return bench_good(status, "frame");
@@ -376,7 +375,6 @@ static bool compare_output(struct bench *bench, bool *same)
     }
 
     free(alone);
-
     return good;
 }
 
@@ -544,14 +542,10 @@ static void print_json(const struct bench_options *options, const struct machine
 
     cox_session_info(bench->policy.session, &info, sizeof info);
     struct json json;
-    json_begin(&json, stdout);
-    json_open_object(&json, false);
-    member_string(&json, "benchmark", "split");
-    machine_json(machine, &json);
+    json_report_begin(&json, "split", machine);
     member_array(&json, "devices", true);
     for (int d = 0; d < 2; d++)
         json_string(&json, bench->devices[d].name);
-
     json_close_array(&json);
     member_number(&json, "work_ratio", options->ratio);
     member_string(&json, "policy", info.policy);
@@ -583,8 +577,7 @@ static void print_json(const struct bench_options *options, const struct machine
     member_unsigned(&json, "split_changes", r->changes[0]);
     member_unsigned(&json, "same_output", r->same_output);
     member_unsigned(&json, "met", meets(r));
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 static bool prepare(struct bench *bench, const struct bench_options *options)
@@ -618,13 +611,11 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     bench->memory = calloc(n * (CONTESTANTS + 1), sizeof *bench->memory);
     for (int i = 0; i < 2; i++)
         bench->shares[i] = calloc(n, sizeof *bench->shares[i]);
-
     if (!bench->memory || !bench->shares[0] || !bench->shares[1])
         return bench_fail("out of memory");
 
     for (int i = 0; i < CONTESTANTS; i++)
         bench->values[i] = bench->memory + n * (size_t)i;
-
     for (int i = 0; i < 2; i++) {
         status = cox_buffer_create(bench->runtime, bench->shape.rows * bench->shape.pitch_bytes,
                                    &bench->buffers[i]);
@@ -677,6 +668,5 @@ bool bench_split(const struct bench_options *options, bool *met)
     free(bench->shares[0]);
     free(bench->shares[1]);
     free(bench);
-
     return good;
 }

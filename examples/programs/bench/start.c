@@ -81,7 +81,6 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
         status = cox_session_run(session, COX_FRAME(.buffers = frames.buffers[0],
                                                     .buffer_count = fresh.params.binding_count,
                                                     .params = &frames.params));
-
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
     cox_session_destroy(&session);
     stream_frames_free(&frames);
@@ -104,8 +103,7 @@ static void print_json(struct form *forms)
         json_close_object(&json);
     }
 
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 static void print_text(struct form *forms, bool met)

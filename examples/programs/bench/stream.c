@@ -96,7 +96,6 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
         snprintf(entrant->name, sizeof entrant->name, "library, %s, %u staged devices", info.policy,
                  count);
         break;
-
     default:
         snprintf(entrant->name, sizeof entrant->name, "library, %s, %u device%s", info.policy,
                  count, count == 1 ? "" : "s");
@@ -129,7 +128,6 @@ static bool add_entrants(struct stream *stream)
         add_hand(stream, STREAM_HAND_ALL, staged[0]);
     for (uint32_t d = 0; good && d < stream->device_count; d++)
         good = add_library(stream, STREAM_SINGLE, "single", &all[d], 1);
-
     for (uint32_t d = 0; good && d < count && stream->in_flight == STREAM_JUDGED; d++)
         good = add_library(stream, STREAM_PROFILED, "single", &staged[d], 1);
 
@@ -374,7 +372,6 @@ bool bench_stream(const struct bench_options *options, bool *met)
 
     for (size_t i = 0; good && i < count; i++)
         good = measure(stream, in_flight[i]);
-
     if (good) {
         stream_print_tail(stream);
         *met = stream_met(stream);

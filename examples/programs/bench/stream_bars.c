@@ -111,7 +111,6 @@ static bool only_staged(const struct stream *stream, const struct stream_entrant
         return true;
     case STREAM_TOGETHER:
         return stream->staged_count == stream->device_count;
-
     default:
         return false;
     }

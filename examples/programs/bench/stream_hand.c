@@ -75,7 +75,6 @@ static bool make_context(struct stream_hand *hand)
     if (options)
         code = clBuildProgram(hand->program, 1, &hand->device, options, NULL, NULL);
     free(options);
-
     return !bench_cl_failed(code, "clBuildProgram");
 }
 
@@ -138,7 +137,6 @@ struct stream_hand *stream_hand_create(const struct cox_device_info *info,
     if (!hand->done_ns || !bench_cl_find_device(info, &hand->device) || !make_context(hand) ||
         !make_slots(hand))
         stream_hand_destroy(&hand);
-
     return hand;
 }
 
@@ -150,14 +148,11 @@ static void clear_slot(struct stream_hand *hand, struct slot *slot)
                                     NULL, NULL);
         if (slot->host[b])
             clFinish(hand->queues[QUEUE_COMPUTE]);
-        if (slot->pinned[b])
-            clReleaseMemObject(slot->pinned[b]);
-        if (slot->mems[b])
-            clReleaseMemObject(slot->mems[b]);
+        BENCH_CL_RELEASE(MemObject, slot->pinned[b]);
+        BENCH_CL_RELEASE(MemObject, slot->mems[b]);
     }
 
-    if (slot->kernel)
-        clReleaseKernel(slot->kernel);
+    BENCH_CL_RELEASE(Kernel, slot->kernel);
 }
 
 void stream_hand_destroy(struct stream_hand **out)
@@ -169,14 +164,11 @@ void stream_hand_destroy(struct stream_hand **out)
     for (int set = 0; set < STREAM_IN_FLIGHT_MAX; set++)
         clear_slot(hand, &hand->slots[set]);
 
-    if (hand->program)
-        clReleaseProgram(hand->program);
+    BENCH_CL_RELEASE(Program, hand->program);
     for (int q = 0; q < QUEUES; q++)
-        if (hand->queues[q])
-            clReleaseCommandQueue(hand->queues[q]);
+        BENCH_CL_RELEASE(CommandQueue, hand->queues[q]);
 
-    if (hand->context)
-        clReleaseContext(hand->context);
+    BENCH_CL_RELEASE(Context, hand->context);
     free(hand->done_ns);
     free(hand);
 }
@@ -186,6 +178,11 @@ void stream_hand_destroy(struct stream_hand **out)
 static cl_int set_args(struct stream_hand *hand, const struct slot *slot)
 {
     const struct cox_stage *stage = &hand->frames->pipeline.stages[0];
+    const cl_int numbers[COX_ARG_KIND_IMAGE + 1] = {
+        [COX_ARG_KIND_FIRST] = (cl_int)hand->first_row,
+        [COX_ARG_KIND_ROWS] = (cl_int)hand->rows,
+        [COX_ARG_KIND_FRAME] = (cl_int)hand->frames->height,
+        [COX_ARG_KIND_COLUMNS] = (cl_int)stage->columns};
 
     for (cl_uint a = 0; a < stage->arg_count; a++) {
         const struct cox_arg *arg = &stage->args[a];
@@ -205,20 +202,11 @@ static cl_int set_args(struct stream_hand *hand, const struct slot *slot)
             value = NULL;
             bytes = arg->bytes;
             break;
-        case COX_ARG_KIND_FIRST:
-            number = (cl_int)hand->first_row;
-            break;
-        case COX_ARG_KIND_ROWS:
-            number = (cl_int)hand->rows;
-            break;
-        case COX_ARG_KIND_FRAME:
-            number = (cl_int)hand->frames->height;
-            break;
         case COX_ARG_KIND_ORIGIN:
             number = (cl_int)hand->spans[arg->index].first;
             break;
         default:
-            number = (cl_int)stage->columns;
+            number = numbers[arg->kind];
         }
         code = clSetKernelArg(slot->kernel, a, bytes, value);
         if (code)
@@ -340,10 +328,8 @@ static cl_int submit(struct stream_hand *hand, struct slot *slot)
         code = clFlush(hand->queues[QUEUE_COMPUTE]);
     if (code == CL_SUCCESS)
         code = copy_out(hand, slot, computed);
-    if (in)
-        clReleaseEvent(in);
-    if (computed)
-        clReleaseEvent(computed);
+    BENCH_CL_RELEASE(Event, in);
+    BENCH_CL_RELEASE(Event, computed);
 
     return code;
 }
@@ -379,7 +365,6 @@ static void *feed(void *user)
     hand->good = !bench_cl_failed(code, "a stream");
     for (int q = 0; !hand->good && q < QUEUES; q++)
         clFinish(hand->queues[q]);
-
     for (int s = 0; s < STREAM_IN_FLIGHT_MAX; s++)
         if (hand->slots[s].done) {
             clReleaseEvent(hand->slots[s].done);
@@ -397,7 +382,6 @@ bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t 
 
     for (uint32_t d = 0; d < count; d++)
         hands[d]->frame_count = frame_count;
-
     if (count == 1)
         feed(hands[0]);
     while (count > 1 && started < count &&
@@ -406,7 +390,6 @@ bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t 
 
     for (uint32_t d = 0; d < started; d++)
         pthread_join(hands[d]->thread, NULL);
-
     if (count > 1 && started < count)
         return bench_fail("no thread can be started");
 

@@ -93,10 +93,7 @@ static void json_head(struct stream *stream, const struct machine *machine)
 {
     struct json *json = &stream->json;
 
-    json_begin(json, stdout);
-    json_open_object(json, false);
-    member_string(json, "benchmark", "stream");
-    machine_json(machine, json);
+    json_report_begin(json, "stream", machine);
     member_string(json, "kernel", stream->options->pictures ? "pictures" : "video");
     member_unsigned(json, "width", stream->frames.width);
     member_unsigned(json, "height", stream->frames.height);
@@ -174,12 +171,10 @@ static void json_results(struct stream *stream, const char *left_out)
         json_result(json, &stream->results[r]);
     json_close_array(json);
     member_string(json, "left_out", left_out);
-    member_number(json, "others_cpus", quiet_others(&stream->quiet));
-    member_unsigned(json, "rounds_again", stream->quiet.again);
+    member_quiet(json, "rounds_again", &stream->quiet);
     member_bool(json, "same_output", stream->same_output);
     member_bool(json, "met", stream_met(stream));
-    json_close_object(json);
-    json_end(json);
+    json_report_end(json);
 }
 
 /* --- either --- */

@@ -153,7 +153,6 @@ bool bench_vectors(cox_runtime *runtime, uint32_t device, uint32_t rounds, struc
 
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
         status = open_contest(runtime, device, &formats[f], &contests[f]);
-
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
         status = run_round(&contests[f], false);
 

@@ -89,39 +89,22 @@ static size_t expect_24(const struct guides_device *device, const struct guides_
     return guides_expect_adds(device, expected, 24);
 }
 
+#define VECTOR(key_, name_, options_, kernel_, each_)                                 \
+    {                                                                                 \
+        .key = key_, .name = name_, .options = options_ " -D N=24", .launches = {     \
+            {.kernel = kernel_, .args = "io", .local = {GUIDES_GROUP}, .each = each_} \
+        }                                                                             \
+    }
+
 static const struct guides_variant vectors[] = {
-    {.key = "scalar",
-     .name = "float, vectors left to the compiler",
-     .options = "-D VEC=1 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}}}},
-    {.key = "hint_8",
-     .name = "float, hint at float8",
-     .options = "-D VEC=1 -D CHAINS=1 -D N=24 -D HINT=float8",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}}}},
-    {.key = "loop",
-     .name = "float, 16 pixels in a loop",
-     .options = "-D VEC=1 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling_loop", .args = "io", .local = {GUIDES_GROUP}, .each = 16}}},
-    {.key = "float2",
-     .name = "float2",
-     .options = "-D VEC=2 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 2}}},
-    {.key = "float4",
-     .name = "float4",
-     .options = "-D VEC=4 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 4}}},
-    {.key = "float8",
-     .name = "float8",
-     .options = "-D VEC=8 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 8}}},
-    {.key = "float16",
-     .name = "float16",
-     .options = "-D VEC=16 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 16}}},
-    {.key = "float16x4",
-     .name = "float16, four at once",
-     .options = "-D VEC=16 -D CHAINS=4 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 64}}},
+    VECTOR("scalar", "float, vectors left to the compiler", "-D VEC=1 -D CHAINS=1", "ceiling", 1),
+    VECTOR("hint_8", "float, hint at float8", "-D VEC=1 -D CHAINS=1 -D HINT=float8", "ceiling", 1),
+    VECTOR("loop", "float, 16 pixels in a loop", "-D VEC=1 -D CHAINS=1", "ceiling_loop", 16),
+    VECTOR("float2", "float2", "-D VEC=2 -D CHAINS=1", "ceiling", 2),
+    VECTOR("float4", "float4", "-D VEC=4 -D CHAINS=1", "ceiling", 4),
+    VECTOR("float8", "float8", "-D VEC=8 -D CHAINS=1", "ceiling", 8),
+    VECTOR("float16", "float16", "-D VEC=16 -D CHAINS=1", "ceiling", 16),
+    VECTOR("float16x4", "float16, four at once", "-D VEC=16 -D CHAINS=4", "ceiling", 64),
 };
 
 static double predict_24(const struct guides_device *device, const struct guides_variant *variant)

@@ -24,11 +24,6 @@ static const struct layout {
     {54, 2 * ROW - 2, ROW - 4, 4, 130, 4, "panel", "name"},
 };
 
-static const struct layout *layout_of(bool narrow)
-{
-    return &layouts[narrow];
-}
-
 struct bars {
     const struct guides_result *result;
     struct svg svg;
@@ -133,7 +128,7 @@ static void bar(const struct bars *bars, const struct guides_cell *cell, double 
 static void name(const struct bars *bars, const char *text, const char *class, double x, double y)
 {
     svg_label(bars->svg.out, class, x, y);
-    html_text_middle(bars->svg.out, text, layout_of(bars->svg.narrow)->name_length);
+    html_text_middle(bars->svg.out, text, layouts[bars->svg.narrow].name_length);
     svg_label_end(bars->svg.out);
 }
 
@@ -175,7 +170,7 @@ static void draw(const struct guides_result *result, struct html *out, bool narr
     const struct guides_experiment *experiment = result->experiment;
     struct bars bars = {
         .result = result, .svg = svg_of(out, narrow, 0), .ratio = experiment->chart_ratio};
-    const struct layout *layout = layout_of(narrow);
+    const struct layout *layout = &layouts[narrow];
     double height = HEAD + FOOT + layout->row * experiment->count;
 
     bars.svg.left = layout->left;

@@ -150,7 +150,6 @@ int bench_guides(int argc, char **argv)
         sheets[d].device.quiet = &report.quiet;
         good = measure_device(&options, &sheets[d], lines, &right);
     }
-
     report.seconds = (double)(now_ns() - begin) * 1e-9;
     good = good && write_page(&report, options.page) &&
            (!options.json || write_json(&report, options.json));
@@ -158,7 +157,6 @@ int bench_guides(int argc, char **argv)
         printf("%s\n", options.page);
     for (uint32_t d = 0; d < report.count && d < DEVICES_MAX; d++)
         free(sheets[d].results);
-
     if (!good || !right)
         return EXIT_BAD;
 

@@ -147,8 +147,7 @@ static void make_image(struct guides_device *device)
                                    0, NULL, NULL);
     if (code) {
         device->no_image = "no images of one float a pixel of this size";
-        if (image)
-            clReleaseMemObject(image);
+        BENCH_CL_RELEASE(MemObject, image);
         image = NULL;
     }
 
@@ -298,13 +297,10 @@ void guides_device_close(struct guides_device *device)
     if (device->queue)
         clFinish(device->queue);
     for (int i = 0; i < GUIDES_BUFFERS; i++)
-        if (device->buffers[i])
-            clReleaseMemObject(device->buffers[i]);
+        BENCH_CL_RELEASE(MemObject, device->buffers[i]);
 
-    if (device->queue)
-        clReleaseCommandQueue(device->queue);
-    if (device->context)
-        clReleaseContext(device->context);
+    BENCH_CL_RELEASE(CommandQueue, device->queue);
+    BENCH_CL_RELEASE(Context, device->context);
     memset(device->buffers, 0, sizeof device->buffers);
     device->queue = NULL;
     device->context = NULL;

@@ -34,24 +34,12 @@ enum { PAGEABLE_WRITE, PINNED_WRITE, MAPPED_WRITE, PAGEABLE_READ, PINNED_READ, M
 enum { ON_DEVICE, PINNED, MAPPED }; /* the run's buffers */
 
 static const struct guides_variant transfers[] = {
-    [PAGEABLE_WRITE] = {.key = "write_pageable",
-                        .name = "written from pageable memory",
-                        .group = "to the device"},
-    [PINNED_WRITE] = {.key = "write_pinned",
-                      .name = "written from pinned memory",
-                      .group = "to the device"},
-    [MAPPED_WRITE] = {.key = "write_mapped",
-                      .name = "mapped and filled by the host",
-                      .group = "to the device"},
-    [PAGEABLE_READ] = {.key = "read_pageable",
-                       .name = "read into pageable memory",
-                       .group = "from the device"},
-    [PINNED_READ] = {.key = "read_pinned",
-                     .name = "read into pinned memory",
-                     .group = "from the device"},
-    [MAPPED_READ] = {.key = "read_mapped",
-                     .name = "mapped and copied by the host",
-                     .group = "from the device"},
+    [PAGEABLE_WRITE] = {"write_pageable", "written from pageable memory", "to the device"},
+    [PINNED_WRITE] = {"write_pinned", "written from pinned memory", "to the device"},
+    [MAPPED_WRITE] = {"write_mapped", "mapped and filled by the host", "to the device"},
+    [PAGEABLE_READ] = {"read_pageable", "read into pageable memory", "from the device"},
+    [PINNED_READ] = {"read_pinned", "read into pinned memory", "from the device"},
+    [MAPPED_READ] = {"read_mapped", "mapped and copied by the host", "from the device"},
 };
 
 static bool prepare_transfer(struct guides_run *run, uint32_t v)
@@ -133,7 +121,6 @@ static double sample_transfer(struct guides_run *run, uint32_t v)
     case PINNED_READ:
         code = copy(run, ON_DEVICE, run->host[PINNED], false);
         break;
-
     default:
         code = map_and_copy(run, v == MAPPED_WRITE);
     }
@@ -307,16 +294,14 @@ enum {
 enum { WARM = 10, NEW_BUFFER = 0 };
 
 static const struct guides_variant firsts[] = {
-    [BUILD_NEW] = {.key = "build_new", .name = "a source never seen", .group = "build"},
-    [BUILD_AGAIN] = {.key = "build_again", .name = "the same source again", .group = "build"},
-    [BUILD_BINARY] = {.key = "build_binary", .name = "from its binary", .group = "build"},
-    [LAUNCH_FIRST] = {.key = "launch_first", .name = "first launch", .group = "kernel"},
-    [LAUNCH_SECOND] = {.key = "launch_second", .name = "second launch", .group = "kernel"},
-    [LAUNCH_WARM] = {.key = "launch_warm", .name = "mean of ten more", .group = "kernel"},
-    [BUFFER_FIRST] = {.key = "buffer_first",
-                      .name = "made, and first written by a kernel",
-                      .group = "buffer"},
-    [BUFFER_SECOND] = {.key = "buffer_second", .name = "written again", .group = "buffer"},
+    [BUILD_NEW] = {"build_new", "a source never seen", "build"},
+    [BUILD_AGAIN] = {"build_again", "the same source again", "build"},
+    [BUILD_BINARY] = {"build_binary", "from its binary", "build"},
+    [LAUNCH_FIRST] = {"launch_first", "first launch", "kernel"},
+    [LAUNCH_SECOND] = {"launch_second", "second launch", "kernel"},
+    [LAUNCH_WARM] = {"launch_warm", "mean of ten more", "kernel"},
+    [BUFFER_FIRST] = {"buffer_first", "made, and first written by a kernel", "buffer"},
+    [BUFFER_SECOND] = {"buffer_second", "written again", "buffer"},
 };
 
 static cl_program build_source(struct guides_run *run, struct guides_cell *cell)
@@ -336,10 +321,8 @@ static double sample_new(struct guides_run *run, struct guides_cell *cell)
 {
     cl_int code;
 
-    if (run->kernel)
-        clReleaseKernel(run->kernel);
-    if (run->program)
-        clReleaseProgram(run->program);
+    BENCH_CL_RELEASE(Kernel, run->kernel);
+    BENCH_CL_RELEASE(Program, run->program);
     run->kernel = NULL;
     run->nonce = run->nonce * 6364136223846793005u + 1442695040888963407u;
     uint64_t begin = now_ns();
@@ -396,10 +379,8 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
         code = clBuildProgram(program, 1, id, NULL, NULL, NULL);
     double ns = time_since(begin, cell, code, "a program from its binary");
 
-    if (program)
-        clReleaseProgram(program);
+    BENCH_CL_RELEASE(Program, program);
     free(binary);
-
     return ns;
 }
 
@@ -423,8 +404,7 @@ static double sample_buffer(struct guides_run *run, struct guides_cell *cell)
 {
     cl_int code;
 
-    if (run->mems[NEW_BUFFER])
-        clReleaseMemObject(run->mems[NEW_BUFFER]);
+    BENCH_CL_RELEASE(MemObject, run->mems[NEW_BUFFER]);
     uint64_t begin = now_ns();
     run->mems[NEW_BUFFER] = clCreateBuffer(run->device->context, CL_MEM_READ_WRITE,
                                            run->device->pixels * sizeof(float), NULL, &code);
@@ -455,7 +435,6 @@ static double sample_first(struct guides_run *run, uint32_t v)
         return sample_buffer(run, cell);
     case BUFFER_SECOND:
         return sample_launches(run, cell, run->mems[NEW_BUFFER], 1);
-
     default:
         return sample_launches(run, cell, run->device->buffers[GUIDES_OUT],
                                v == LAUNCH_WARM ? WARM : 1);

@@ -82,7 +82,6 @@ static size_t local_of(const struct guides_device *device, const struct guides_v
         return number;
     case GUIDES_MULTIPLE:
         return at_least_1(preferred(device, kernel) * number / 4 + variant->more);
-
     default:
         return (size_t)code;
     }
@@ -101,43 +100,27 @@ static size_t each_of(const struct guides_device *device, const struct guides_va
     return at_least_1((size_t)each);
 }
 
+/* The number of work-items in both directions. Returns the number of dimensions. */
 static cl_uint sizes_of(const struct guides_device *device, const struct guides_variant *variant,
                         const struct guides_launch *launch, size_t size[2])
 {
-    const size_t width = device->width, height = device->height;
+    const size_t w = device->width, h = device->height;
+    const size_t share = device->pixels / at_least_1(launch->share);
+    const size_t sizes[][2] = {
+        [GUIDES_LINE] = {share / each_of(device, variant, launch)},
+        [GUIDES_PLANE] = {w, h},
+        [GUIDES_TURNED] = {h, w},
+        [GUIDES_ROWS] = {h},
+        [GUIDES_COLUMNS] = {w},
+        [GUIDES_INTERIOR] = {w - 2, h - 2},
+        [GUIDES_PADDED] = {w + 2, h + 2},
+        [GUIDES_BORDER] = {2 * (w + h) - 4},
+    };
 
-    size[1] = 1;
-    switch (launch->region) {
-    case GUIDES_LINE:
-        size[0] = device->pixels / each_of(device, variant, launch) / at_least_1(launch->share);
-        return 1;
-    case GUIDES_ROWS:
-        size[0] = height;
-        return 1;
-    case GUIDES_COLUMNS:
-        size[0] = width;
-        return 1;
-    case GUIDES_BORDER:
-        size[0] = 2 * (width + height) - 4;
-        return 1;
-    case GUIDES_TURNED:
-        size[0] = height;
-        size[1] = width;
-        return 2;
-    case GUIDES_INTERIOR:
-        size[0] = width - 2;
-        size[1] = height - 2;
-        return 2;
-    case GUIDES_PADDED:
-        size[0] = width + 2;
-        size[1] = height + 2;
-        return 2;
+    size[0] = sizes[launch->region][0];
+    size[1] = at_least_1(sizes[launch->region][1]);
 
-    default:
-        size[0] = width;
-        size[1] = height;
-        return 2;
-    }
+    return sizes[launch->region][1] ? 2 : 1;
 }
 
 /* Add the size of the work-groups to a cell's name. */
@@ -186,42 +169,25 @@ static bool find_sizes(struct guides_run *run, uint32_t v, uint32_t l)
 
 /* --- Preparing --- */
 
-/* The value of an argument that is a number, by its letter. */
-static cl_int number_of(const struct guides_device *device, const struct guides_variant *variant,
-                        char letter)
-{
-    switch (letter) {
-    case 'w':
-        return (cl_int)device->width;
-    case 'h':
-        return (cl_int)device->height;
-    case 'c':
-        return (cl_int)device->log_pixels;
-    case 'a':
-        return (cl_int)device->pixels;
-
-    default:
-        return (cl_int)variant->number;
-    }
-}
-
 static bool set_arguments(struct guides_run *run, uint32_t v, uint32_t l)
 {
-    static const char letters[] = "iotugrfI";
+    static const char buffers[] = "iotugrfI", numbers[] = "whcan";
     const struct guides_device *device = run->device;
     const struct guides_variant *variant = &run->result->experiment->variants[v];
+    const cl_int values[] = {(cl_int)device->width, (cl_int)device->height,
+                             (cl_int)device->log_pixels, (cl_int)device->pixels,
+                             (cl_int)variant->number};
     cl_kernel kernel = run->prepared[v].kernels[l];
     cl_int code = CL_SUCCESS;
     cl_uint at = 0;
 
     for (const char *letter = variant->launches[l].args; *letter; letter++, at++) {
-        const char *buffer = strchr(letters, *letter);
-        const cl_int value = number_of(device, variant, *letter);
+        const char *buffer = strchr(buffers, *letter), *number = strchr(numbers, *letter);
 
         if (buffer)
-            code |= clSetKernelArg(kernel, at, sizeof(cl_mem), &device->buffers[buffer - letters]);
+            code |= clSetKernelArg(kernel, at, sizeof(cl_mem), &device->buffers[buffer - buffers]);
         else
-            code |= clSetKernelArg(kernel, at, sizeof value, &value);
+            code |= clSetKernelArg(kernel, at, sizeof(cl_int), &values[number - numbers]);
     }
 
     return !guides_cell_failed(&run->result->cells[v], code, "clSetKernelArg");
@@ -307,10 +273,8 @@ bool guides_prepare(struct guides_run *run, uint32_t v)
 void guides_release(struct guides_prepared *prepared)
 {
     for (uint32_t l = 0; l < GUIDES_LAUNCHES_MAX; l++)
-        if (prepared->kernels[l])
-            clReleaseKernel(prepared->kernels[l]);
-    if (prepared->program)
-        clReleaseProgram(prepared->program);
+        BENCH_CL_RELEASE(Kernel, prepared->kernels[l]);
+    BENCH_CL_RELEASE(Program, prepared->program);
     *prepared = (struct guides_prepared){0};
 }
 

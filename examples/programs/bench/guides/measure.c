@@ -102,7 +102,6 @@ static double value_of(const struct guides_run *run, double ns)
         return ns * 1e-6;
     case GUIDES_GBS:
         return work / ns;
-
     default:
         return work / ns * 1e3;
     }
@@ -175,13 +174,10 @@ static void release(struct guides_run *run)
     clFinish(run->device->queue);
 
     for (int i = 0; i < GUIDES_MEMS; i++)
-        if (run->mems[i])
-            clReleaseMemObject(run->mems[i]);
+        BENCH_CL_RELEASE(MemObject, run->mems[i]);
 
-    if (run->kernel)
-        clReleaseKernel(run->kernel);
-    if (run->program)
-        clReleaseProgram(run->program);
+    BENCH_CL_RELEASE(Kernel, run->kernel);
+    BENCH_CL_RELEASE(Program, run->program);
 }
 
 bool guides_measure(struct guides_device *device, struct guides_result *result)
@@ -203,22 +199,20 @@ bool guides_measure(struct guides_device *device, struct guides_result *result)
     if (!device->quick)
         rounds = (uint32_t)fmin(fmax(rounds_ns / round_ns, ROUNDS_LEAST), GUIDES_ROUNDS_MAX);
     run_rounds(&run, rounds);
-    for (uint32_t v = 0; v < experiment->count; v++)
+
+    for (uint32_t v = 0; v < experiment->count; v++) {
         if (result->cells[v].status == GUIDES_MEASURED)
             check(&run, v);
-
-    for (uint32_t v = 0; v < experiment->count; v++)
         find_figures(&run, v);
-
+    }
     if (experiment->keep)
         experiment->keep(device, result->cells);
-    for (uint32_t v = 0; v < experiment->count; v++)
+    for (uint32_t v = 0; v < experiment->count; v++) {
         find_prediction(&run, v);
+        guides_release(&run.prepared[v]);
+    }
 
     guides_find(device, result);
-    for (uint32_t v = 0; v < experiment->count; v++)
-        guides_release(&run.prepared[v]);
-
     release(&run);
 
     return true;

@@ -125,7 +125,6 @@ static size_t place(const struct guides_device *device, uint32_t order, uint32_t
         return last - i;
     case SCATTERED:
         return i * 2654435761u & last;
-
     default:
         return (i << log_stride & last) | i >> (device->log_pixels - log_stride);
     }

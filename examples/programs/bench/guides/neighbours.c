@@ -16,6 +16,13 @@ static size_t clamped(int64_t at, size_t count)
     return (size_t)at;
 }
 
+/* A launch over all pixels in square work-groups. */
+#define TILED .local = {GUIDES_TILE, GUIDES_TILE}
+#define TILES(kernel_, args_)                                           \
+    {                                                                   \
+        .kernel = kernel_, .args = args_, .region = GUIDES_PLANE, TILED \
+    }
+
 /* --- Blurs --- */
 
 enum { LINE_MAX = 8192, GAUSSIAN = 0, RECURSIVE = 1 };
@@ -88,23 +95,13 @@ static const struct guides_variant blurs[] = {
      .number = GAUSSIAN,
      .accesses = 82,
      .adds = 81,
-     .launches = {{.kernel = "blur_2d",
-                   .args = "iogwh",
-                   .region = GUIDES_PLANE,
-                   .local = {GUIDES_TILE, GUIDES_TILE}}}},
+     .launches = {TILES("blur_2d", "iogwh")}},
     {.key = "separable",
      .name = "separable, 9 and 9 taps",
      .number = GAUSSIAN,
      .accesses = 20,
      .adds = 18,
-     .launches = {{.kernel = "blur_rows",
-                   .args = "itgwh",
-                   .region = GUIDES_PLANE,
-                   .local = {GUIDES_TILE, GUIDES_TILE}},
-                  {.kernel = "blur_columns",
-                   .args = "togwh",
-                   .region = GUIDES_PLANE,
-                   .local = {GUIDES_TILE, GUIDES_TILE}}}},
+     .launches = {TILES("blur_rows", "itgwh"), TILES("blur_columns", "togwh")}},
     {.key = "recursive",
      .name = "recursive, a line an item",
      .number = RECURSIVE,
@@ -166,42 +163,29 @@ static size_t expect_mean(const struct guides_device *device, const struct guide
     return device->pixels;
 }
 
-#define TILED                    \
-    {                            \
-        GUIDES_TILE, GUIDES_TILE \
-    }
-#define MEAN_OF(kernel_, args_)                                                  \
-    {                                                                            \
-        .kernel = kernel_, .args = args_, .region = GUIDES_PLANE, .local = TILED \
-    }
-#define PADDING                                                                        \
-    {                                                                                  \
-        .kernel = "edges_pad", .args = "itwh", .region = GUIDES_PADDED, .local = TILED \
-    }
-
 static const struct guides_variant edges[] = {
     {.key = "each",
      .name = "test in each item",
      .accesses = 2,
-     .launches = {MEAN_OF("edges_each", "iowh")}},
+     .launches = {TILES("edges_each", "iowh")}},
     {.key = "padded",
      .name = "padded input",
      .accesses = 2,
-     .launches = {MEAN_OF("edges_padded", "towh")}},
+     .launches = {TILES("edges_padded", "towh")}},
     {.key = "pad_and",
      .name = "padded input, with the padding of it",
      .accesses = 4,
-     .launches = {PADDING, MEAN_OF("edges_padded", "towh")}},
+     .launches = {{.kernel = "edges_pad", .args = "itwh", .region = GUIDES_PADDED, TILED},
+                  TILES("edges_padded", "towh")}},
     {.key = "halo",
      .name = "tile and halo in local memory",
      .accesses = 2,
-     .launches = {MEAN_OF("edges_halo", "iowh")}},
+     .launches = {TILES("edges_halo", "iowh")}},
     {.key = "interior",
      .name = "kernels for interior and border",
      .accesses = 2,
-     .launches =
-         {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, .local = TILED},
-          {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
+     .launches = {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, TILED},
+                  {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
 };
 
 /* A variant that reads a padded input needs the padding kernel to run first. */
@@ -258,40 +242,24 @@ static size_t expect_images(const struct guides_device *device,
     return device->pixels;
 }
 
+#define IMAGES(key_, name_, group_, number_, need_, kernel_, args_)                    \
+    {                                                                                  \
+        .key = key_, .name = name_, .group = group_, .number = number_, .accesses = 2, \
+        .need = need_, .launches = {                                                   \
+            TILES(kernel_, args_)                                                      \
+        }                                                                              \
+    }
+#define COPY(key_, name_, need_, args_) IMAGES(key_, name_, "copy", 0, need_, key_, args_)
+#define MEAN(key_, name_, need_, kernel_, args_) \
+    IMAGES(key_, name_, "3 × 3 pixels", 1, need_, kernel_, args_)
+
 static const struct guides_variant images[] = {
-    {.key = "buffer_copy",
-     .name = "buffer",
-     .group = "copy",
-     .number = 0,
-     .accesses = 2,
-     .launches = {MEAN_OF("buffer_copy", "iowh")}},
-    {.key = "image_copy",
-     .name = "image",
-     .group = "copy",
-     .number = 0,
-     .accesses = 2,
-     .need = GUIDES_IMAGES,
-     .launches = {MEAN_OF("image_copy", "Iowh")}},
-    {.key = "buffer_mean",
-     .name = "buffer, edges tested",
-     .group = "3 × 3 pixels",
-     .number = 1,
-     .accesses = 2,
-     .launches = {MEAN_OF("edges_each", "iowh")}},
-    {.key = "image_mean",
-     .name = "image, the sampler clamps",
-     .group = "3 × 3 pixels",
-     .number = 1,
-     .accesses = 2,
-     .need = GUIDES_IMAGES,
-     .launches = {MEAN_OF("image_mean", "Iowh")}},
-    {.key = "image_linear",
-     .name = "image, 4 reads between pixels",
-     .group = "3 × 3 pixels",
-     .number = 1,
-     .accesses = 2,
-     .need = GUIDES_IMAGES,
-     .launches = {MEAN_OF("image_mean_linear", "Iowh")}},
+    COPY("buffer_copy", "buffer", GUIDES_NOTHING, "iowh"),
+    COPY("image_copy", "image", GUIDES_IMAGES, "Iowh"),
+    MEAN("buffer_mean", "buffer, edges tested", GUIDES_NOTHING, "edges_each", "iowh"),
+    MEAN("image_mean", "image, the sampler clamps", GUIDES_IMAGES, "image_mean", "Iowh"),
+    MEAN("image_linear", "image, 4 reads between pixels", GUIDES_IMAGES, "image_mean_linear",
+         "Iowh"),
 };
 
 const struct guides_experiment guides_neighbours[] = {

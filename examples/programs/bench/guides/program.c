@@ -15,27 +15,25 @@ const char *guides_text(const char *name)
 
 static const char *code_name(cl_int code)
 {
-    switch (code) {
-    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
-        return "no memory for an object";
-    case CL_OUT_OF_RESOURCES:
-        return "out of resources";
-    case CL_OUT_OF_HOST_MEMORY:
-        return "out of host memory";
-    case CL_IMAGE_FORMAT_NOT_SUPPORTED:
-        return "image format not supported";
-    case CL_BUILD_PROGRAM_FAILURE:
-        return "the compiler refuses it";
-    case CL_INVALID_WORK_GROUP_SIZE:
-        return "work-group size refused";
-    case CL_INVALID_WORK_ITEM_SIZE:
-        return "work-item size refused";
-    case CL_INVALID_OPERATION:
-        return "not supported";
+    static const struct {
+        cl_int code;
+        const char *name;
+    } names[] = {
+        {CL_MEM_OBJECT_ALLOCATION_FAILURE, "no memory for an object"},
+        {CL_OUT_OF_RESOURCES, "out of resources"},
+        {CL_OUT_OF_HOST_MEMORY, "out of host memory"},
+        {CL_IMAGE_FORMAT_NOT_SUPPORTED, "image format not supported"},
+        {CL_BUILD_PROGRAM_FAILURE, "the compiler refuses it"},
+        {CL_INVALID_WORK_GROUP_SIZE, "work-group size refused"},
+        {CL_INVALID_WORK_ITEM_SIZE, "work-item size refused"},
+        {CL_INVALID_OPERATION, "not supported"},
+    };
 
-    default:
-        return "an error";
-    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].code == code)
+            return names[i].name;
+
+    return "an error";
 }
 
 bool guides_good(cl_int code, const char *call, char *why, size_t why_bytes)

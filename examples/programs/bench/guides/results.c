@@ -95,8 +95,6 @@ void guides_json(const struct guides_report *report, FILE *to)
     member_array(&json, "devices", false);
     for (uint32_t d = 0; d < report->count; d++)
         one_sheet(&json, &report->sheets[d]);
-
     json_close_array(&json);
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
