@@ -289,8 +289,8 @@ static bool measure_devices(struct kernels *kernels, const struct bench_options 
 {
     struct json writer, *json = options->json ? &writer : NULL;
 
-    quiet_start(&kernels->quiet, options->quiet_s);
     kernels_print_head(json, kernels);
+    quiet_start(&kernels->quiet, options->quiet_s);
 
     for (uint32_t d = 0; d < cox_runtime_device_count(kernels->runtime); d++) {
         if (!measure_device(kernels, d))
