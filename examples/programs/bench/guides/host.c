@@ -28,18 +28,23 @@ static bool same(const struct guides_run *run, uint32_t v, const float *result)
            guides_cell_fail(&run->result->cells[v], GUIDES_WRONG, "other values than were sent");
 }
 
+#define WAY(key_, name_, group_)                    \
+    {                                               \
+        .key = key_, .name = name_, .group = group_ \
+    }
+
 /* --- Transfers --- */
 
 enum { PAGEABLE_WRITE, PINNED_WRITE, MAPPED_WRITE, PAGEABLE_READ, PINNED_READ, MAPPED_READ };
 enum { ON_DEVICE, PINNED, MAPPED }; /* the run's buffers */
 
 static const struct guides_variant transfers[] = {
-    [PAGEABLE_WRITE] = {"write_pageable", "written from pageable memory", "to the device"},
-    [PINNED_WRITE] = {"write_pinned", "written from pinned memory", "to the device"},
-    [MAPPED_WRITE] = {"write_mapped", "mapped and filled by the host", "to the device"},
-    [PAGEABLE_READ] = {"read_pageable", "read into pageable memory", "from the device"},
-    [PINNED_READ] = {"read_pinned", "read into pinned memory", "from the device"},
-    [MAPPED_READ] = {"read_mapped", "mapped and copied by the host", "from the device"},
+    [PAGEABLE_WRITE] = WAY("write_pageable", "written from pageable memory", "to the device"),
+    [PINNED_WRITE] = WAY("write_pinned", "written from pinned memory", "to the device"),
+    [MAPPED_WRITE] = WAY("write_mapped", "mapped and filled by the host", "to the device"),
+    [PAGEABLE_READ] = WAY("read_pageable", "read into pageable memory", "from the device"),
+    [PINNED_READ] = WAY("read_pinned", "read into pinned memory", "from the device"),
+    [MAPPED_READ] = WAY("read_mapped", "mapped and copied by the host", "from the device"),
 };
 
 static bool prepare_transfer(struct guides_run *run, uint32_t v)
@@ -294,14 +299,14 @@ enum {
 enum { WARM = 10, NEW_BUFFER = 0 };
 
 static const struct guides_variant firsts[] = {
-    [BUILD_NEW] = {"build_new", "a source never seen", "build"},
-    [BUILD_AGAIN] = {"build_again", "the same source again", "build"},
-    [BUILD_BINARY] = {"build_binary", "from its binary", "build"},
-    [LAUNCH_FIRST] = {"launch_first", "first launch", "kernel"},
-    [LAUNCH_SECOND] = {"launch_second", "second launch", "kernel"},
-    [LAUNCH_WARM] = {"launch_warm", "mean of ten more", "kernel"},
-    [BUFFER_FIRST] = {"buffer_first", "made, and first written by a kernel", "buffer"},
-    [BUFFER_SECOND] = {"buffer_second", "written again", "buffer"},
+    [BUILD_NEW] = WAY("build_new", "a source never seen", "build"),
+    [BUILD_AGAIN] = WAY("build_again", "the same source again", "build"),
+    [BUILD_BINARY] = WAY("build_binary", "from its binary", "build"),
+    [LAUNCH_FIRST] = WAY("launch_first", "first launch", "kernel"),
+    [LAUNCH_SECOND] = WAY("launch_second", "second launch", "kernel"),
+    [LAUNCH_WARM] = WAY("launch_warm", "mean of ten more", "kernel"),
+    [BUFFER_FIRST] = WAY("buffer_first", "made, and first written by a kernel", "buffer"),
+    [BUFFER_SECOND] = WAY("buffer_second", "written again", "buffer"),
 };
 
 static cl_program build_source(struct guides_run *run, struct guides_cell *cell)
