@@ -7,7 +7,7 @@
 # 16 pixels: floating-point additions, subtractions, multiplications and fma, shifts, bitwise operations, conversions, and
 # choices with their comparison as one, as in a minimum. What does not: loads and stores, rearranging vectors, integer
 # sums (addresses, mostly).
-# The figures belong into the table on top of examples/programs/bench/kernels.c. Takes a minute or two.
+# The figures belong into the table in examples/programs/bench/kernels_list.c. Takes a minute or two.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 cd "$(dirname "$0")/../.."

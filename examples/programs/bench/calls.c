@@ -1,11 +1,13 @@
-/* Counting what is asked of the OpenCL drivers.
+/* Counts calls of the OpenCL driver.
  *
- * This program's functions of these names stand before the OpenCL loader's for everything in the process: the library,
- * shared or static, and the hand-written OpenCL. Each adds one to its count and calls the loader's. What a driver does
- * inside itself is not counted.
+ * This program's functions of these names replace the OpenCL loader's for the whole process: for
+ * the library, shared or static, and for the hand-written OpenCL. Each one adds to its count and
+ * calls the loader's function. Calls inside a driver are not counted.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "shared.h"
+#include "calls.h"
+#include "common/now.h"
+#include "message.h"
 
 #include <CL/cl.h>
 #include <dlfcn.h>
@@ -25,13 +27,16 @@ static const struct {
 #undef KNOWN
 };
 
-/* When the call begins; 0 = it is not timed. */
+/* The start time of a call; 0 = not timed. */
 static inline uint64_t begin(enum bench_call call)
 {
     if (__builtin_expect(!atomic_load_explicit(&counting, memory_order_relaxed), 1))
         return 0;
     atomic_fetch_add_explicit(&counts[call], 1, memory_order_relaxed);
-    return atomic_load_explicit(&timing, memory_order_relaxed) ? now_ns() : 0;
+    if (!atomic_load_explicit(&timing, memory_order_relaxed))
+        return 0;
+
+    return now_ns();
 }
 
 static inline void end(enum bench_call call, uint64_t begin_ns)
@@ -40,10 +45,11 @@ static inline void end(enum bench_call call, uint64_t begin_ns)
         atomic_fetch_add_explicit(&times_ns[call], now_ns() - begin_ns, memory_order_relaxed);
 }
 
-/* The loader's function, looked up once. Every thread finds the same one. */
+/* The loader's function, looked up once. All threads find the same function. */
 static inline void *find_next(void *_Atomic *next, const char *name)
 {
     void *found = atomic_load_explicit(next, memory_order_relaxed);
+
     if (__builtin_expect(found != NULL, 1))
         return found;
     found = dlsym(RTLD_NEXT, name);
@@ -51,12 +57,14 @@ static inline void *find_next(void *_Atomic *next, const char *name)
         bench_fail("this OpenCL loader has no %s", name);
         abort();
     }
+
     atomic_store_explicit(next, found, memory_order_relaxed);
+
     return found;
 }
 
-/* A function of OpenCL: type, name, which of its calls it is, parameters, arguments. */
-#define FORWARD(type, name, call, parameters, arguments)                                 \
+/* An OpenCL function: type, name, which counter, parameters, arguments. */
+#define FORWARD_AS(type, name, call, parameters, arguments)                              \
     __attribute__((visibility("default"))) CL_API_ENTRY type CL_API_CALL name parameters \
     {                                                                                    \
         static void *_Atomic next;                                                       \
@@ -68,66 +76,67 @@ static inline void *find_next(void *_Atomic *next, const char *name)
         return result;                                                                   \
     }
 
-FORWARD(cl_int, clEnqueueNDRangeKernel, BENCH_CALL_clEnqueueNDRangeKernel,
+#define FORWARD(type, name, parameters, arguments) \
+    FORWARD_AS(type, name, BENCH_CALL_##name, parameters, arguments)
+
+FORWARD(cl_int, clEnqueueNDRangeKernel,
         (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
          const size_t *global, const size_t *local, cl_uint waits, const cl_event *wait_list,
          cl_event *event),
         (queue, kernel, dimensions, offset, global, local, waits, wait_list, event))
-FORWARD(cl_int, clEnqueueWriteBuffer, BENCH_CALL_clEnqueueWriteBuffer,
+FORWARD(cl_int, clEnqueueWriteBuffer,
         (cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset, size_t bytes,
          const void *from, cl_uint waits, const cl_event *wait_list, cl_event *event),
         (queue, mem, blocking, offset, bytes, from, waits, wait_list, event))
-FORWARD(cl_int, clEnqueueReadBuffer, BENCH_CALL_clEnqueueReadBuffer,
+FORWARD(cl_int, clEnqueueReadBuffer,
         (cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset, size_t bytes,
          void *to, cl_uint waits, const cl_event *wait_list, cl_event *event),
         (queue, mem, blocking, offset, bytes, to, waits, wait_list, event))
-FORWARD(void *, clEnqueueMapBuffer, BENCH_CALL_clEnqueueMapBuffer,
+FORWARD(void *, clEnqueueMapBuffer,
         (cl_command_queue queue, cl_mem mem, cl_bool blocking, cl_map_flags flags, size_t offset,
          size_t bytes, cl_uint waits, const cl_event *wait_list, cl_event *event, cl_int *code),
         (queue, mem, blocking, flags, offset, bytes, waits, wait_list, event, code))
-FORWARD(cl_int, clEnqueueUnmapMemObject, BENCH_CALL_clEnqueueUnmapMemObject,
+FORWARD(cl_int, clEnqueueUnmapMemObject,
         (cl_command_queue queue, cl_mem mem, void *mapped, cl_uint waits, const cl_event *wait_list,
          cl_event *event),
         (queue, mem, mapped, waits, wait_list, event))
-FORWARD(cl_int, clEnqueueFillBuffer, BENCH_CALL_clEnqueueFillBuffer,
+FORWARD(cl_int, clEnqueueFillBuffer,
         (cl_command_queue queue, cl_mem mem, const void *pattern, size_t pattern_bytes,
          size_t offset, size_t bytes, cl_uint waits, const cl_event *wait_list, cl_event *event),
         (queue, mem, pattern, pattern_bytes, offset, bytes, waits, wait_list, event))
-FORWARD(cl_int, clEnqueueCopyBuffer, BENCH_CALL_clEnqueueCopyBuffer,
+FORWARD(cl_int, clEnqueueCopyBuffer,
         (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
          size_t bytes, cl_uint waits, const cl_event *wait_list, cl_event *event),
         (queue, from, to, from_offset, to_offset, bytes, waits, wait_list, event))
-FORWARD(cl_int, clEnqueueMarkerWithWaitList, BENCH_CALL_clEnqueueMarkerWithWaitList,
+FORWARD(cl_int, clEnqueueMarkerWithWaitList,
         (cl_command_queue queue, cl_uint waits, const cl_event *wait_list, cl_event *event),
         (queue, waits, wait_list, event))
-FORWARD(cl_int, clSetKernelArg, BENCH_CALL_clSetKernelArg,
-        (cl_kernel kernel, cl_uint index, size_t bytes, const void *value),
+FORWARD(cl_int, clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *value),
         (kernel, index, bytes, value))
-FORWARD(cl_int, clFlush, BENCH_CALL_clFlush, (cl_command_queue queue), (queue))
-FORWARD(cl_int, clFinish, BENCH_CALL_clFinish, (cl_command_queue queue), (queue))
-FORWARD(cl_int, clWaitForEvents, BENCH_CALL_clWaitForEvents,
-        (cl_uint waits, const cl_event *wait_list), (waits, wait_list))
-FORWARD(cl_int, clGetEventInfo,
-        what == CL_EVENT_COMMAND_EXECUTION_STATUS ? BENCH_CALL_poll : BENCH_CALL_clGetEventInfo,
-        (cl_event event, cl_event_info what, size_t bytes, void *value, size_t *got),
-        (event, what, bytes, value, got))
-FORWARD(cl_int, clGetEventProfilingInfo, BENCH_CALL_clGetEventProfilingInfo,
+FORWARD(cl_int, clFlush, (cl_command_queue queue), (queue))
+FORWARD(cl_int, clFinish, (cl_command_queue queue), (queue))
+FORWARD(cl_int, clWaitForEvents, (cl_uint waits, const cl_event *wait_list), (waits, wait_list))
+FORWARD_AS(cl_int, clGetEventInfo,
+           what == CL_EVENT_COMMAND_EXECUTION_STATUS ? BENCH_CALL_poll : BENCH_CALL_clGetEventInfo,
+           (cl_event event, cl_event_info what, size_t bytes, void *value, size_t *got),
+           (event, what, bytes, value, got))
+FORWARD(cl_int, clGetEventProfilingInfo,
         (cl_event event, cl_profiling_info what, size_t bytes, void *value, size_t *got),
         (event, what, bytes, value, got))
-FORWARD(cl_int, clReleaseEvent, BENCH_CALL_clReleaseEvent, (cl_event event), (event))
-FORWARD(cl_int, clRetainEvent, BENCH_CALL_clRetainEvent, (cl_event event), (event))
-FORWARD(cl_int, clSetEventCallback, BENCH_CALL_clSetEventCallback,
+FORWARD(cl_int, clReleaseEvent, (cl_event event), (event))
+FORWARD(cl_int, clRetainEvent, (cl_event event), (event))
+FORWARD(cl_int, clSetEventCallback,
         (cl_event event, cl_int status, void(CL_CALLBACK *called)(cl_event, cl_int, void *),
          void *user),
         (event, status, called, user))
-FORWARD(cl_mem, clCreateBuffer, BENCH_CALL_clCreateBuffer,
+FORWARD(cl_mem, clCreateBuffer,
         (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code),
         (context, flags, bytes, host, code))
-FORWARD(cl_mem, clCreateSubBuffer, BENCH_CALL_clCreateSubBuffer,
+FORWARD(cl_mem, clCreateSubBuffer,
         (cl_mem mem, cl_mem_flags flags, cl_buffer_create_type type, const void *region,
          cl_int *code),
         (mem, flags, type, region, code))
-FORWARD(cl_int, clReleaseMemObject, BENCH_CALL_clReleaseMemObject, (cl_mem mem), (mem))
+FORWARD(cl_int, clReleaseMemObject, (cl_mem mem), (mem))
 
 void bench_calls_start(bool timed)
 {
@@ -135,6 +144,7 @@ void bench_calls_start(bool timed)
         atomic_store_explicit(&counts[call], 0, memory_order_relaxed);
         atomic_store_explicit(&times_ns[call], 0, memory_order_relaxed);
     }
+
     atomic_store(&timing, timed);
     atomic_store(&counting, true);
 }
@@ -142,11 +152,13 @@ void bench_calls_start(bool timed)
 struct bench_calls bench_calls_stop(void)
 {
     struct bench_calls calls;
+
     atomic_store(&counting, false);
     for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         calls.of[call] = atomic_load_explicit(&counts[call], memory_order_relaxed);
         calls.ns[call] = atomic_load_explicit(&times_ns[call], memory_order_relaxed);
     }
+
     return calls;
 }
 
@@ -169,16 +181,20 @@ void bench_calls_add(struct bench_calls *sum, const struct bench_calls *calls)
 
 void bench_calls_print(const struct bench_calls *calls, const char *name, double frames)
 {
+    const char *before = "";
     double sum_us = 0;
+
     printf("  %s:", name);
     for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         if (!calls->of[call])
             continue;
         const double us = (double)calls->ns[call] / 1e3 / (double)calls->of[call];
-        printf("%s %s %.2f x %.2f us", sum_us > 0 ? "," : "", known[call].name,
-               (double)calls->of[call] / frames, us);
+        printf("%s %s %.2f x %.2f us", before, known[call].name, (double)calls->of[call] / frames,
+               us);
+        before = ",";
         sum_us += (double)calls->ns[call] / 1e3;
     }
+
     printf("; together %.1f us a frame\n", sum_us / frames);
 }
 

@@ -1,19 +1,20 @@
-/* What a device can do at most, to hold kernels against: a kernel that only moves the bytes of a video frame, and the
- * same with some arithmetic.
+/* The ceilings that kernels are compared with: a kernel that only moves the bytes of a video frame,
+ * and the same kernel with some arithmetic.
  *
- * A frame of 4:2:0 has 3 bytes a pixel going in (10 bits in 16) and 1.5 coming out (8 bits); so has this one: of two
- * words read it writes one. `n` multiply-adds a pixel are 4/3 n for each word read. A multiply-add is what it is
- * in the project's kernels: an fma, or a multiplication and an addition. Each word's chain of them depends on itself
- * only; a work-item has 8 chains under way on a GPU, 96 on a CPU.
+ * A 4:2:0 frame reads 3 bytes per pixel (10 bits in 16) and writes 1.5 (8 bits). This kernel does
+ * the same: it writes one word for two words that it reads. `n` multiply-adds per pixel are 4/3 n
+ * per word. As in the project's kernels, a multiply-add is an fma, or a multiplication and an
+ * addition. The chains of different words are independent. A work-item has 8 chains on a GPU and 96
+ * on a CPU.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
+#include "ceilings.h"
 
 #include <stdio.h>
 
-/* Rows are padded to whole CPU items. */
+/* Rows are padded to a whole number of CPU work-items. */
 enum { CPU_VECTOR = 16, CPU_ITEM = 96, CPU_LOCAL = 15, GPU_VECTOR = 4, GPU_LOCAL = 64 };
 
-/* In step with the frame's pixels: 3/8 of a word is written for each. */
+/* 3/8 of a word is written for each pixel. */
 static uint32_t words_out(uint32_t width)
 {
     return (width * 3 + 7) / 8;
@@ -37,7 +38,8 @@ static const char source[] =
     "#else\n"
     "#define ROUND(v) ((v) * (real)(0.9990234375f) + (real)(0.0009765625f))\n"
     "#endif\n"
-    "kernel void ceiling(global const float *in, global uint *out, int in_pitch, int out_pitch, int columns, int rows)\n"
+    "kernel void ceiling(global const float *in, global uint *out, int in_pitch, int out_pitch, "
+    "int columns, int rows)\n"
     "{\n"
     "    int x = (int)get_global_id(0) * ITEM, y = (int)get_global_id(1);\n"
     "    if (x >= columns || y >= rows)\n"
@@ -47,7 +49,8 @@ static const char source[] =
     "#if VECTOR == 16\n"
     "    for (int end = x + ITEM; x < end; x += 48) {\n"
     "        global const float *p = from + 2 * x;\n"
-    "        real a = LOAD(p), b = LOAD(p + 16), c = LOAD(p + 32), d = LOAD(p + 48), e = LOAD(p + 64),\n"
+    "        real a = LOAD(p), b = LOAD(p + 16), c = LOAD(p + 32), d = LOAD(p + 48), e = LOAD(p + "
+    "64),\n"
     "             f = LOAD(p + 80);\n"
     "        for (int i = 0; i < STEPS; i++) {\n"
     "            a = ROUND(a);\n"
@@ -79,6 +82,7 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                    padded = (columns + CPU_ITEM - 1) / CPU_ITEM * CPU_ITEM;
     const size_t out_pitch = cox_runtime_pitch_bytes(runtime, padded * sizeof(uint32_t));
     const size_t in_pitch = cox_runtime_pitch_bytes(runtime, 2 * padded * sizeof(uint32_t));
+
     *ceiling = (struct bench_ceiling){
         .bytes = (uint64_t)3 * columns * sizeof(uint32_t) * height,
         .bindings = {{.name = "in", .access = COX_READ, .pitch_bytes = in_pitch},
@@ -89,10 +93,13 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                  COX_ARG_ROWS},
         .params = {(int32_t)(in_pitch / sizeof(uint32_t)),
                    (int32_t)(out_pitch / sizeof(uint32_t))}};
-    snprintf(ceiling->options[0], sizeof ceiling->options[0], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u",
-             CPU_VECTOR, CPU_ITEM, multiply_adds * 4 / 3);
-    snprintf(ceiling->options[1], sizeof ceiling->options[1], "-D VECTOR=%d -D ITEM=%d -D STEPS=%u",
-             GPU_VECTOR, GPU_VECTOR, multiply_adds * 4 / 3);
+
+    const int shapes[2][2] = {{CPU_VECTOR, CPU_ITEM}, {GPU_VECTOR, GPU_VECTOR}};
+    for (int v = 0; v < 2; v++)
+        snprintf(ceiling->options[v], sizeof ceiling->options[v],
+                 "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", shapes[v][0], shapes[v][1],
+                 multiply_adds * 4 / 3);
+
     ceiling->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
                                                 .source = source,
                                                 .options = ceiling->options[0],

@@ -1,13 +1,15 @@
-/* Counting heap allocations by the object that makes them.
+/* Counts heap allocations by the object that makes them.
  *
- * This program's malloc, calloc, realloc and the aligned ones stand before the C library's for everything in the
- * process. While counting, each call walks the stack up to the first frame that is neither this file nor the C library
- * nor the loader: that object is the caller. Calls from libcoxswain, libuv and hwloc are the library's; the rest is the
- * OpenCL drivers' and this program's own. free is not counted: a steady state that frees without allocating does not
- * last.
+ * This program's malloc, calloc, realloc and aligned functions replace the C library's for the
+ * whole process. While counting, each call walks up the stack to the first frame outside this file,
+ * the C library and the loader: that object is the caller. Calls from libcoxswain, libuv and hwloc
+ * count as the library's, all others as those of the OpenCL drivers and this program. free is not
+ * counted, because nothing can free for long without allocating.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "shared.h"
+#include "heap.h"
+
+#include <stddef.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -29,7 +31,7 @@
 enum { RANGES_MAX = 64, DEPTH = 24 };
 enum owner { OWNER_PASSED_OVER, OWNER_LIBRARY };
 
-/* Executable segments that matter; written before counting starts, read-only while it runs. */
+/* Executable segments of known objects; written before counting starts, only read while it runs. */
 static struct range {
     uintptr_t begin, end;
     enum owner owner;
@@ -42,8 +44,11 @@ static _Thread_local bool inside; /* the stack walk may allocate */
 
 static bool is_named(const char *path, const char *name)
 {
-    const char *base = strrchr(path, '/');
-    return strncmp(base ? base + 1 : path, name, strlen(name)) == 0;
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        path = slash + 1;
+
+    return strncmp(path, name, strlen(name)) == 0;
 }
 
 static int add_object(struct dl_phdr_info *info, size_t size, void *user)
@@ -58,6 +63,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *user)
         owner = OWNER_PASSED_OVER;
     else
         return 0;
+
     for (unsigned i = 0; i < info->dlpi_phnum && range_count < RANGES_MAX; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         if (header->p_type != PT_LOAD || !(header->p_flags & PF_X))
@@ -65,6 +71,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *user)
         uintptr_t begin = (uintptr_t)(info->dlpi_addr + header->p_vaddr);
         ranges[range_count++] = (struct range){begin, begin + header->p_memsz, owner};
     }
+
     return 0;
 }
 
@@ -84,12 +91,19 @@ __attribute__((noinline)) static void count_call(void)
     void *frames[DEPTH];
     int depth = backtrace(frames, DEPTH);
     const struct range *caller = NULL;
-    for (int i = 2; i < depth; i++) { /* 0 and 1: this function and the allocator's wrapper */
+
+    /* Frames 0 and 1 are this function and the allocator's wrapper. */
+    for (int i = 2; i < depth; i++) {
         caller = find_range(frames[i]);
         if (!caller || caller->owner == OWNER_LIBRARY)
             break;
     }
-    atomic_fetch_add(caller && caller->owner == OWNER_LIBRARY ? &library_calls : &other_calls, 1);
+
+    if (caller && caller->owner == OWNER_LIBRARY)
+        atomic_fetch_add(&library_calls, 1);
+    else
+        atomic_fetch_add(&other_calls, 1);
+
     inside = false;
 }
 
@@ -98,7 +112,7 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *old, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-/* Not inlined, not tail calls: the number of frames to skip is fixed. */
+/* Not inlined and without tail calls, so that the number of frames to skip is fixed. */
 #define WRAPPER \
     __attribute__((visibility("default"), noinline, optimize("no-optimize-sibling-calls")))
 #if defined(__clang__)
@@ -141,10 +155,12 @@ WRAPPER int posix_memalign(void **out, size_t alignment, size_t bytes)
     count_call();
     if (alignment % sizeof(void *) != 0 || alignment == 0 || (alignment & (alignment - 1)) != 0)
         return EINVAL;
+
     void *made = __libc_memalign(alignment, bytes);
     if (!made)
         return ENOMEM;
     *out = made;
+
     return 0;
 }
 
@@ -156,6 +172,7 @@ bool bench_heap_possible(void)
 void bench_heap_start(void)
 {
     void *frame[1];
+
     backtrace(frame, 1); /* the first call loads the unwinder */
     range_count = 0;
     dl_iterate_phdr(add_object, NULL);

@@ -1,71 +1,63 @@
-/* cox-bench: what the library costs and what its splits are worth, measured on this machine.
- * docs/internals/scheduling.md says what the figures mean.
+/* cox-bench measures on this machine what the library costs and what its splits are worth.
+ * docs/internals/scheduling.md explains the figures.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "options.h"
+#include "commands.h"
+#include "message.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { EXIT_BAD = 1, EXIT_MISSED = 3 };
 
-bool bench_fail(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputs("cox-bench: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    return false;
-}
+static const struct {
+    const char *name;
+    bench_command *run;
+} commands[] = {
+    {"overhead", bench_overhead}, {"split", bench_split},   {"stream", bench_stream},
+    {"kernels", bench_kernels},   {"decide", bench_decide}, {"finish", bench_finish},
+    {"passes", bench_passes},     {"resize", bench_resize}, {"start", bench_start},
+    {"frames", bench_frames},
+};
 
-void bench_log(void *user, enum cox_log_level level, const char *line)
+static bench_command *find_command(const char *name)
 {
-    (void)user;
-    (void)level;
-    bench_fail("%s", line);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].run;
+
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
+    struct bench_options options = {.ratio = 3};
+    bool check = false, met = false;
+
+    bench_command *command = NULL;
+
     if (argc > 1 && strcmp(argv[1], "guides") == 0)
         return bench_guides(argc - 1, argv + 1);
-    struct bench_options options = {.ratio = 3};
-    bool check = false, met = false, good;
+
     int status = bench_options_parse(argc, argv, &options, &check);
     if (status >= 0)
         return status;
-    const char *command = optind + 1 == argc ? argv[optind] : "";
-    if (strcmp(command, "overhead") == 0) {
-        good = bench_overhead(&options, &met);
-    } else if (strcmp(command, "split") == 0) {
-        good = bench_split(&options, &met);
-    } else if (strcmp(command, "stream") == 0) {
-        good = bench_stream(&options, &met);
-    } else if (strcmp(command, "kernels") == 0) {
-        good = bench_kernels(&options, &met);
-    } else if (strcmp(command, "decide") == 0) {
-        good = bench_decide(&options, &met);
-    } else if (strcmp(command, "finish") == 0) {
-        good = bench_finish(&options, &met);
-    } else if (strcmp(command, "passes") == 0) {
-        good = bench_passes(&options, &met);
-    } else if (strcmp(command, "resize") == 0) {
-        good = bench_resize(&options, &met);
-    } else if (strcmp(command, "start") == 0) {
-        good = bench_start(&options, &met);
-    } else if (strcmp(command, "frames") == 0) {
-        good = bench_frames(&options, &met);
-    } else {
+    if (optind + 1 == argc)
+        command = find_command(argv[optind]);
+    if (!command) {
         bench_options_usage(stderr);
         return BENCH_EXIT_USAGE;
     }
-    if (good && (fflush(stdout) != 0 || ferror(stdout)))
-        good = bench_fail("standard output: %s", strerror(errno));
-    if (!good)
+
+    if (!command(&options, &met))
         return EXIT_BAD;
-    return check && !met ? EXIT_MISSED : 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        bench_fail("standard output: %s", strerror(errno));
+        return EXIT_BAD;
+    }
+
+    if (check && !met)
+        return EXIT_MISSED;
+
+    return 0;
 }

@@ -1,18 +1,28 @@
-/* cox-bench overhead: the library on one device against OpenCL written by hand, in turn in one process.
+/* cox-bench overhead: the library on one device against hand-written OpenCL, in turn in one
+ * process.
  *
- * Each form has a few frames on end before the next one has its: a GPU that goes from one context to another needs 140
- * us for that (NVIDIA H200), which the first frames of a turn pay. They are not timed.
+ * Each form runs several frames before the next form has its turn. A GPU needs 140 us to switch
+ * contexts (NVIDIA H200), so the first frames of a turn are not timed.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
-#include "common/json.h"
+#include "calls.h"
+#include "commands.h"
+#include "common/figures.h"
+#include "common/now.h"
+#include "hand.h"
+#include "heap.h"
+#include "json_members.h"
+#include "lines.h"
+#include "message.h"
+#include "open_runtime.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAD = 2, TURN = 8 };
+enum { LEAD = 2, TURN = 8 }; /* frames of a turn: not timed, timed */
 enum {
     STRETCH_NS = 300000000,
     BLOCKS = 10,
@@ -32,7 +42,7 @@ static const struct {
 } sizes[] = {{64, 64, 16}, {256, 256, 16}, {480, 1080, 16}};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* What is timed, in nanoseconds from the first call. */
+/* What is timed: nanoseconds from the first call. */
 enum {
     LIBRARY_RUN,
     LIBRARY_RUN_NOTICED,
@@ -49,7 +59,7 @@ enum {
 };
 
 /* The forms that take turns: the hand-written ones, and the library's. */
-enum { RUN = BENCH_CL_FORMS, SUBMIT, TAKERS };
+enum { RUN = BENCH_HAND_FORMS, SUBMIT, TAKERS };
 
 static const struct {
     const char *name, *key;
@@ -64,13 +74,13 @@ static const struct {
                          SUBMIT},
     [LIBRARY_CALLBACK] = {"library, asynchronous: callback", "library_async_callback", SUBMIT},
     [LIBRARY_VISIBLE] = {"library, asynchronous: visible", "library_async_visible", SUBMIT},
-    [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible", BENCH_CL_FINISH},
+    [HAND_FINISH] = {"hand-written, blocking: visible", "hand_blocking_visible", BENCH_HAND_FINISH},
     [HAND_CALLBACK] = {"hand-written, asynchronous: callback", "hand_async_callback",
-                       BENCH_CL_CALLBACK},
+                       BENCH_HAND_CALLBACK},
     [HAND_CALLBACK_VISIBLE] = {"hand-written, asynchronous: visible", "hand_async_visible",
-                               BENCH_CL_CALLBACK},
+                               BENCH_HAND_CALLBACK},
     [HAND_LEAN] = {"hand-written, without mapping: visible", "hand_unmapped_visible",
-                   BENCH_CL_LEAN},
+                   BENCH_HAND_LEAN},
 };
 
 struct result {
@@ -79,34 +89,34 @@ struct result {
     uint32_t frames;
     bool has[SERIES];
     double p50_us[SERIES], p99_us[SERIES];
-    double more_us, more_low_us,
-        more_high_us; /* p50, blocking: the library over hand-written; spread over blocks */
+    double more_us;                   /* blocking, p50: the library minus hand-written */
+    double more_low_us, more_high_us; /* the same for the blocks */
     double p99_ratio;
     double callback_more_us;
     bool reserved;         /* a core feeds the devices */
-    bool noticed;          /* the device's clock told the ends, of 99 % of the frames or more; */
-    double clock_error_us; /* right to this at worst */
+    bool noticed;          /* the device's clock gives the ends of at least 99 % of the frames */
+    double clock_error_us; /* the largest error of that clock */
     bool same_output;
     bool heap_counted;
     uint64_t heap_library;                   /* in HEAP_FRAMES frames */
-    double heap_others, heap_others_by_hand; /* a frame */
+    double heap_others, heap_others_by_hand; /* per frame */
     struct bench_calls calls, calls_by_hand; /* zeros if not asked for */
-    const char *forms[BENCH_CL_FORMS];
+    const char *forms[BENCH_HAND_FORMS];
 };
 
-/* One shape on one device: everything that is made for it. */
+/* Everything for the measurement of one shape on one device. */
 struct stand {
     struct work_shape shape;
     struct work_params params;
     struct work_pipeline pipeline;
     cox_session *session;
     cox_buffer *buffers[2];
-    struct bench_cl *hand
-        [BENCH_CL_FORMS]; /* each on buffers of its own, as the library is: caches favour none */
-    /* Written by the scheduler thread; the runtime's clock is the bench's. */
+    /* Each form and the library have their own buffers, so that caches favour none. */
+    struct bench_hand *hand[BENCH_HAND_FORMS];
+    /* Written by the scheduler thread. The runtime and this program use the same clock. */
     _Atomic uint64_t start_ns, end_ns, noticed_ns, done_ns;
-    _Atomic uint64_t clock_error_ns; /* the most of any frame */
-    _Atomic uint32_t untold;         /* frames of which the device's clock told no end */
+    _Atomic uint64_t clock_error_ns; /* the largest of all frames */
+    _Atomic uint32_t unknown_ends;   /* frames whose end the device's clock did not give */
     atomic_int status;
 };
 
@@ -121,13 +131,14 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct stand *stand = user;
+
     if (report->warmup || report->shadow)
         return;
     atomic_store(&stand->start_ns, report->start_ns);
     atomic_store(&stand->end_ns, report->end_ns);
     atomic_store(&stand->noticed_ns, report->notices[0].noticed_ns);
     if (report->notices[0].clock_error_ns == UINT64_MAX)
-        atomic_fetch_add(&stand->untold, 1);
+        atomic_fetch_add(&stand->unknown_ends, 1);
     else if (report->notices[0].clock_error_ns > atomic_load(&stand->clock_error_ns))
         atomic_store(&stand->clock_error_ns, report->notices[0].clock_error_ns);
 }
@@ -146,16 +157,18 @@ static bool library_run(struct stand *stand, double *ns)
     cox_status status = cox_session_run(stand->session, &frame);
     ns[LIBRARY_RUN] = (double)(now_ns() - begin);
     ns[LIBRARY_RUN_NOTICED] = noticed_after(stand);
-    return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
+
+    return bench_good(status, "a frame of the library");
 }
 
-/* The asynchronous form: cox_session_submit and a callback; cox_session_wait brings the thread back. */
+/* The asynchronous form: cox_session_submit with a callback, then cox_session_wait. */
 static bool library_frame(struct stand *stand, double *ns)
 {
     const struct cox_frame frame = {
         .buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
     uint64_t begin = now_ns();
     cox_status status = cox_session_submit(stand->session, &frame, on_done, stand);
+
     if (status == COX_OK) {
         cox_session_wait(stand->session);
         ns[LIBRARY_VISIBLE] = (double)(now_ns() - begin);
@@ -165,7 +178,8 @@ static bool library_frame(struct stand *stand, double *ns)
         ns[LIBRARY_CALLBACK] = (double)(atomic_load(&stand->done_ns) - begin);
         status = (cox_status)atomic_load(&stand->status);
     }
-    return status == COX_OK || bench_fail("a frame of the library: %s", cox_status_text(status));
+
+    return bench_good(status, "a frame of the library");
 }
 
 static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t device,
@@ -176,21 +190,23 @@ static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t dev
                                         .devices = &device,
                                         .report = on_report,
                                         .report_user = stand};
+
     work_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
     stand->params = work_params_of(&stand->shape);
     size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
     cox_status status = cox_session_create(runtime, &params, &stand->session);
     for (int i = 0; i < 2 && status == COX_OK; i++)
         status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
-    if (status)
-        return bench_fail("%s: %s", info->name, cox_status_text(status));
+    if (!bench_good(status, info->name))
+        return false;
     work_input_fill(cox_buffer_data(stand->buffers[0]), &stand->shape);
-    for (int f = 0; f < BENCH_CL_FORMS; f++) {
-        stand->hand[f] = bench_cl_create(info, &stand->shape);
+    for (int f = 0; f < BENCH_HAND_FORMS; f++) {
+        stand->hand[f] = bench_hand_create(info, &stand->shape);
         if (!stand->hand[f])
             return false;
-        work_input_fill(bench_cl_input(stand->hand[f]), &stand->shape);
+        work_input_fill(bench_hand_input(stand->hand[f]), &stand->shape);
     }
+
     return true;
 }
 
@@ -199,8 +215,8 @@ static void stand_destroy(struct stand *stand)
     cox_session_destroy(&stand->session);
     cox_buffer_destroy(&stand->buffers[0]);
     cox_buffer_destroy(&stand->buffers[1]);
-    for (int f = 0; f < BENCH_CL_FORMS; f++)
-        bench_cl_destroy(&stand->hand[f]);
+    for (int f = 0; f < BENCH_HAND_FORMS; f++)
+        bench_hand_destroy(&stand->hand[f]);
 }
 
 /* A frame of one form. */
@@ -210,25 +226,30 @@ static bool frame_of(struct stand *stand, uint32_t form, double *ns)
         return library_run(stand, ns);
     if (form == SUBMIT)
         return library_frame(stand, ns);
-    const struct bench_cl_times times = bench_cl_frame(stand->hand[form], (enum bench_cl_form)form);
-    if (form == BENCH_CL_CALLBACK) {
+
+    const struct bench_hand_times times = bench_hand_frame(stand->hand[form],
+                                                           (enum bench_hand_form)form);
+    if (form == BENCH_HAND_CALLBACK) {
         ns[HAND_CALLBACK_VISIBLE] = (double)times.visible_ns;
         ns[HAND_CALLBACK] = (double)times.callback_ns;
     } else {
-        ns[form == BENCH_CL_FINISH ? HAND_FINISH : HAND_LEAN] = (double)times.visible_ns;
+        const int visible = form == BENCH_HAND_FINISH ? HAND_FINISH : HAND_LEAN;
+        ns[visible] = (double)times.visible_ns;
     }
+
     return times.visible_ns != 0;
 }
 
-/* TURN frames of each form, in an order that changes: each comes after each of the others in turn. `values[series]`,
- * from `at` on, get what is timed; NULL: nothing is kept. */
+/* Run TURN frames of each form. The order changes, so that each form follows each other form in
+ * turn. The times go to `values[series]` from index `at`; NULL = do not keep them. */
 static bool round_of(struct stand *stand, uint32_t turn, double *const *values, uint32_t at)
 {
-    _Static_assert(TAKERS == 5, "1 to 4 have no divisor in common with 5");
+    _Static_assert(TAKERS == 5, "the strides 1 to 4 have no divisor in common with 5");
     double ns[SERIES] = {0};
     for (uint32_t i = 0; i < TAKERS; i++) {
         const uint32_t form = (turn / 4 + i * (1 + turn % 4)) % TAKERS;
-        if (form < BENCH_CL_FORMS && !bench_cl_has(stand->hand[form], (enum bench_cl_form)form))
+        if (form < BENCH_HAND_FORMS &&
+            !bench_hand_has(stand->hand[form], (enum bench_hand_form)form))
             continue;
         for (uint32_t f = 0; f < LEAD + TURN; f++) {
             if (!frame_of(stand, form, ns))
@@ -238,35 +259,42 @@ static bool round_of(struct stand *stand, uint32_t turn, double *const *values, 
                     values[s][at + f - LEAD] = ns[s];
         }
     }
+
     return true;
 }
 
-/* Fill the result's figures from `values[series][frame]`; sorts them. */
+/* Compute the result's figures from `values[series][frame]`, which it sorts. */
 static void evaluate(struct result *result, double *values[SERIES], double *scratch)
 {
     size_t count = result->frames, block = count / BLOCKS;
+
     for (uint32_t b = 0; b < BLOCKS && block > 0; b++) {
         double more = (figures_median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
                        figures_median_of(values[HAND_FINISH] + b * block, block, scratch)) /
                       1e3;
-        result->more_low_us = b == 0 || more < result->more_low_us ? more : result->more_low_us;
-        result->more_high_us = b == 0 || more > result->more_high_us ? more : result->more_high_us;
+        if (b == 0)
+            result->more_low_us = result->more_high_us = more;
+        result->more_low_us = fmin(result->more_low_us, more);
+        result->more_high_us = fmax(result->more_high_us, more);
     }
+
     for (int s = 0; s < SERIES; s++) {
         result->p50_us[s] = figures_quantile(values[s], count, 0.50) / 1e3;
         result->p99_us[s] = figures_quantile(values[s], count, 0.99) / 1e3;
     }
+
     result->more_us = result->p50_us[LIBRARY_RUN] - result->p50_us[HAND_FINISH];
     result->callback_more_us = result->p50_us[LIBRARY_CALLBACK] - result->p50_us[HAND_CALLBACK];
     result->p99_ratio = result->p99_us[LIBRARY_RUN] / result->p99_us[HAND_FINISH];
 }
 
-/* Count allocations frame by frame, library and hand-written apart. */
+/* Count the allocations of frames, first with the library, then with hand-written OpenCL. */
 static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result *result)
 {
     if (!bench_heap_possible())
         return true;
-    /* First that the counter sees the library at all. */
+
+    /* Check that the counter sees the library at all. */
     cox_buffer *control = NULL;
     bench_heap_start();
     cox_status status = cox_buffer_create(runtime, 4096, &control);
@@ -282,41 +310,49 @@ static bool count_heap(struct stand *stand, cox_runtime *runtime, struct result 
         if (!library_frame(stand, ignored))
             return false;
     }
+
     count = bench_heap_stop();
     result->heap_library = count.library;
     result->heap_others = (double)count.others / HEAP_FRAMES;
+
     bench_heap_start();
     for (int i = 0; i < HEAP_FRAMES; i++)
-        if (bench_cl_frame(stand->hand[BENCH_CL_FINISH], BENCH_CL_FINISH).visible_ns == 0)
+        if (bench_hand_frame(stand->hand[BENCH_HAND_FINISH], BENCH_HAND_FINISH).visible_ns == 0)
             return false;
     result->heap_others_by_hand = (double)bench_heap_stop().others / HEAP_FRAMES;
+
     return true;
 }
 
-/* What the blocking forms ask of the driver. */
+/* Count the driver calls of the blocking forms. */
 static bool count_calls(struct stand *stand, struct result *result)
 {
     double ignored[SERIES];
     bool good = true;
+
     bench_calls_start(true);
     for (int i = 0; good && i < CALLS_FRAMES; i++)
         good = library_run(stand, ignored);
     result->calls = bench_calls_stop();
+
     bench_calls_start(true);
     for (int i = 0; good && i < CALLS_FRAMES; i++)
-        good = bench_cl_frame(stand->hand[BENCH_CL_FINISH], BENCH_CL_FINISH).visible_ns != 0;
+        good = bench_hand_frame(stand->hand[BENCH_HAND_FINISH], BENCH_HAND_FINISH).visible_ns != 0;
     result->calls_by_hand = bench_calls_stop();
+
     return good;
 }
 
 static bool same_output(const struct stand *stand)
 {
     const char *ours = cox_buffer_data(stand->buffers[1]),
-               *theirs = (const char *)bench_cl_output(stand->hand[BENCH_CL_FINISH]);
+               *theirs = (const char *)bench_hand_output(stand->hand[BENCH_HAND_FINISH]);
+
     for (uint32_t r = 0; r < stand->shape.rows; r++)
         if (memcmp(ours + r * stand->shape.pitch_bytes, theirs + r * stand->shape.pitch_bytes,
                    (size_t)stand->shape.columns * WORK_ITEM_BYTES) != 0)
             return false;
+
     return true;
 }
 
@@ -327,15 +363,18 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
     double *memory = calloc((SERIES + 1) * (size_t)result->frames, sizeof *memory);
     double *values[SERIES] = {0};
     bool good = memory || bench_fail("out of memory");
+
     good = good && stand_create(&stand, runtime, device, &result->device);
     for (uint32_t i = 0; good && i < WARM_TURNS; i++)
         good = round_of(&stand, i, NULL, 0);
+
     atomic_store(&stand.clock_error_ns, 0);
-    atomic_store(&stand.untold, 0);
+    atomic_store(&stand.unknown_ends, 0);
     for (int s = 0; memory && s < SERIES; s++)
         values[s] = memory + (size_t)s * result->frames;
-    for (uint32_t kept = 0;
-         good && kept < result->frames;) { /* stretches long enough to see what else runs */
+
+    /* Stretches are long enough to notice other programs. */
+    for (uint32_t kept = 0; good && kept < result->frames;) {
         uint32_t i = kept;
         quiet_begin(quiet);
         uint64_t begin = now_ns();
@@ -343,21 +382,24 @@ static bool measure(cox_runtime *runtime, uint32_t device, struct quiet *quiet, 
             good = round_of(&stand, i / TURN, values, i);
             i += TURN;
         }
-        kept = quiet_keep(quiet) ? i : kept;
+        if (quiet_keep(quiet))
+            kept = i;
     }
+
     if (good) {
-        for (int f = 0; f < BENCH_CL_FORMS; f++)
-            result->forms[f] = bench_cl_describe(stand.hand[f], (enum bench_cl_form)f);
-        result->noticed = atomic_load(&stand.untold) <= result->frames / 100;
+        for (int f = 0; f < BENCH_HAND_FORMS; f++)
+            result->forms[f] = bench_hand_describe(stand.hand[f], (enum bench_hand_form)f);
+        result->noticed = atomic_load(&stand.unknown_ends) <= result->frames / 100;
         result->clock_error_us = (double)atomic_load(&stand.clock_error_ns) / 1e3;
         for (int s = 0; s < SERIES; s++)
-            result->has[s] = s == HAND_LEAN ? bench_cl_has(stand.hand[BENCH_CL_LEAN], BENCH_CL_LEAN)
-                             : s == LIBRARY_RUN_NOTICED || s == LIBRARY_NOTICED ? result->noticed
-                                                                                : true;
+            result->has[s] = true;
+        result->has[HAND_LEAN] = bench_hand_has(stand.hand[BENCH_HAND_LEAN], BENCH_HAND_LEAN);
+        result->has[LIBRARY_RUN_NOTICED] = result->has[LIBRARY_NOTICED] = result->noticed;
         evaluate(result, values, memory + SERIES * (size_t)result->frames);
         good = count_heap(&stand, runtime, result) && (!calls || count_calls(&stand, result));
         result->same_output = same_output(&stand);
     }
+
     free(memory);
     stand_destroy(&stand);
     return good;
@@ -376,12 +418,7 @@ static bool meets(const struct result *r)
            r->same_output;
 }
 
-static const char *verdict(bool met)
-{
-    return met ? "met" : "MISSED";
-}
-
-static void print_text(const struct result *r)
+static void text_result(const struct result *r)
 {
     printf("\n%s (%s %s, %s), %s memory\n", r->device.name, r->device.platform, r->device.driver,
            cox_device_type_name(r->device.type), cox_memory_mode_name(r->device.mode));
@@ -393,145 +430,114 @@ static void print_text(const struct result *r)
     for (int s = 0; s < SERIES; s++)
         if (r->has[s])
             printf("  %-40s %10.1f %10.1f\n", series[s].name, r->p50_us[s], r->p99_us[s]);
+
     printf(
         "  blocking, p50 over hand-written: %+.1f us (%d blocks: %+.1f to %+.1f); bar +%.0f: %s\n",
         r->more_us, BLOCKS, r->more_low_us, r->more_high_us, bar_p50_us,
-        verdict(r->more_us <= bar_p50_us));
+        bench_verdict(r->more_us <= bar_p50_us));
     printf("  blocking, p99 over hand-written: x %.2f; bar x %.0f: %s\n", r->p99_ratio,
-           bar_p99_ratio, verdict(r->p99_ratio <= bar_p99_ratio));
+           bar_p99_ratio, bench_verdict(r->p99_ratio <= bar_p99_ratio));
     printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n",
            r->callback_more_us);
     if (!r->noticed)
         printf("  noticed after its end: not known, this device's clock tells none\n");
     else if (r->reserved)
         printf(
-            "  noticed after its end, p99, by the device's clock (right to %.1f us): bar %.0f us: %s\n",
-            r->clock_error_us, bar_noticed_us, verdict(meets_noticed(r)));
+            "  noticed after its end, p99, by the device's clock (right to %.1f us): bar %.0f us: "
+            "%s\n",
+            r->clock_error_us, bar_noticed_us, bench_verdict(meets_noticed(r)));
     else
-        printf(
-            "  noticed after its end, by the device's clock: right to %.1f us; no bar without a reserved core\n",
-            r->clock_error_us);
+        printf("  noticed after its end, by the device's clock: right to %.1f us; no bar without a "
+               "reserved core\n",
+               r->clock_error_us);
+
     if (r->heap_counted)
         printf("  heap allocations of the library: %" PRIu64 " in %d frames; bar 0: %s\n"
                "  (of drivers and this program: %.1f a frame with the library, %.1f by hand)\n",
-               r->heap_library, HEAP_FRAMES, verdict(r->heap_library == 0), r->heap_others,
+               r->heap_library, HEAP_FRAMES, bench_verdict(r->heap_library == 0), r->heap_others,
                r->heap_others_by_hand);
     else
         printf("  heap allocations: not counted, this build cannot\n");
+
     if (bench_calls_sum(&r->calls, BENCH_CALL_COMMAND)) {
         bench_calls_print(&r->calls, "library, blocking", CALLS_FRAMES);
         bench_calls_print(&r->calls_by_hand, "hand-written, blocking", CALLS_FRAMES);
     }
+
     printf("  output: %s\n", r->same_output ? "the same bits" : "DIFFERENT");
 }
 
-static void print_json(struct json *json, const struct result *r)
+static void json_result(struct json *json, const struct result *r)
 {
     json_open_object(json, false);
-    json_key(json, "device");
-    json_string(json, r->device.name);
-    json_key(json, "platform");
-    json_string(json, r->device.platform);
-    json_key(json, "driver");
-    json_string(json, r->device.driver);
-    json_key(json, "mode");
-    json_string(json, cox_memory_mode_name(r->device.mode));
-    json_key(json, "rows");
-    json_unsigned(json, r->shape.rows);
-    json_key(json, "row_bytes");
-    json_unsigned(json, (uint64_t)r->shape.columns * WORK_ITEM_BYTES);
-    json_key(json, "frames");
-    json_unsigned(json, r->frames);
+    member_string(json, "device", r->device.name);
+    member_string(json, "platform", r->device.platform);
+    member_string(json, "driver", r->device.driver);
+    member_string(json, "mode", cox_memory_mode_name(r->device.mode));
+    member_unsigned(json, "rows", r->shape.rows);
+    member_unsigned(json, "row_bytes", (uint64_t)r->shape.columns * WORK_ITEM_BYTES);
+    member_unsigned(json, "frames", r->frames);
+
     for (int s = 0; s < SERIES; s++) {
         if (!r->has[s])
             continue;
-        json_key(json, series[s].key);
-        json_open_object(json, true);
-        json_key(json, "p50_us");
-        json_number(json, r->p50_us[s]);
-        json_key(json, "p99_us");
-        json_number(json, r->p99_us[s]);
+        member_object(json, series[s].key, true);
+        member_number(json, "p50_us", r->p50_us[s]);
+        member_number(json, "p99_us", r->p99_us[s]);
         json_close_object(json);
     }
-    json_key(json, "p50_more_us");
-    json_number(json, r->more_us);
-    json_key(json, "p50_more_us_blocks");
-    json_open_array(json, true);
-    json_number(json, r->more_low_us);
-    json_number(json, r->more_high_us);
-    json_close_array(json);
-    json_key(json, "p99_ratio");
-    json_number(json, r->p99_ratio);
-    json_key(json, "callback_more_us");
-    json_number(json, r->callback_more_us);
-    json_key(json, "clock_error_us");
-    if (r->noticed)
-        json_number(json, r->clock_error_us);
-    else
-        json_null(json);
-    json_key(json, "library_allocations_per_frame");
-    if (r->heap_counted)
-        json_number(json, (double)r->heap_library / HEAP_FRAMES);
-    else
-        json_null(json);
-    json_key(json, "same_output");
-    json_unsigned(json, r->same_output);
-    json_key(json, "met");
-    json_unsigned(json, meets(r));
+
+    member_number(json, "p50_more_us", r->more_us);
+    member_range(json, "p50_more_us_blocks", r->more_low_us, r->more_high_us);
+    member_number(json, "p99_ratio", r->p99_ratio);
+    member_number(json, "callback_more_us", r->callback_more_us);
+    member_known(json, "clock_error_us", r->noticed, r->clock_error_us);
+    member_known(json, "library_allocations_per_frame", r->heap_counted,
+                 (double)r->heap_library / HEAP_FRAMES);
+    member_unsigned(json, "same_output", r->same_output);
+    member_unsigned(json, "met", meets(r));
     json_close_object(json);
 }
 
-static void print_all(const struct bench_options *options, const struct machine *machine,
-                      const struct quiet *quiet, const struct result *results, uint32_t count)
+static void print_text(const struct machine *machine, const struct quiet *quiet,
+                       const struct result *results, uint32_t count)
 {
-    if (!options->json) {
-        printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
-               machine->system, machine->load);
-        if (quiet_others(quiet) >= 0)
-            printf(
-                "other programs used %.2f processors meanwhile; %u disturbed stretches were done again\n",
-                quiet_others(quiet), quiet->again);
-        if (quiet_busy(quiet))
-            printf("The machine was BUSY: the figures say little.\n");
-        printf("hand-written, blocking: %s\n", results[0].forms[BENCH_CL_FINISH]);
-        printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_CL_CALLBACK]);
-        printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_CL_LEAN]);
-        printf(
-            "heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; a call is the\n"
-            "library's if the first frame on its stack outside the C library is in libcoxswain, libuv or hwloc\n");
-        for (uint32_t i = 0; i < count; i++)
-            print_text(&results[i]);
-        return;
-    }
-    struct json json;
-    json_begin(&json, stdout);
-    json_open_object(&json, false);
-    json_key(&json, "benchmark");
-    json_string(&json, "overhead");
-    machine_json(machine, &json);
-    json_key(&json, "others_cpus");
-    json_number(&json, quiet_others(quiet));
-    json_key(&json, "stretches_again");
-    json_unsigned(&json, quiet->again);
-    json_key(&json, "results");
-    json_open_array(&json, false);
+    bench_print_machine(machine);
+    bench_print_quiet(quiet, "stretches");
+    printf("hand-written, blocking: %s\n", results[0].forms[BENCH_HAND_FINISH]);
+    printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_HAND_CALLBACK]);
+    printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_HAND_LEAN]);
+    printf("heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; "
+           "a call is the\n"
+           "library's if the first frame on its stack outside the C library is in libcoxswain, "
+           "libuv or hwloc\n");
     for (uint32_t i = 0; i < count; i++)
-        print_json(&json, &results[i]);
+        text_result(&results[i]);
+}
+
+static void print_json(const struct machine *machine, const struct quiet *quiet,
+                       const struct result *results, uint32_t count)
+{
+    struct json json;
+
+    json_report_begin(&json, "overhead", machine);
+    member_quiet(&json, "stretches_again", quiet);
+    member_array(&json, "results", false);
+    for (uint32_t i = 0; i < count; i++)
+        json_result(&json, &results[i]);
     json_close_array(&json);
-    json_close_object(&json);
-    json_end(&json);
+    json_report_end(&json);
 }
 
 bool bench_overhead(const struct bench_options *options, bool *met)
 {
     struct machine machine;
-    machine_read(&machine);
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime,
-                                           &(const struct cox_runtime_params){
-                                               .devices = options->devices, .log = bench_log});
-    if (status)
-        return bench_fail("%s", cox_status_text(status));
+
+    machine_read(&machine);
+    if (!bench_open_runtime(options, COX_ARITHMETIC_AUTO, &runtime))
+        return false;
+
     uint32_t devices = cox_runtime_device_count(runtime), count = 0;
     struct cox_host_info host;
     struct quiet quiet;
@@ -542,8 +548,10 @@ bool bench_overhead(const struct bench_options *options, bool *met)
         cox_runtime_destroy(&runtime);
         return bench_fail("out of memory");
     }
+
     bool good = true;
     *met = true;
+
     for (uint32_t d = 0; good && d < devices; d++) {
         for (uint32_t s = 0; good && s < SIZES; s++) {
             struct result *result = &results[count++];
@@ -555,14 +563,20 @@ bool bench_overhead(const struct bench_options *options, bool *met)
                 .pitch_bytes = cox_runtime_pitch_bytes(runtime,
                                                        (size_t)sizes[s].columns * WORK_ITEM_BYTES)};
             result->reserved = host.reserved;
-            result->frames = options->frames ? options->frames : FRAMES_DEFAULT;
+            result->frames = bench_value(options->frames, FRAMES_DEFAULT);
             result->frames = (result->frames + TURN - 1) / TURN * TURN;
             good = measure(runtime, d, &quiet, options->calls, result);
             *met &= good && meets(result);
         }
     }
-    if (good && count > 0)
-        print_all(options, &machine, &quiet, results, count);
+
+    if (good && count > 0) {
+        if (options->json)
+            print_json(&machine, &quiet, results, count);
+        else
+            print_text(&machine, &quiet, results, count);
+    }
+
     free(results);
     cox_runtime_destroy(&runtime);
     return good;

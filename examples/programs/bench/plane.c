@@ -1,6 +1,5 @@
-/* What the benchmarks filter: a plane of floats.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plane.h"
 
 void bench_plane_fill(float *samples, size_t count)
 {
@@ -12,8 +11,11 @@ cox_status bench_blur_prepare(const struct cox_filter_shape *shape,
                               struct cox_filter_params *params)
 {
     float weights[64];
+
     for (uint32_t i = 0; i <= 2 * shape->radius_x; i++)
         weights[i] = 1.0f / (float)(2 * shape->radius_x + 1);
-    const struct cox_filter_weights all = {.across = weights, .down = weights};
+    const struct cox_filter_weights all = {
+        .struct_size = sizeof all, .across = weights, .down = weights};
+
     return cox_filter_separable_prepare(shape, &all, params);
 }

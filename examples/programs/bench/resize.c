@@ -1,10 +1,17 @@
-/* cox-bench resize: what a change of the frames' size costs a stream. Video of 1080p and 720p in turn, tone-mapped,
- * three frames in flight. By hand: at each change a session for the new size is made while frames of the old one are
- * under way, with the old session as its predecessor, and without. And as a cox_video_stream, which keeps the sessions.
+/* cox-bench resize: what a change of the frame size costs a stream. 1080p and 720p video is
+ * tone-mapped in turn, with three frames in flight. By hand, each change creates a session for the
+ * new size while frames of the old one run, with the old session as its predecessor and without. A
+ * cox_video_stream keeps its sessions.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "stream.h"
-#include "common/json.h"
+#include "commands.h"
+#include "common/figures.h"
+#include "common/now.h"
+#include "json_members.h"
+#include "message.h"
+#include "open_runtime.h"
+#include "stream_frames.h"
 
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +30,8 @@ enum {
 static const uint32_t widths[SIZES] = {1920, 1280}, heights[SIZES] = {1080, 720};
 static const double bar_frames = 2;
 
-/* Deliveries of the stream, in order; by the scheduler thread, read when no frame is under way. */
+/* Deliveries in order. The scheduler thread writes them; they are read when no frame is in
+ * flight. */
 struct deliveries {
     uint32_t count;
     cox_status status;
@@ -44,7 +52,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     struct deliveries *deliveries = user;
     (void)frame;
     deliveries->at_ns[deliveries->count++] = now_ns();
-    deliveries->status = deliveries->status ? deliveries->status : status;
+    if (deliveries->status == COX_OK)
+        deliveries->status = status;
 }
 
 static cox_status create_session(cox_runtime *runtime, const struct stream_frames *size,
@@ -60,6 +69,7 @@ static cox_status submit_frames(cox_session *session, struct stream_frames *size
                                 struct deliveries *deliveries)
 {
     cox_status status = COX_OK;
+
     for (uint32_t i = 0; i < frames && status == COX_OK; i++)
         status = cox_session_submit(session,
                                     &(const struct cox_frame){
@@ -67,32 +77,37 @@ static cox_status submit_frames(cox_session *session, struct stream_frames *size
                                         .buffer_count = size->pipeline.binding_count,
                                         .params = &size->params},
                                     on_done, deliveries);
+
     return status;
 }
 
-/* The longest time between two deliveries from the last one before frame `first` to a few behind it, and how many times
- * as long as usual behind it that is. */
+/* Find the longest time between two deliveries from the last one before frame `first` to a few
+ * after it, and its ratio to the usual time after them. */
 static void look_at_change(const struct deliveries *deliveries, uint32_t first, uint32_t frames,
                            double *gap_ms, double *gap_frames)
 {
     double longest = 0;
+
     for (uint32_t i = 0; i < ABOUT; i++) {
         const double between = (double)(deliveries->at_ns[first + i] -
                                         deliveries->at_ns[first + i - 1]);
-        longest = between > longest ? between : longest;
+        longest = fmax(longest, between);
     }
-    /* The mean: of two frames that end together the second one takes no time. */
+
+    /* The usual time is a mean: if two frames end together, the second one takes no time. */
     const uint64_t rest_ns = deliveries->at_ns[first + frames - 1] -
                              deliveries->at_ns[first + ABOUT - 1];
     *gap_ms = longest / 1e6;
     *gap_frames = longest / ((double)rest_ns / (frames - ABOUT));
 }
 
-/* One stream of sessions: the first is there when the changes begin, so all kernels are known. */
+/* A stream of sessions. The first session exists when the changes begin, so all kernels are
+ * compiled. */
 static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
                           bool predecessor, struct deliveries *deliveries, struct form *form)
 {
     cox_session *session = NULL, *next = NULL;
+
     *deliveries = (struct deliveries){0};
     cox_status status = create_session(runtime, &sizes[0], NULL, &session);
     if (status == COX_OK)
@@ -103,25 +118,32 @@ static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uin
         status = create_session(runtime, size, predecessor ? session : NULL, &next);
         form->create_ms[c] = (double)(now_ns() - began) / 1e6;
         if (status == COX_OK)
-            status = cox_session_wait(session); /* deliveries stay in order */
+            status = cox_session_wait(session); /* keep deliveries in order */
         if (status == COX_OK)
             status = submit_frames(next, size, frames, deliveries);
         cox_session_destroy(&session);
         session = next;
         next = NULL;
     }
+
     cox_session_destroy(&session);
-    return status ? status : deliveries->status;
+    if (status)
+        return status;
+
+    return deliveries->status;
 }
 
 /* The planes of one set of buffers. */
 static void describe_images(const struct stream_frames *size, uint32_t set,
                             struct cox_video_image images[2])
 {
+    static const uint32_t depths[2] = {10, 8};
+
     for (uint32_t side = 0; side < 2; side++) {
         struct cox_video_image *image = &images[side];
         *image = (struct cox_video_image){
-            .format = {.depth = side ? 8 : 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
+            .struct_size = sizeof *image,
+            .format = {.depth = depths[side], .chroma_x_log2 = 1, .chroma_y_log2 = 1},
             .width = size->width,
             .height = size->height};
         for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
@@ -145,6 +167,7 @@ static void *send_frames(void *user)
 {
     struct sending *sending = user;
     struct cox_video_image images[2];
+
     for (uint32_t n = 0; n < (CHANGES + 1) * sending->frames && sending->status == COX_OK; n++) {
         const uint64_t began = now_ns();
         describe_images(&sending->sizes[n / sending->frames % SIZES], n % SETS, images);
@@ -154,10 +177,11 @@ static void *send_frames(void *user)
         if (n >= sending->frames && n % sending->frames == 0)
             sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
     }
+
     return NULL;
 }
 
-/* One thread sends, this one notes when frames come back. */
+/* Another thread sends; this one notes when frames are delivered. */
 static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
                             struct deliveries *deliveries, struct form *form)
 {
@@ -165,6 +189,7 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
     struct sending sending = {.sizes = sizes, .frames = frames, .form = form};
     struct cox_video_result result;
     pthread_t thread;
+
     *deliveries = (struct deliveries){0};
     cox_status status =
         cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
@@ -174,6 +199,7 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
                                 &sending.stream);
     if (status)
         return status;
+
     const int descriptor = cox_video_stream_descriptor(sending.stream);
     if (pthread_create(&thread, NULL, send_frames, &sending))
         status = COX_E_SYSTEM;
@@ -184,55 +210,58 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
         else if (cox_video_stream_receive(sending.stream, false, &result) == COX_OK)
             on_done(deliveries, 0, result.status);
     }
+
     if (status != COX_E_SYSTEM)
         pthread_join(thread, NULL);
     cox_video_stream_destroy(&sending.stream);
-    status = status ? status : sending.status;
-    return status ? status : deliveries->status;
+    if (status == COX_OK)
+        status = sending.status;
+    if (status == COX_OK)
+        status = deliveries->status;
+
+    return status;
 }
 
 static void print_json(struct form *forms, uint32_t frames, double create_ms)
 {
     struct json json;
+
     json_begin(&json, stdout);
     json_open_object(&json, false);
-    json_key(&json, "frames");
-    json_unsigned(&json, frames);
-    json_key(&json, "first_create_ms");
-    json_number(&json, create_ms);
+    member_unsigned(&json, "frames", frames);
+    member_number(&json, "first_create_ms", create_ms);
+
     for (int f = 0; f < FORMS; f++) {
-        json_key(&json, form_names[f]);
-        json_open_object(&json, true);
-        json_key(&json, "create_ms");
-        json_number(&json, figures_quantile(forms[f].create_ms, CHANGES, 0.5));
-        json_key(&json, "gap_ms");
-        json_number(&json, figures_quantile(forms[f].gap_ms, CHANGES, 0.5));
-        json_key(&json, "gap_frames");
-        json_number(&json, figures_quantile(forms[f].gap_frames, CHANGES, 0.5));
-        json_key(&json, "gap_frames_worst");
-        json_number(&json, figures_quantile(forms[f].gap_frames, CHANGES, 1));
+        member_object(&json, form_names[f], true);
+        member_number(&json, "create_ms", figures_quantile(forms[f].create_ms, CHANGES, 0.5));
+        member_number(&json, "gap_ms", figures_quantile(forms[f].gap_ms, CHANGES, 0.5));
+        member_number(&json, "gap_frames", figures_quantile(forms[f].gap_frames, CHANGES, 0.5));
+        member_number(&json, "gap_frames_worst", figures_quantile(forms[f].gap_frames, CHANGES, 1));
         json_close_object(&json);
     }
-    json_close_object(&json);
-    json_end(&json);
+
+    json_report_end(&json);
 }
 
 static void print_text(struct form *forms, uint32_t frames, double create_ms, bool met)
 {
     printf(
-        "1080p and 720p in turn, %d changes, %u frames after each; the first session took %.1f ms to create\n",
+        "1080p and 720p in turn, %d changes, %u frames after each; the first session took %.1f ms "
+        "to create\n",
         CHANGES, frames, create_ms);
+
     for (int f = 0; f < FORMS; f++)
-        printf(
-            "%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f frames)\n",
-            form_texts[f], figures_quantile(forms[f].create_ms, CHANGES, 0.5),
-            figures_quantile(forms[f].gap_ms, CHANGES, 0.5),
-            figures_quantile(forms[f].gap_frames, CHANGES, 0.5),
-            figures_quantile(forms[f].gap_frames, CHANGES, 1));
+        printf("%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f "
+               "frames)\n",
+               form_texts[f], figures_quantile(forms[f].create_ms, CHANGES, 0.5),
+               figures_quantile(forms[f].gap_ms, CHANGES, 0.5),
+               figures_quantile(forms[f].gap_frames, CHANGES, 0.5),
+               figures_quantile(forms[f].gap_frames, CHANGES, 1));
+
     printf("bar: at most %g frames, %s\n", bar_frames, met ? "met" : "missed");
 }
 
-/* Kernels are compiled here, which takes `create_ms`; then both streams. */
+/* Compile the kernels with a first session, which takes `create_ms`, then run all forms. */
 static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
                           double *create_ms, struct form *forms)
 {
@@ -244,15 +273,19 @@ static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uin
     if (status == COX_OK)
         status = submit_frames(first, &sizes[0], frames, &deliveries);
     cox_session_destroy(&first);
+
     for (int f = 0; f < FORMS && status == COX_OK; f++) {
         struct form *form = &forms[f];
-        status = f == FORM_STREAM
-                     ? as_stream(runtime, sizes, frames, &deliveries, form)
-                     : by_hand(runtime, sizes, frames, f == FORM_PREDECESSOR, &deliveries, form);
+
+        if (f == FORM_STREAM)
+            status = as_stream(runtime, sizes, frames, &deliveries, form);
+        else
+            status = by_hand(runtime, sizes, frames, f == FORM_PREDECESSOR, &deliveries, form);
         for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++)
             look_at_change(&deliveries, (c + 1) * frames, frames, &form->gap_ms[c],
                            &form->gap_frames[c]);
     }
+
     return status;
 }
 
@@ -260,27 +293,25 @@ bool bench_resize(const struct bench_options *options, bool *met)
 {
     static struct stream_frames sizes[SIZES];
     static struct form forms[FORMS];
-    const uint32_t frames = options->frames ? options->frames : FRAMES;
+    const uint32_t frames = bench_value(options->frames, FRAMES);
     cox_runtime *runtime = NULL;
     double create_ms;
+
     if (frames > FRAMES_MAX)
         return bench_fail("--frames: at most %d here", FRAMES_MAX);
-    cox_status status = cox_runtime_create(&runtime,
-                                           &(const struct cox_runtime_params){
-                                               .devices = options->devices, .log = bench_log});
-    if (status)
-        return bench_fail("%s", cox_status_text(status));
+    if (!bench_open_runtime(options, COX_ARITHMETIC_AUTO, &runtime))
+        return false;
+
     bool good = true;
     for (uint32_t s = 0; s < SIZES && good; s++) {
         const struct bench_options of = {.width = widths[s], .height = heights[s]};
         good = stream_frames_make(&sizes[s], runtime, &of, SETS);
     }
-    if (good) {
-        status = measure(runtime, sizes, frames, &create_ms, forms);
-        good = status == COX_OK || bench_fail("%s", cox_status_text(status));
-    }
+
+    good = good && bench_good(measure(runtime, sizes, frames, &create_ms, forms), NULL);
     for (uint32_t s = 0; s < SIZES; s++)
         stream_frames_free(&sizes[s]);
+
     cox_runtime_destroy(&runtime);
     if (!good)
         return false;
@@ -289,5 +320,6 @@ bool bench_resize(const struct bench_options *options, bool *met)
         print_json(forms, frames, create_ms);
     else
         print_text(forms, frames, create_ms, *met);
+
     return true;
 }

@@ -1,15 +1,16 @@
-/* A made-up scene to measure kernels on: smooth light and shadow over eighteen stops, texture, grain, tinted
- * highlights. What a kernel does depends on it (histograms above all), so it is neither constant nor mere noise; the
- * same on every machine but for the C library's last bits.
+/* A synthetic scene for kernel measurements: smooth light and shadow over eighteen stops, texture,
+ * grain, and tinted highlights. The time of a kernel depends on its input, above all for
+ * histograms, so the scene is neither constant nor noise. It is the same on every machine, except
+ * for the last bits of the C library's functions.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
+#include "scene.h"
 #include "media/half.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Light is kept as its logarithm, in steps of 1/128 stop over -12 .. +8 stops of SDR white. */
+/* Light is stored as its logarithm, in steps of 1/128 stop, from -12 to +8 stops of SDR white. */
 enum { STEPS = 128, STOPS_LOW = -12, STOPS_HIGH = 8, LEVELS = STEPS * (STOPS_HIGH - STOPS_LOW) };
 
 struct bench_scene {
@@ -34,17 +35,23 @@ static float field(uint32_t x, uint32_t y, uint32_t cell_log2, uint32_t seed)
     const float fx = (float)(x & (cell - 1)) / (float)cell,
                 fy = (float)(y & (cell - 1)) / (float)cell;
     float corner[4];
+
     for (uint32_t i = 0; i < 4; i++)
         corner[i] = (float)(hash(cx + (i & 1), cy + (i >> 1), seed) >> 16) * (2.0f / 65535) - 1;
     const float upper = corner[0] + (corner[1] - corner[0]) * fx,
                 lower = corner[2] + (corner[3] - corner[2]) * fx;
+
     return upper + (lower - upper) * fy;
 }
 
 static uint16_t to_level(float stops)
 {
     const float level = (stops - STOPS_LOW) * STEPS;
-    return (uint16_t)(level < 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level);
+
+    if (level >= LEVELS)
+        return LEVELS - 1;
+
+    return (uint16_t)fmaxf(level, 0);
 }
 
 static float level_light(uint32_t level)
@@ -59,6 +66,7 @@ struct bench_scene *bench_scene_create(uint32_t width, uint32_t height)
         return NULL;
     scene->width = width;
     scene->height = height;
+
     for (int c = 0; c < 3; c++) {
         scene->level[c] = malloc((size_t)width * height * sizeof *scene->level[c]);
         if (!scene->level[c]) {
@@ -66,6 +74,7 @@ struct bench_scene *bench_scene_create(uint32_t width, uint32_t height)
             return NULL;
         }
     }
+
     for (uint32_t y = 0; y < height; y++) {
         const float sky = (float)y < 0.4f * (float)height ? 1.0f : -3.0f;
         for (uint32_t x = 0; x < width; x++) {
@@ -80,6 +89,7 @@ struct bench_scene *bench_scene_create(uint32_t width, uint32_t height)
             scene->level[2][at] = to_level(stops - warm);
         }
     }
+
     return scene;
 }
 
@@ -100,10 +110,12 @@ void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixe
 {
     float light[LEVELS];
     uint16_t half[LEVELS];
+
     for (uint32_t i = 0; i < LEVELS; i++) {
         light[i] = level_light(i);
         half[i] = half_from_float(light[i]);
     }
+
     for (uint32_t y = 0; y < scene->height; y++) {
         char *row = (char *)pixels + y * pitch_bytes;
         for (uint32_t x = 0; x < scene->width; x++) {
@@ -127,12 +139,15 @@ void bench_scene_picture(const struct bench_scene *scene, enum cox_pixel_in pixe
 static double encode(enum cox_transfer transfer, double light)
 {
     const double nits = 203 * light;
+
     if (transfer == COX_TRANSFER_HLG) { /* BT.2100; on a display of 1000 cd/m2, its OOTF left out */
         const double e = fmin(nits / 1000, 1);
         const double a = 0.17883277, b = 1 - 4 * a, c = 0.5 - a * log(4 * a);
         return e <= 1.0 / 12 ? sqrt(3 * e) : a * log(12 * e - b) + c;
     }
+
     const double p = pow(fmin(nits / 10000, 1), 2610.0 / 16384);
+
     return pow((3424.0 / 4096 + 2413.0 / 128 * p) / (1 + 2392.0 / 128 * p), 2523.0 / 32);
 }
 
@@ -144,6 +159,7 @@ static void pixel_signal(const struct bench_scene *scene, const float *light, co
         {0.6274f, 0.3293f, 0.0433f}, {0.0691f, 0.9195f, 0.0114f}, {0.0164f, 0.0880f, 0.8956f}};
     const float r = light[scene->level[0][at]], g = light[scene->level[1][at]],
                 b = light[scene->level[2][at]];
+
     for (int c = 0; c < 3; c++)
         out[c] = signal[to_level(log2f(matrix[c][0] * r + matrix[c][1] * g + matrix[c][2] * b))];
 }
@@ -157,10 +173,12 @@ void bench_scene_video(const struct bench_scene *scene, enum cox_transfer transf
                        void *const planes[3], const size_t pitch_bytes[3])
 {
     float light[LEVELS], signal[LEVELS];
+
     for (uint32_t i = 0; i < LEVELS; i++) {
         light[i] = level_light(i);
         signal[i] = (float)encode(transfer, light[i]);
     }
+
     for (uint32_t y = 0; y < scene->height; y++) {
         uint16_t *luma = (void *)((char *)planes[0] + y * pitch_bytes[0]);
         uint16_t *cb = (void *)((char *)planes[1] + y / 2 * pitch_bytes[1]);

@@ -1,11 +1,17 @@
-/* cox-bench split: two devices, one with several times the work per row. Every round does one frame of each: every
- * static split around the balanced one (the best of them is the oracle), each device alone, and the policy, once as
- * sessions start by default and once without knowing the warm-up times, from an even split.
+/* cox-bench split: two devices, one with several times the work per row. Every round runs one frame
+ * of each: of every static split around the balanced one (the best of them is the oracle), of each
+ * device alone, and of the policy. The policy runs twice: as sessions start by default, and from an
+ * even split without the warm-up times.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
-#include "common/json.h"
+#include "commands.h"
+#include "common/figures.h"
+#include "common/now.h"
+#include "common/work.h"
+#include "json_members.h"
+#include "lines.h"
+#include "message.h"
+#include "split_policies.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,93 +40,9 @@ enum { STATIC = sizeof offsets / sizeof offsets[0] };
 /* What takes part in a round. */
 enum { ALONE_0 = STATIC, ALONE_1, POLICY, POLICY_BLIND, CONTESTANTS };
 
-/* --- policies of this program's own --- */
-
-/* Rows of the first device in the next frame of the sweeping session. */
-static _Atomic uint32_t sweep_rows;
-
-static size_t sweep_bytes(uint32_t device_count)
-{
-    (void)device_count;
-    return 1;
-}
-
-static cox_status sweep_init(void *state, const struct cox_sched_view *view,
-                             const struct cox_policy_options *options)
-{
-    (void)state;
-    (void)options;
-    return view->device_count == 2 ? COX_OK : COX_E_INVALID;
-}
-
-static cox_status sweep_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    (void)state;
-    uint32_t first = atomic_load(&sweep_rows);
-    out->band_count = 0;
-    out->reason = COX_REASON_GIVEN;
-    out->predicted_ns = 0;
-    if (first > 0)
-        out->bands[out->band_count++] = (struct cox_band){
-            .device = 0, .first_row = 0, .rows = first};
-    if (first < view->rows)
-        out->bands[out->band_count++] = (struct cox_band){
-            .device = 1, .first_row = first, .rows = view->rows - first};
-    return COX_OK;
-}
-
-static const struct cox_policy sweep_policy = {
-    .name = "sweep", .state_bytes = sweep_bytes, .init = sweep_init, .split = sweep_split};
-
-/* The policy under test without warm-up times, from equal hints. */
-static const struct cox_policy *blind_inner;
-
-static void blind_view(const struct cox_sched_view *view, struct cox_sched_device *devices,
-                       struct cox_sched_view *out)
-{
-    for (uint32_t d = 0; d < view->device_count; d++)
-        devices[d] = (struct cox_sched_device){.usable = view->devices[d].usable, .hint = 1};
-    *out = *view;
-    out->devices = devices;
-}
-
-static size_t blind_bytes(uint32_t device_count)
-{
-    return blind_inner->state_bytes(device_count);
-}
-
-static cox_status blind_init(void *state, const struct cox_sched_view *view,
-                             const struct cox_policy_options *options)
-{
-    struct cox_sched_device devices[COX_DEVICES_MAX];
-    struct cox_sched_view seen;
-    blind_view(view, devices, &seen);
-    return blind_inner->init(state, &seen, options);
-}
-
-static cox_status blind_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
-{
-    struct cox_sched_device devices[COX_DEVICES_MAX];
-    struct cox_sched_view seen;
-    blind_view(view, devices, &seen);
-    return blind_inner->split(state, &seen, out);
-}
-
-static void blind_observe(void *state, const struct cox_measurement *measurement)
-{
-    if (blind_inner->observe)
-        blind_inner->observe(state, measurement);
-}
-
-static const struct cox_policy blind_policy = {.name = "blind",
-                                               .state_bytes = blind_bytes,
-                                               .init = blind_init,
-                                               .split = blind_split,
-                                               .observe = blind_observe};
-
 /* --- sessions --- */
 
-/* A session. The other fields are written by the scheduler thread before the frame is done. */
+/* A session. The scheduler thread writes the other fields before a frame is done. */
 struct lane {
     cox_session *session;
     _Atomic uint32_t first_rows; /* of the last frame: rows of the first device */
@@ -134,12 +56,12 @@ struct bench {
     struct work_pipeline pipeline;
     struct cox_session_params session; /* what all sessions share */
     struct lane sweep, policy, blind;
-    cox_buffer *buffers[2]; /* the same for all sessions, so that caches favour none */
+    cox_buffer *buffers[2]; /* shared by all sessions, so that caches favour none */
     uint32_t rounds;
     struct quiet quiet;
-    uint32_t balance;            /* rows of the first device that its time alone suggests */
+    uint32_t balance;            /* rows of the first device in the balanced split */
     double *values[CONTESTANTS]; /* ns from submit to result, per round */
-    uint32_t *shares[2]; /* POLICY, POLICY_BLIND: rows of the first device, in the first frames */
+    uint32_t *shares[2];         /* POLICY, POLICY_BLIND: rows of the first device, by frame */
     uint32_t share_count[2];
     double *memory;
 };
@@ -147,19 +69,24 @@ struct bench {
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct lane *lane = user;
+
     if (report->warmup || report->shadow)
         return;
+
     uint64_t wall_ns[2] = {0};
     uint32_t rows = 0;
     for (uint32_t b = 0; b < report->band_count; b++) {
         const struct cox_band_report *band = &report->bands[b];
-        rows += band->device == 0 ? band->rows : 0;
+        if (band->device == 0)
+            rows += band->rows;
         if (band->device < 2)
             wall_ns[band->device] += band->wall_ns;
     }
+
     for (uint32_t d = 0; d < 2; d++)
         if (wall_ns[d])
             atomic_store(&lane->wall_ns[d], wall_ns[d]);
+
     atomic_store(&lane->first_rows, rows);
 }
 
@@ -168,6 +95,7 @@ static bool lane_create(struct bench *bench, struct lane *lane, const char *poli
 {
     static const uint32_t devices[2] = {0, 1};
     struct cox_session_params params = bench->session;
+
     params.device_count = 2;
     params.devices = devices;
     params.policy = policy;
@@ -175,7 +103,8 @@ static bool lane_create(struct bench *bench, struct lane *lane, const char *poli
     params.report = on_report;
     params.report_user = lane;
     cox_status status = cox_session_create(bench->runtime, &params, &lane->session);
-    return status == COX_OK || bench_fail("session: %s", cox_status_text(status));
+
+    return bench_good(status, "session");
 }
 
 static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
@@ -186,34 +115,45 @@ static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(lane->session, &frame);
     *ns = (double)(now_ns() - begin);
-    return status == COX_OK || bench_fail("frame: %s", cox_status_text(status));
+
+    return bench_good(status, "frame");
 }
 
 static bool sweep_frame(struct bench *bench, uint32_t first_rows, double *ns)
 {
-    atomic_store(&sweep_rows, first_rows);
+    split_sweep_set(first_rows);
     return lane_frame(bench, &bench->sweep, ns);
 }
 
 /* --- measuring --- */
 
-/* Medians of each device alone, in turn. */
+/* Rows of the first device if device `d` works alone. */
+static uint32_t alone_rows(int d)
+{
+    return d == 0 ? ROWS : 0;
+}
+
+/* Measure each device alone, in turn; medians. */
 static bool measure_alone(struct bench *bench, double *ns)
 {
     double values[2][CALIBRATIONS];
+
     for (int i = 0; i < CALIBRATIONS; i++)
         for (int d = 0; d < 2; d++)
-            if (!sweep_frame(bench, d == 0 ? ROWS : 0, &values[d][i]))
+            if (!sweep_frame(bench, alone_rows(d), &values[d][i]))
                 return false;
+
     for (int d = 0; d < 2; d++)
         ns[d] = figures_quantile(values[d], CALIBRATIONS, 0.5);
+
     return true;
 }
 
-/* Choose the work so that a balanced frame takes long enough, and the rows that balance it. */
+/* Choose the work so that a balanced frame takes frame_target_ns, and the rows that balance it. */
 static bool calibrate(struct bench *bench)
 {
     double ns[2];
+
     bench->shape.work = 64;
     for (int step = 0; step < 6; step++) {
         if (!measure_alone(bench, ns))
@@ -222,10 +162,12 @@ static bool calibrate(struct bench *bench)
         if (together > 0.9 * frame_target_ns && together < 1.2 * frame_target_ns)
             break;
         double work = bench->shape.work * frame_target_ns / together;
-        bench->shape.work = work < 1 ? 1 : work > 1e7 ? 10000000 : (int32_t)work;
+        bench->shape.work = (int32_t)fmin(fmax(work, 1), 1e7);
     }
+
+    /* Both devices may be slower together, by different factors. */
     double share = ns[1] / (ns[0] + ns[1]);
-    for (int step = 0; step < 3; step++) { /* together both may be slower, and not alike */
+    for (int step = 0; step < 3; step++) {
         double values[2][CALIBRATIONS], ignored;
         bench->balance = (uint32_t)(share * ROWS + 0.5);
         for (int i = 0; i < CALIBRATIONS; i++) {
@@ -239,6 +181,7 @@ static bool calibrate(struct bench *bench)
                                  (ROWS - bench->balance)};
         share = per_row[1] / (per_row[0] + per_row[1]);
     }
+
     return true;
 }
 
@@ -249,41 +192,56 @@ static bool calibrate_quietly(struct bench *bench)
         if (!calibrate(bench))
             return false;
     } while (!quiet_keep(&bench->quiet));
+
     return true;
 }
 
 static uint32_t static_rows(const struct bench *bench, int index)
 {
     int rows = (int)bench->balance + offsets[index];
-    return rows < 1 ? 1 : rows > ROWS - 1 ? ROWS - 1 : (uint32_t)rows;
+
+    if (rows < 1)
+        return 1;
+    if (rows > ROWS - 1)
+        return ROWS - 1;
+
+    return (uint32_t)rows;
 }
 
 static bool contestant_frame(struct bench *bench, int who, uint32_t round)
 {
     double *ns = &bench->values[who][round];
+
     if (who < STATIC)
         return sweep_frame(bench, static_rows(bench, who), ns);
     if (who == ALONE_0 || who == ALONE_1)
-        return sweep_frame(bench, who == ALONE_0 ? ROWS : 0, ns);
+        return sweep_frame(bench, alone_rows(who - ALONE_0), ns);
+
     struct lane *lane = who == POLICY ? &bench->policy : &bench->blind;
     if (!lane_frame(bench, lane, ns))
         return false;
+
     uint32_t *count = &bench->share_count[who - POLICY];
     if (*count < bench->rounds)
         bench->shares[who - POLICY][(*count)++] = atomic_load(&lane->first_rows);
+
     return true;
 }
 
 static bool run_rounds(struct bench *bench)
 {
-    /* Without a divisor in common with CONTESTANTS: who comes after whom changes from round to round. */
+    /* These have no divisor in common with CONTESTANTS, so the order changes from round to
+     * round. */
     static const uint32_t strides[] = {1, 2, 4, 5, 8, 10, 11, 13, 16, 17, 19, 20};
     _Static_assert(CONTESTANTS == 21, "other strides are needed");
-    for (int i = 0; i < STATIC; i++) { /* band objects are made at first use */
+
+    /* The first use of a split creates its band objects. */
+    for (int i = 0; i < STATIC; i++) {
         double ignored;
         if (!sweep_frame(bench, static_rows(bench, i), &ignored))
             return false;
     }
+
     for (uint32_t round = 0; round < bench->rounds;) {
         quiet_begin(&bench->quiet);
         uint32_t stride = strides[round % (sizeof strides / sizeof strides[0])];
@@ -292,22 +250,23 @@ static bool run_rounds(struct bench *bench)
                 return false;
         round += quiet_keep(&bench->quiet);
     }
+
     return true;
 }
 
 /* --- results --- */
 
+enum { ORACLE_MS, POLICY_MS, ALONE_0_MS, ALONE_1_MS, EFFICIENCY, EXCESS, SPANS };
+
 struct span {
-    double value, low, high; /* over all frames; least and greatest of the blocks */
+    double value, low, high; /* of all frames; minimum and maximum of the blocks */
 };
 
 struct result {
     int oracle; /* index of the static split */
-    struct span oracle_ms, policy_ms, alone_ms[2];
-    struct span efficiency, excess;
+    struct span spans[SPANS];
     double static_ms[STATIC];
-    double smooth_ms[STATIC],
-        smooth_least_ms; /* the sweep without its noise, to judge single splits by */
+    double smooth_ms[STATIC], smooth_least_ms; /* the sweep without noise, to judge single splits */
     double policy_p99_ms, oracle_p99_ms;
     uint32_t settled[2]; /* UINT32_MAX = never */
     uint32_t changes[2], late_changes[2];
@@ -353,17 +312,23 @@ static double swept_ms(const struct bench *bench, const struct result *r, uint32
             return r->smooth_ms[i - 1] + t * (r->smooth_ms[i] - r->smooth_ms[i - 1]);
         }
     }
+
     return INFINITY;
 }
 
-/* First frame from which SETTLED_FRAMES in a row have a split within the bar of the best, by the smoothed sweep. */
+/* Find the first of SETTLED_FRAMES frames in a row whose split is within the bar of the best one,
+ * by the smoothed sweep. */
 static void settle(const struct bench *bench, struct result *r, int which)
 {
     const uint32_t *shares = bench->shares[which];
     uint32_t good = 0;
+
     r->settled[which] = UINT32_MAX;
     for (uint32_t f = 0; f < bench->share_count[which]; f++) {
-        good = swept_ms(bench, r, shares[f]) <= bar_oracle * r->smooth_least_ms ? good + 1 : 0;
+        if (swept_ms(bench, r, shares[f]) <= bar_oracle * r->smooth_least_ms)
+            good++;
+        else
+            good = 0;
         if (good == SETTLED_FRAMES && r->settled[which] == UINT32_MAX)
             r->settled[which] = f + 1 - SETTLED_FRAMES;
         if (f > 0 && shares[f] != shares[f - 1]) {
@@ -385,18 +350,22 @@ static uint32_t usual_rows(const uint32_t *shares, uint32_t count)
 
 static void widen(struct span *span, double value, bool first)
 {
-    span->low = first || value < span->low ? value : span->low;
-    span->high = first || value > span->high ? value : span->high;
+    if (first)
+        span->low = span->high = value;
+    span->low = fmin(span->low, value);
+    span->high = fmax(span->high, value);
 }
 
-/* Whether the policy's split gives the bits that one device gives alone. */
+/* Find out whether the policy's split and one device alone give the same bits. */
 static bool compare_output(struct bench *bench, bool *same)
 {
     size_t bytes = bench->shape.rows * bench->shape.pitch_bytes;
     void *out = cox_buffer_data(bench->buffers[1]), *alone = malloc(bytes);
     double ignored;
+
     if (!alone)
         return bench_fail("out of memory");
+
     bool good = sweep_frame(bench, ROWS, &ignored);
     if (good) {
         memcpy(alone, out, bytes);
@@ -404,37 +373,53 @@ static bool compare_output(struct bench *bench, bool *same)
         good = lane_frame(bench, &bench->policy, &ignored);
         *same = good && memcmp(alone, out, bytes) == 0;
     }
+
     free(alone);
     return good;
 }
 
+/* The figures of frames `from` to `to`; the policy's first `skip` frames do not count. */
+static void find_values(const struct bench *bench, const struct result *r, uint32_t from,
+                        uint32_t to, uint32_t skip, double *scratch, double values[SPANS])
+{
+    uint32_t late = from;
+
+    if (from < skip && skip < to)
+        late = skip;
+
+    values[ORACLE_MS] = block_median(bench, r->oracle, from, to, scratch) / 1e6;
+    values[POLICY_MS] = block_median(bench, POLICY, late, to, scratch) / 1e6;
+    values[ALONE_0_MS] = block_median(bench, ALONE_0, from, to, scratch) / 1e6;
+    values[ALONE_1_MS] = block_median(bench, ALONE_1, from, to, scratch) / 1e6;
+    values[EFFICIENCY] = 1.0 / (values[POLICY_MS] *
+                                (1.0 / values[ALONE_0_MS] + 1.0 / values[ALONE_1_MS]));
+    values[EXCESS] = values[POLICY_MS] / values[ORACLE_MS];
+}
+
 static void evaluate(struct bench *bench, struct result *r, double *scratch)
 {
-    uint32_t n = bench->rounds, skip = bar_frames < n / 4 ? bar_frames : n / 4;
+    uint32_t n = bench->rounds, skip = n / 4;
+    double values[SPANS];
+
+    if (bar_frames < skip)
+        skip = bar_frames;
+
     for (int i = 0; i < STATIC; i++) {
         r->static_ms[i] = block_median(bench, i, 0, n, scratch) / 1e6;
         if (r->static_ms[i] < r->static_ms[r->oracle])
             r->oracle = i;
     }
-    for (uint32_t b = 0; b <= BLOCKS; b++) { /* the last: all of it */
-        uint32_t from = b == BLOCKS ? 0 : n * b / BLOCKS,
-                 to = b == BLOCKS ? n : n * (b + 1) / BLOCKS;
-        uint32_t late = from < skip ? skip : from;
-        double oracle = block_median(bench, r->oracle, from, to, scratch) / 1e6;
-        double policy = block_median(bench, POLICY, late < to ? late : from, to, scratch) / 1e6;
-        double alone[2] = {block_median(bench, ALONE_0, from, to, scratch) / 1e6,
-                           block_median(bench, ALONE_1, from, to, scratch) / 1e6};
-        double efficiency = 1.0 / (policy * (1.0 / alone[0] + 1.0 / alone[1]));
-        struct span *spans[] = {&r->oracle_ms,   &r->policy_ms,  &r->alone_ms[0],
-                                &r->alone_ms[1], &r->efficiency, &r->excess};
-        const double values[] = {oracle, policy, alone[0], alone[1], efficiency, policy / oracle};
-        for (int i = 0; i < 6; i++) {
-            if (b == BLOCKS)
-                spans[i]->value = values[i];
-            else
-                widen(spans[i], values[i], b == 0);
-        }
+
+    for (uint32_t b = 0; b < BLOCKS; b++) {
+        find_values(bench, r, n * b / BLOCKS, n * (b + 1) / BLOCKS, skip, scratch, values);
+        for (int i = 0; i < SPANS; i++)
+            widen(&r->spans[i], values[i], b == 0);
     }
+
+    find_values(bench, r, 0, n, skip, scratch, values);
+    for (int i = 0; i < SPANS; i++)
+        r->spans[i].value = values[i];
+
     smooth(r);
     settle(bench, r, 0);
     settle(bench, r, 1);
@@ -446,75 +431,85 @@ static void evaluate(struct bench *bench, struct result *r, double *scratch)
 
 static bool meets(const struct result *r)
 {
-    bool inside = r->oracle > 0 &&
-                  r->oracle < STATIC - 1; /* else the best split may lie beyond the sweep */
-    return inside && r->policy_ms.value >= bar_frame_ms && r->efficiency.value >= bar_efficiency &&
-           r->excess.value <= bar_oracle && r->settled[0] <= bar_frames &&
-           r->settled[1] <= bar_frames && r->same_output;
+    /* At the end of the sweep the best split may be outside of it. */
+    const bool inside = r->oracle > 0 && r->oracle < STATIC - 1;
+
+    return inside && r->spans[POLICY_MS].value >= bar_frame_ms &&
+           r->spans[EFFICIENCY].value >= bar_efficiency && r->spans[EXCESS].value <= bar_oracle &&
+           r->settled[0] <= bar_frames && r->settled[1] <= bar_frames && r->same_output;
 }
 
 /* --- output --- */
-
-static const char *verdict(bool met)
-{
-    return met ? "met" : "MISSED";
-}
 
 static void print_settled(const struct result *r, int which, const char *how)
 {
     if (r->settled[which] == UINT32_MAX)
         printf("  %s: never within the bar; bar %u frames: MISSED\n", how, bar_frames);
     else
-        printf(
-            "  %s: after %u frames; bar %u: %s (%u changes of the split, %u of them after frame %u)\n",
-            how, r->settled[which], bar_frames, verdict(r->settled[which] <= bar_frames),
-            r->changes[which], r->late_changes[which], bar_frames);
+        printf("  %s: after %u frames; bar %u: %s (%u changes of the split, %u of them after frame "
+               "%u)\n",
+               how, r->settled[which], bar_frames, bench_verdict(r->settled[which] <= bar_frames),
+               r->changes[which], r->late_changes[which], bar_frames);
+}
+
+static void print_sweep(const struct bench *bench, const struct result *r)
+{
+    printf("  static splits, rows of device 0: ms\n   ");
+    for (int i = 0; i < STATIC; i++) {
+        if (i > 0)
+            putchar(',');
+        if (i > 0 && i % 6 == 0)
+            printf("\n   ");
+        printf(" %u: %.3f", static_rows(bench, i), r->static_ms[i]);
+        if (i == r->oracle)
+            printf(" (oracle)");
+    }
+
+    putchar('\n');
 }
 
 static void print_text(const struct bench_options *options, const struct machine *machine,
                        const struct bench *bench, const struct result *r)
 {
+    const double works[2] = {1, options->ratio};
     struct cox_session_info info;
-    cox_session_info(bench->policy.session, &info);
-    printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
-           machine->system, machine->load);
+
+    cox_session_info(bench->policy.session, &info, sizeof info);
+    bench_print_machine(machine);
+
     for (int d = 0; d < 2; d++)
         printf("device %d: %s (%s %s), %u compute units, %s memory, work x %g\n", d,
                bench->devices[d].name, bench->devices[d].platform, bench->devices[d].driver,
                bench->devices[d].compute_units, cox_memory_mode_name(bench->devices[d].mode),
-               d == 0 ? 1.0 : options->ratio);
+               works[d]);
+
     printf(
-        "frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each one frame of every split, in turn;\n"
+        "frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each one frame of every "
+        "split, in turn;\n"
         "times from submit to result, medians, in brackets the least and greatest of %d blocks\n",
         bench->shape.rows, bench->shape.columns, info.granule, info.policy, bench->rounds, BLOCKS);
-    if (r->others >= 0)
-        printf(
-            "other programs used %.2f processors meanwhile; %u disturbed rounds were done again\n",
-            r->others, bench->quiet.again);
-    if (quiet_busy(&bench->quiet))
-        printf("The machine was BUSY: the figures say little.\n");
+    bench_print_quiet(&bench->quiet, "rounds");
     putchar('\n');
     for (int d = 0; d < 2; d++)
-        printf("  device %d alone  %8.3f ms  [%.3f, %.3f]\n", d, r->alone_ms[d].value,
-               r->alone_ms[d].low, r->alone_ms[d].high);
-    printf("  static splits, rows of device 0: ms\n   ");
-    for (int i = 0; i < STATIC; i++)
-        printf(" %u: %.3f%s%s", static_rows(bench, i), r->static_ms[i],
-               i == r->oracle ? " (oracle)" : "",
-               i == STATIC - 1 ? "\n"
-               : i % 6 == 5    ? ",\n   "
-                               : ",");
-    printf("  oracle          %8.3f ms  [%.3f, %.3f], p99 %.3f\n", r->oracle_ms.value,
-           r->oracle_ms.low, r->oracle_ms.high, r->oracle_p99_ms);
+        printf("  device %d alone  %8.3f ms  [%.3f, %.3f]\n", d, r->spans[ALONE_0_MS + d].value,
+               r->spans[ALONE_0_MS + d].low, r->spans[ALONE_0_MS + d].high);
+
+    print_sweep(bench, r);
+    printf("  oracle          %8.3f ms  [%.3f, %.3f], p99 %.3f\n", r->spans[ORACLE_MS].value,
+           r->spans[ORACLE_MS].low, r->spans[ORACLE_MS].high, r->oracle_p99_ms);
     printf("  %-14s  %8.3f ms  [%.3f, %.3f], p99 %.3f; usually %u rows on device 0\n\n",
-           info.policy, r->policy_ms.value, r->policy_ms.low, r->policy_ms.high, r->policy_p99_ms,
-           r->usual_rows);
-    printf("  frame time %.2f ms; needed %.0f: %s\n", r->policy_ms.value, bar_frame_ms,
-           verdict(r->policy_ms.value >= bar_frame_ms));
-    printf("  efficiency %.3f [%.3f, %.3f]; bar %.2f: %s\n", r->efficiency.value, r->efficiency.low,
-           r->efficiency.high, bar_efficiency, verdict(r->efficiency.value >= bar_efficiency));
-    printf("  T / T_oracle %.3f [%.3f, %.3f]; bar %.2f: %s\n", r->excess.value, r->excess.low,
-           r->excess.high, bar_oracle, verdict(r->excess.value <= bar_oracle));
+           info.policy, r->spans[POLICY_MS].value, r->spans[POLICY_MS].low,
+           r->spans[POLICY_MS].high, r->policy_p99_ms, r->usual_rows);
+    printf("  frame time %.2f ms; needed %.0f: %s\n", r->spans[POLICY_MS].value, bar_frame_ms,
+           bench_verdict(r->spans[POLICY_MS].value >= bar_frame_ms));
+    printf("  efficiency %.3f [%.3f, %.3f]; bar %.2f: "
+           "%s\n",
+           r->spans[EFFICIENCY].value, r->spans[EFFICIENCY].low, r->spans[EFFICIENCY].high,
+           bar_efficiency, bench_verdict(r->spans[EFFICIENCY].value >= bar_efficiency));
+    printf("  T / T_oracle %.3f [%.3f, %.3f]; bar %.2f: "
+           "%s\n",
+           r->spans[EXCESS].value, r->spans[EXCESS].low, r->spans[EXCESS].high, bar_oracle,
+           bench_verdict(r->spans[EXCESS].value <= bar_oracle));
     if (r->oracle == 0 || r->oracle == STATIC - 1)
         printf("  the oracle is at the end of the sweep: T / T_oracle says little: MISSED\n");
     print_settled(r, 0, "converged, started as sessions start");
@@ -524,14 +519,10 @@ static void print_text(const struct bench_options *options, const struct machine
 
 static void json_span(struct json *json, const char *key, const struct span *span)
 {
-    json_key(json, key);
-    json_open_object(json, true);
-    json_key(json, "value");
-    json_number(json, span->value);
-    json_key(json, "block_min");
-    json_number(json, span->low);
-    json_key(json, "block_max");
-    json_number(json, span->high);
+    member_object(json, key, true);
+    member_number(json, "value", span->value);
+    member_number(json, "block_min", span->low);
+    member_number(json, "block_max", span->high);
     json_close_object(json);
 }
 
@@ -548,126 +539,125 @@ static void print_json(const struct bench_options *options, const struct machine
                        const struct bench *bench, const struct result *r)
 {
     struct cox_session_info info;
-    cox_session_info(bench->policy.session, &info);
+
+    cox_session_info(bench->policy.session, &info, sizeof info);
     struct json json;
-    json_begin(&json, stdout);
-    json_open_object(&json, false);
-    json_key(&json, "benchmark");
-    json_string(&json, "split");
-    machine_json(machine, &json);
-    json_key(&json, "devices");
-    json_open_array(&json, true);
+    json_report_begin(&json, "split", machine);
+    member_array(&json, "devices", true);
     for (int d = 0; d < 2; d++)
         json_string(&json, bench->devices[d].name);
     json_close_array(&json);
-    json_key(&json, "work_ratio");
-    json_number(&json, options->ratio);
-    json_key(&json, "policy");
-    json_string(&json, info.policy);
-    json_key(&json, "rows");
-    json_unsigned(&json, bench->shape.rows);
-    json_key(&json, "granule");
-    json_unsigned(&json, info.granule);
-    json_key(&json, "rounds");
-    json_unsigned(&json, bench->rounds);
-    json_key(&json, "others_cpus");
-    json_number(&json, r->others);
-    json_key(&json, "rounds_again");
-    json_unsigned(&json, bench->quiet.again);
-    json_span(&json, "device_0_alone_ms", &r->alone_ms[0]);
-    json_span(&json, "device_1_alone_ms", &r->alone_ms[1]);
-    json_key(&json, "static");
-    json_open_array(&json, false);
+    member_number(&json, "work_ratio", options->ratio);
+    member_string(&json, "policy", info.policy);
+    member_unsigned(&json, "rows", bench->shape.rows);
+    member_unsigned(&json, "granule", info.granule);
+    member_unsigned(&json, "rounds", bench->rounds);
+    member_number(&json, "others_cpus", r->others);
+    member_unsigned(&json, "rounds_again", bench->quiet.again);
+    json_span(&json, "device_0_alone_ms", &r->spans[ALONE_0_MS]);
+    json_span(&json, "device_1_alone_ms", &r->spans[ALONE_1_MS]);
+    member_array(&json, "static", false);
+
     for (int i = 0; i < STATIC; i++) {
         json_open_object(&json, true);
-        json_key(&json, "device_0_rows");
-        json_unsigned(&json, static_rows(bench, i));
-        json_key(&json, "ms");
-        json_number(&json, r->static_ms[i]);
+        member_unsigned(&json, "device_0_rows", static_rows(bench, i));
+        member_number(&json, "ms", r->static_ms[i]);
         json_close_object(&json);
     }
+
     json_close_array(&json);
-    json_key(&json, "oracle_rows");
-    json_unsigned(&json, static_rows(bench, r->oracle));
-    json_span(&json, "oracle_ms", &r->oracle_ms);
-    json_span(&json, "policy_ms", &r->policy_ms);
-    json_key(&json, "policy_rows");
-    json_unsigned(&json, r->usual_rows);
-    json_span(&json, "efficiency", &r->efficiency);
-    json_span(&json, "t_over_oracle", &r->excess);
+    member_unsigned(&json, "oracle_rows", static_rows(bench, r->oracle));
+    json_span(&json, "oracle_ms", &r->spans[ORACLE_MS]);
+    json_span(&json, "policy_ms", &r->spans[POLICY_MS]);
+    member_unsigned(&json, "policy_rows", r->usual_rows);
+    json_span(&json, "efficiency", &r->spans[EFFICIENCY]);
+    json_span(&json, "t_over_oracle", &r->spans[EXCESS]);
     json_settled(&json, "converged_after_frames", r->settled[0]);
     json_settled(&json, "converged_after_frames_from_even", r->settled[1]);
-    json_key(&json, "split_changes");
-    json_unsigned(&json, r->changes[0]);
-    json_key(&json, "same_output");
-    json_unsigned(&json, r->same_output);
-    json_key(&json, "met");
-    json_unsigned(&json, meets(r));
-    json_close_object(&json);
-    json_end(&json);
+    member_unsigned(&json, "split_changes", r->changes[0]);
+    member_unsigned(&json, "same_output", r->same_output);
+    member_unsigned(&json, "met", meets(r));
+    json_report_end(&json);
 }
 
 static bool prepare(struct bench *bench, const struct bench_options *options)
 {
-    const char *devices = options->devices ? options->devices : "cpu:2x1";
-    cox_status status = cox_runtime_create(&bench->runtime,
-                                           &(const struct cox_runtime_params){.devices = devices,
-                                                                              .log = bench_log});
+    const char *devices = "cpu:2x1";
+
+    if (options->devices)
+        devices = options->devices;
+
+    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices,
+                                                                               .log = bench_log));
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)
         return bench_fail("devices '%s': two are needed", devices);
+
     for (uint32_t d = 0; d < 2; d++)
-        cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
+        cox_runtime_device_info(bench->runtime, d, &bench->devices[d], sizeof bench->devices[d]);
+
     bench->shape = (struct work_shape){
         .columns = COLUMNS,
         .rows = ROWS,
         .work = 64,
         .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, (size_t)COLUMNS * WORK_ITEM_BYTES)};
-    work_pipeline_fill(&bench->pipeline, &bench->shape, options->ratio > 1 ? 1 : -1,
-                       (int)options->ratio, &bench->session);
+    const int slow = options->ratio > 1 ? 1 : -1; /* -1 = no device has more work */
+    work_pipeline_fill(&bench->pipeline, &bench->shape, slow, (int)options->ratio, &bench->session);
 
     quiet_start(&bench->quiet, options->quiet_s);
-    bench->rounds = options->frames ? options->frames : ROUNDS_DEFAULT;
+    bench->rounds = bench_value(options->frames, ROUNDS_DEFAULT);
     size_t n = bench->rounds;
     bench->memory = calloc(n * (CONTESTANTS + 1), sizeof *bench->memory);
     for (int i = 0; i < 2; i++)
         bench->shares[i] = calloc(n, sizeof *bench->shares[i]);
     if (!bench->memory || !bench->shares[0] || !bench->shares[1])
         return bench_fail("out of memory");
+
     for (int i = 0; i < CONTESTANTS; i++)
         bench->values[i] = bench->memory + n * (size_t)i;
     for (int i = 0; i < 2; i++) {
         status = cox_buffer_create(bench->runtime, bench->shape.rows * bench->shape.pitch_bytes,
                                    &bench->buffers[i]);
-        if (status)
-            return bench_fail("buffer: %s", cox_status_text(status));
+        if (!bench_good(status, "buffer"))
+            return false;
     }
+
     work_input_fill(cox_buffer_data(bench->buffers[0]), &bench->shape);
-    /* The sweep first: it settles the work that the other sessions' warm-up is to see. */
-    blind_inner = cox_policy_find(options->policies[0]);
-    return lane_create(bench, &bench->sweep, NULL, &sweep_policy) && calibrate_quietly(bench) &&
+
+    /* Start with the sweep: it calibrates the work that the warm-up of the other sessions
+     * measures. */
+    split_blind_use(options->policies[0]);
+
+    return lane_create(bench, &bench->sweep, NULL, &split_sweep_policy) &&
+           calibrate_quietly(bench) &&
            lane_create(bench, &bench->policy, options->policies[0], NULL) &&
-           lane_create(bench, &bench->blind, NULL, &blind_policy);
+           lane_create(bench, &bench->blind, NULL, &split_blind_policy);
 }
 
 bool bench_split(const struct bench_options *options, bool *met)
 {
     if (options->policies[1])
         return bench_fail("--policy: split measures one policy");
+
     struct machine machine;
     machine_read(&machine);
     struct bench *bench = calloc(1, sizeof *bench);
     if (!bench)
         return bench_fail("out of memory");
+
     struct result result = {0};
     bool good = prepare(bench, options) && run_rounds(bench) &&
                 compare_output(bench, &result.same_output);
     if (good) {
         evaluate(bench, &result, bench->memory + (size_t)bench->rounds * CONTESTANTS);
         *met = meets(&result);
-        (options->json ? print_json : print_text)(options, &machine, bench, &result);
+        if (options->json)
+            print_json(options, &machine, bench, &result);
+        else
+            print_text(options, &machine, bench, &result);
     }
+
     cox_session_destroy(&bench->blind.session);
     cox_session_destroy(&bench->policy.session);
     cox_session_destroy(&bench->sweep.session);

@@ -1,9 +1,15 @@
-/* cox-bench start: how soon a session takes frames. 1080p video, tone-mapped: from before cox_session_create until it
- * has returned, and until the first frame is delivered, which is submitted at once; with `ready` and without, in turn.
- * Each time in a runtime of its own that keeps no kernels, with kernels that the driver has not seen.
+/* cox-bench start: how soon a session takes frames. The session tone-maps 1080p video. Timed are
+ * cox_session_create, and the time until the first frame, submitted at once, is delivered; in turn
+ * with `ready` and without. Each time uses a new runtime without a kernel store, and kernels that
+ * the driver has not seen before.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "stream.h"
-#include "common/json.h"
+#include "commands.h"
+#include "common/figures.h"
+#include "common/now.h"
+#include "json_members.h"
+#include "message.h"
+#include "open_runtime.h"
+#include "stream_frames.h"
 
 #include <stdio.h>
 
@@ -23,7 +29,7 @@ static void on_ready(void *user, cox_status status)
     (void)status;
 }
 
-/* A video pipeline whose kernels are compiled with an option that no earlier one had. */
+/* A video pipeline whose kernels have a unique build option, so that no cache has them. */
 struct fresh {
     struct cox_session_params params;
     struct cox_stage stages[COX_STAGES_MAX];
@@ -35,16 +41,20 @@ static void make_fresh(struct fresh *fresh, const struct cox_session_params *fro
 {
     static unsigned count;
     const unsigned long long number = (unsigned long long)now_ns() + count++;
+
     fresh->params = *from;
     fresh->params.stages = fresh->stages;
+
     for (uint32_t s = 0; s < from->stage_count; s++) {
         fresh->stages[s] = from->stages[s];
         fresh->stages[s].variants = fresh->variants[s];
         for (uint32_t v = 0; v < from->stages[s].variant_count; v++) {
             const char *options = from->stages[s].variants[v].options;
             fresh->variants[s][v] = from->stages[s].variants[v];
-            snprintf(fresh->options[s][v], OPTIONS_BYTES, "%s -DBENCH_START=%lluull",
-                     options ? options : "", number);
+            if (!options)
+                options = "";
+            snprintf(fresh->options[s][v], OPTIONS_BYTES, "%s -DBENCH_START=%lluull", options,
+                     number);
             fresh->variants[s][v].options = fresh->options[s][v];
         }
     }
@@ -55,13 +65,15 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
 {
     static struct stream_frames frames;
     static struct fresh fresh; /* too large for a stack */
-    const struct bench_options of = {.width = options->width ? options->width : 1920,
-                                     .height = options->height ? options->height : 1080};
+    const struct bench_options of = {.width = bench_value(options->width, 1920),
+                                     .height = bench_value(options->height, 1080)};
     cox_session *session = NULL;
+
     if (!stream_frames_make(&frames, runtime, &of, 1))
         return COX_E_NOMEM;
     make_fresh(&fresh, &frames.pipeline);
-    fresh.params.ready = ready ? on_ready : NULL;
+    if (ready)
+        fresh.params.ready = on_ready;
     const uint64_t began = now_ns();
     cox_status status = cox_session_create(runtime, &fresh.params, &session);
     form->create_ms[turn] = (double)(now_ns() - began) / 1e6;
@@ -73,60 +85,63 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
     cox_session_destroy(&session);
     stream_frames_free(&frames);
+
     return status;
 }
 
 static void print_json(struct form *forms)
 {
     struct json json;
+
     json_begin(&json, stdout);
     json_open_object(&json, false);
+
     for (int f = 0; f < FORMS; f++) {
-        json_key(&json, form_names[f]);
-        json_open_object(&json, true);
-        json_key(&json, "create_ms");
-        json_number(&json, figures_quantile(forms[f].create_ms, TURNS, 0.5));
-        json_key(&json, "create_ms_worst");
-        json_number(&json, figures_quantile(forms[f].create_ms, TURNS, 1));
-        json_key(&json, "first_frame_ms");
-        json_number(&json, figures_quantile(forms[f].first_ms, TURNS, 0.5));
+        member_object(&json, form_names[f], true);
+        member_number(&json, "create_ms", figures_quantile(forms[f].create_ms, TURNS, 0.5));
+        member_number(&json, "create_ms_worst", figures_quantile(forms[f].create_ms, TURNS, 1));
+        member_number(&json, "first_frame_ms", figures_quantile(forms[f].first_ms, TURNS, 0.5));
         json_close_object(&json);
     }
-    json_close_object(&json);
-    json_end(&json);
+
+    json_report_end(&json);
 }
 
 static void print_text(struct form *forms, bool met)
 {
     for (int f = 0; f < FORMS; f++)
         printf(
-            "%-9s cox_session_create returned after %8.2f ms, the first frame came after %8.2f ms (medians of %d; "
+            "%-9s cox_session_create returned after %8.2f ms, the first frame came after %8.2f ms "
+            "(medians of %d; "
             "worst return %.2f ms)\n",
             form_names[f], figures_quantile(forms[f].create_ms, TURNS, 0.5),
             figures_quantile(forms[f].first_ms, TURNS, 0.5), TURNS,
             figures_quantile(forms[f].create_ms, TURNS, 1));
+
     printf("bar: with ready it returns within %g ms, %s\n", bar_ms, met ? "met" : "missed");
 }
 
 bool bench_start(const struct bench_options *options, bool *met)
 {
     static struct form forms[FORMS];
+
     for (uint32_t n = 0; n < TURNS * FORMS; n++) {
         const int f = (int)(n % FORMS);
         cox_runtime *runtime = NULL;
-        cox_status status = cox_runtime_create(&runtime,
-                                               &(const struct cox_runtime_params){
-                                                   .devices = options->devices, .log = bench_log});
-        if (status == COX_OK)
-            status = start(runtime, options, &forms[f], n / FORMS, f == FORM_READY);
+        if (!bench_open_runtime(options, COX_ARITHMETIC_AUTO, &runtime))
+            return false;
+
+        cox_status status = start(runtime, options, &forms[f], n / FORMS, f == FORM_READY);
         cox_runtime_destroy(&runtime);
-        if (status)
-            return bench_fail("%s", cox_status_text(status));
+        if (!bench_good(status, NULL))
+            return false;
     }
+
     *met = figures_quantile(forms[FORM_READY].create_ms, TURNS, 0.5) <= bar_ms;
     if (options->json)
         print_json(forms);
     else
         print_text(forms, *met);
+
     return true;
 }

@@ -1,11 +1,18 @@
-/* cox-bench stream: a stream of 4K frames through each device and through all of them, with the library and, on
- * devices with memory of their own, in OpenCL written by hand.
+/* cox-bench stream: a stream of 4K frames through each device and through all of them, with the
+ * library and, on devices with their own memory, in hand-written OpenCL.
  *
- * For each number of frames in flight every entrant has a run in each round, in turn, so that what disturbs one
- * disturbs all and ratios are taken inside a round. A run is STREAM_LEAD frames and then the timed ones. What is asked
- * of the OpenCL drivers is counted over the whole run.
+ * For each number of frames in flight, every entrant has one run per round, in turn. So a
+ * disturbance affects all of them, and ratios are taken within a round. A run is STREAM_LEAD frames
+ * followed by the timed ones. Driver calls are counted over the whole run.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "stream.h"
+#include "stream_state.h"
+#include "commands.h"
+#include "common/figures.h"
+#include "common/now.h"
+#include "message.h"
+#include "open_runtime.h"
+#include "stream_bars.h"
+#include "stream_print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +32,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
     stream->round->bands += report->band_count;
     if (report->warmup || report->shadow)
         return;
+
     for (uint32_t b = 0; b < report->band_count; b++) {
         stream->round->rows += report->bands[b].rows;
         stream->round->copy_in_ns += report->bands[b].copy_in_ns;
@@ -36,16 +44,19 @@ static struct stream_entrant *add_entrant(struct stream *stream, enum stream_kin
                                           uint32_t device)
 {
     struct stream_entrant *entrant = &stream->entrants[stream->entrant_count];
+
     *entrant = (struct stream_entrant){.kind = kind, .device = device};
     entrant->interval_ns = stream->intervals +
                            (size_t)stream->entrant_count * STREAM_ROUNDS * stream->frame_count;
     stream->entrant_count++;
+
     return entrant;
 }
 
 static void add_hand(struct stream *stream, enum stream_kind kind, uint32_t device)
 {
     struct stream_entrant *entrant = add_entrant(stream, kind, device);
+
     if (kind == STREAM_HAND_ONE)
         snprintf(entrant->name, sizeof entrant->name, "hand-written, device %u", device);
     else
@@ -53,13 +64,14 @@ static void add_hand(struct stream *stream, enum stream_kind kind, uint32_t devi
                  stream->staged_count);
 }
 
-/* A session on the `count` devices of the list. */
+/* Add a session on the `count` devices of the list. */
 static bool add_library(struct stream *stream, enum stream_kind kind, const char *policy,
                         const uint32_t *devices, uint32_t count)
 {
     struct stream_entrant *entrant = add_entrant(stream, kind, devices[0]);
     struct cox_session_params params = stream->frames.pipeline;
     struct cox_session_info info;
+
     params.in_flight = stream->in_flight;
     params.policy = policy;
     params.device_count = count;
@@ -68,15 +80,27 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
     params.report_user = stream;
     params.profile = kind == STREAM_PROFILED;
     cox_status status = cox_session_create(stream->runtime, &params, &entrant->session);
-    if (status)
-        return bench_fail("session: %s", cox_status_text(status));
-    cox_session_info(entrant->session, &info);
-    if (kind == STREAM_SINGLE || kind == STREAM_PROFILED)
-        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u%s", info.policy,
-                 devices[0], kind == STREAM_PROFILED ? ", timed" : "");
-    else
-        snprintf(entrant->name, sizeof entrant->name, "library, %s, %u %sdevice%s", info.policy,
-                 count, kind == STREAM_STAGED ? "staged " : "", count == 1 ? "" : "s");
+    if (!bench_good(status, "session"))
+        return false;
+    cox_session_info(entrant->session, &info, sizeof info);
+    switch (kind) {
+    case STREAM_SINGLE:
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u", info.policy,
+                 devices[0]);
+        break;
+    case STREAM_PROFILED:
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u, timed", info.policy,
+                 devices[0]);
+        break;
+    case STREAM_STAGED: /* there are at least two */
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, %u staged devices", info.policy,
+                 count);
+        break;
+    default:
+        snprintf(entrant->name, sizeof entrant->name, "library, %s, %u device%s", info.policy,
+                 count, count == 1 ? "" : "s");
+    }
+
     return true;
 }
 
@@ -91,6 +115,7 @@ static bool add_entrants(struct stream *stream)
     const char *const *asked = stream->options->policies;
     const char *const defaults[] = {NULL, "ewma"}; /* NULL: the library's */
     bool good = true;
+
     for (uint32_t d = 0; d < stream->device_count; d++) {
         all[d] = d;
         if (!is_staged(stream, d))
@@ -98,19 +123,23 @@ static bool add_entrants(struct stream *stream)
         staged[count++] = d;
         add_hand(stream, STREAM_HAND_ONE, d);
     }
+
     if (count > 1)
         add_hand(stream, STREAM_HAND_ALL, staged[0]);
     for (uint32_t d = 0; good && d < stream->device_count; d++)
         good = add_library(stream, STREAM_SINGLE, "single", &all[d], 1);
     for (uint32_t d = 0; good && d < count && stream->in_flight == STREAM_JUDGED; d++)
         good = add_library(stream, STREAM_PROFILED, "single", &staged[d], 1);
+
     if (count > 1)
         good = good && add_library(stream, STREAM_STAGED, NULL, staged, count);
     for (int p = 0; good && !asked[0] && p < 2; p++)
-        if (p || count < 2 || count < stream->device_count) /* else it is the one before */
+        if (p || count < 2 || count < stream->device_count) /* else STREAM_STAGED is the same */
             good = add_library(stream, STREAM_TOGETHER, defaults[p], all, stream->device_count);
+
     for (int p = 0; good && p < BENCH_POLICIES_MAX && asked[p]; p++)
         good = add_library(stream, STREAM_TOGETHER, asked[p], all, stream->device_count);
+
     return good;
 }
 
@@ -136,6 +165,7 @@ static bool run_library(struct stream *stream, struct stream_entrant *entrant, u
 {
     stream->done = 0;
     atomic_store(&stream->status, COX_OK);
+
     for (uint32_t f = 0; f < count; f++) {
         const struct cox_frame frame = {.buffers = stream->frames.buffers[f % stream->in_flight],
                                         .buffer_count = stream->frames.pipeline.binding_count,
@@ -143,12 +173,14 @@ static bool run_library(struct stream *stream, struct stream_entrant *entrant, u
         cox_status status = cox_session_submit(entrant->session, &frame, on_done, stream);
         if (status) {
             cox_session_wait(entrant->session);
-            return bench_fail("submit: %s", cox_status_text(status));
+            return bench_good(status, "submit");
         }
     }
+
     cox_session_wait(entrant->session);
     const cox_status status = (cox_status)atomic_load(&stream->status);
-    return status == COX_OK || bench_fail("a frame failed: %s", cox_status_text(status));
+
+    return bench_good(status, "a frame failed");
 }
 
 /* The streams of a hand-written entrant. */
@@ -156,9 +188,14 @@ static struct stream_hand *const *hands_of(const struct stream *stream,
                                            const struct stream_entrant *entrant, uint32_t *count)
 {
     uint32_t before = 0;
-    *count = entrant->kind == STREAM_HAND_ALL ? stream->staged_count : 1;
+
+    *count = 1;
+    if (entrant->kind == STREAM_HAND_ALL)
+        *count = stream->staged_count;
+
     for (uint32_t d = 0; d < entrant->device; d++)
         before += is_staged(stream, d);
+
     return &stream->hands[before];
 }
 
@@ -169,16 +206,21 @@ static bool run_one(struct stream *stream, struct stream_entrant *entrant, uint3
     struct stream_hand *const *hands = NULL;
     uint32_t hand_count = 0;
     bool good = true;
+
     *gave = (struct stream_round){0};
     stream->round = gave;
     if (!entrant->session) {
         hands = hands_of(stream, entrant, &hand_count);
         good = stream_hand_split(hands, hand_count, stream->in_flight);
     }
+
     stream_frames_clear(&stream->frames, stream->in_flight);
     bench_calls_start(stream->options->calls);
-    good = good && (hands ? stream_hand_run(hands, hand_count, count, stream->done_ns)
-                          : run_library(stream, entrant, count));
+    if (good && hands)
+        good = stream_hand_run(hands, hand_count, count, stream->done_ns);
+    else if (good)
+        good = run_library(stream, entrant, count);
+
     gave->calls = bench_calls_stop();
     stream->round = NULL;
     if (!good)
@@ -192,17 +234,21 @@ static bool run_one(struct stream *stream, struct stream_entrant *entrant, uint3
     for (uint32_t f = 0; f < stream->frame_count; f++)
         entrant->interval_ns[(size_t)round * stream->frame_count + f] = (double)(lead[f + 1] -
                                                                                  lead[f]);
+
     gave->interval_ns = (double)(lead[stream->frame_count] - lead[0]) / stream->frame_count;
+
     return true;
 }
 
-/* Once without being counted: the library's sessions warm up and learn in it. */
+/* The first run of each entrant is not counted: the library's sessions warm up and learn. */
 static bool run_rounds(struct stream *stream)
 {
     const uint32_t count = stream->entrant_count;
+
     for (uint32_t e = 0; e < count; e++)
         if (!run_one(stream, &stream->entrants[e], 0))
             return false;
+
     for (uint32_t round = 0; round < STREAM_ROUNDS;) {
         quiet_begin(&stream->quiet);
         for (uint32_t e = 0; e < count; e++)
@@ -210,6 +256,7 @@ static bool run_rounds(struct stream *stream)
                 return false;
         round += quiet_keep(&stream->quiet);
     }
+
     return true;
 }
 
@@ -217,8 +264,10 @@ static void find_figures(struct stream *stream, struct stream_entrant *entrant)
 {
     const size_t intervals = (size_t)STREAM_ROUNDS * stream->frame_count;
     double fps[STREAM_ROUNDS];
+
     entrant->calls = (struct bench_calls){0};
     entrant->bands = 0;
+
     for (int round = 0; round < STREAM_ROUNDS; round++) {
         const struct stream_round *gave = &entrant->rounds[round];
         fps[round] = 1e9 / gave->interval_ns;
@@ -226,6 +275,7 @@ static void find_figures(struct stream *stream, struct stream_entrant *entrant)
         entrant->bands += gave->bands;
         bench_calls_add(&entrant->calls, &gave->calls);
     }
+
     entrant->fps = figures_quantile(fps, STREAM_ROUNDS, 0.5);
     entrant->fps_low = fps[0];
     entrant->fps_high = fps[STREAM_ROUNDS - 1];
@@ -243,7 +293,9 @@ static bool measure(struct stream *stream, uint32_t in_flight)
         stream_judge(stream);
         stream_print_entrants(stream);
     }
+
     remove_entrants(stream);
+
     return good;
 }
 
@@ -253,6 +305,7 @@ static bool make_devices(struct stream *stream, uint32_t sets)
 {
     const size_t entrants = 3 * (size_t)stream->device_count + 2 + BENCH_POLICIES_MAX;
     const uint32_t most = STREAM_LEAD + stream->frame_count;
+
     stream->intervals = calloc(entrants * STREAM_ROUNDS * stream->frame_count,
                                sizeof *stream->intervals);
     stream->done_ns = calloc(most, sizeof *stream->done_ns);
@@ -260,6 +313,7 @@ static bool make_devices(struct stream *stream, uint32_t sets)
         return bench_fail("out of memory");
     if (!stream_frames_make(&stream->frames, stream->runtime, stream->options, sets))
         return false;
+
     const size_t bytes = (size_t)(stream_frames_row_bytes(&stream->frames, true) *
                                   stream->frames.height);
     for (uint32_t d = 0; d < stream->device_count; d++) {
@@ -267,12 +321,14 @@ static bool make_devices(struct stream *stream, uint32_t sets)
         if (!is_staged(stream, d))
             continue;
         struct stream_hand *hand = stream_hand_create(&stream->devices[d], &stream->frames, most);
-        if (!hand || !bench_cl_link(&stream->devices[d], bytes, LINK_TIMES, &stream->links[d])) {
+        if (!hand ||
+            !bench_link_measure(&stream->devices[d], bytes, LINK_TIMES, &stream->links[d])) {
             stream_hand_destroy(&hand);
             return false;
         }
         stream->hands[stream->staged_count++] = hand;
     }
+
     return true;
 }
 
@@ -289,35 +345,39 @@ static void clear(struct stream *stream)
 
 bool bench_stream(const struct bench_options *options, bool *met)
 {
-    const uint32_t *in_flight = options->in_flight ? &options->in_flight : in_flight_default;
-    const size_t count = options->in_flight
-                             ? 1
-                             : sizeof in_flight_default / sizeof in_flight_default[0];
+    const uint32_t *in_flight = in_flight_default;
+    size_t count = sizeof in_flight_default / sizeof in_flight_default[0];
+
+    if (options->in_flight) {
+        in_flight = &options->in_flight;
+        count = 1;
+    }
+
     struct stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return bench_fail("out of memory");
     stream->options = options;
-    stream->frame_count = options->frames ? options->frames : FRAMES_DEFAULT;
+    stream->frame_count = bench_value(options->frames, FRAMES_DEFAULT);
     stream->same_output = true;
-    cox_status status = cox_runtime_create(&stream->runtime, &(const struct cox_runtime_params){
-                                                                 .devices = options->devices,
-                                                                 .arithmetic = options->arithmetic,
-                                                                 .log = bench_log});
-    bool good = status == COX_OK || bench_fail("%s", cox_status_text(status));
+    bool good = bench_open_runtime(options, options->arithmetic, &stream->runtime);
     if (good) {
         stream->device_count = cox_runtime_device_count(stream->runtime);
         good = make_devices(stream, in_flight[count - 1]); /* the most */
     }
+
     if (good) {
         quiet_start(&stream->quiet, options->quiet_s);
         stream_print_head(stream);
     }
+
     for (size_t i = 0; good && i < count; i++)
         good = measure(stream, in_flight[i]);
     if (good) {
         stream_print_tail(stream);
         *met = stream_met(stream);
     }
+
     clear(stream);
+
     return good;
 }

@@ -1,20 +1,24 @@
-/* What the streams must reach: ratios, each taken inside a round, beside bars fixed beforehand.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "stream.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream_bars.h"
+#include "common/figures.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* For each band of a video frame on a staged device, 3 frames in flight. */
+/* Calls for each band of a video frame on a staged device, 3 frames in flight. */
 static const double bar_commands = 12, bar_others = 20;
-/* Frames a second of the library over those of the hand-written stream, 3 in flight: one staged device, all of them. */
+/* The library's frame rate over the hand-written stream's, 3 in flight: one staged device, all of
+ * them. */
 static const double bar_one = 0.95, bar_all = 0.90;
-/* How much all staged devices are faster than the best of them, over the same by hand, 3 in flight. */
+/* The library's gain from all staged devices over the best one, over the hand-written gain, 3 in
+ * flight. */
 static const double bar_growth = 0.95;
-/* All devices over the best one alone, any number in flight: mean and p99 of the interval between deliveries. */
+/* All devices over the best one alone, any number in flight: mean and p99 interval between
+ * deliveries. */
 static const double bar_mean = 1.02, bar_p99 = 1.2;
-/* The stream's copies over the link's bare rate, 3 in flight. */
+/* The stream's copy rate over the rate of an idle link, 3 in flight. */
 static const double bar_copy = 0.80;
 
 static struct stream_result *add_result(struct stream *stream, double value, double bar,
@@ -25,8 +29,10 @@ static struct stream_result *add_result(struct stream *stream, double value, dou
                                         bool at_most, const char *format, ...)
 {
     static struct stream_result unused;
+
     if (stream->result_count == STREAM_RESULTS_MAX)
         return &unused;
+
     struct stream_result *result = &stream->results[stream->result_count++];
     va_list args;
     va_start(args, format);
@@ -35,11 +41,12 @@ static struct stream_result *add_result(struct stream *stream, double value, dou
     result->value = result->low = result->high = value;
     result->bar = bar;
     result->at_most = at_most;
-    result->met = at_most ? value <= bar : value >= bar;
+    result->met = (at_most && value <= bar) || (!at_most && value >= bar);
+
     return result;
 }
 
-/* The rounds' ratios: their median, with the least and the most. */
+/* Median, minimum and maximum of the rounds' ratios. */
 struct ratio {
     double median, low, high;
 };
@@ -74,11 +81,13 @@ static bool is_staged(const struct stream *stream, const struct stream_entrant *
     return stream->devices[entrant->device].mode == COX_MODE_STAGED;
 }
 
-/* The shortest mean interval of a round among entrants of a kind, on staged devices only or on all. */
+/* The shortest mean interval in a round of the entrants of a kind, on staged devices only or on
+ * all. */
 static double best_interval(const struct stream *stream, enum stream_kind kind, bool staged_only,
                             int round)
 {
     double best = 0;
+
     for (uint32_t e = 0; e < stream->entrant_count; e++) {
         const struct stream_entrant *entrant = &stream->entrants[e];
         const double ns = entrant->rounds[round].interval_ns;
@@ -86,30 +95,43 @@ static double best_interval(const struct stream *stream, enum stream_kind kind, 
             (best == 0 || ns < best))
             best = ns;
     }
+
     return best;
 }
 
 /* --- the driver's calls, copies --- */
 
-/* The most of any session that has staged devices only. */
+/* Whether a session of the library without profile has staged devices only. */
+static bool only_staged(const struct stream *stream, const struct stream_entrant *entrant)
+{
+    switch (entrant->kind) {
+    case STREAM_SINGLE:
+        return is_staged(stream, entrant);
+    case STREAM_STAGED:
+        return true;
+    case STREAM_TOGETHER:
+        return stream->staged_count == stream->device_count;
+    default:
+        return false;
+    }
+}
+
+/* The highest counts of all sessions with staged devices only. */
 static void judge_calls(struct stream *stream)
 {
     double commands = 0, others = 0;
+
     for (uint32_t e = 0; e < stream->entrant_count; e++) {
         const struct stream_entrant *entrant = &stream->entrants[e];
-        const bool staged = entrant->kind == STREAM_SINGLE
-                                ? is_staged(stream, entrant)
-                                : stream->staged_count == stream->device_count;
-        if (!entrant->bands || entrant->kind == STREAM_PROFILED ||
-            !(staged || entrant->kind == STREAM_STAGED))
-            continue;
         const double bands = (double)entrant->bands;
-        const double mine = (double)bench_calls_sum(&entrant->calls, BENCH_CALL_COMMAND) / bands;
-        const double mine_others = (double)bench_calls_sum(&entrant->calls, BENCH_CALL_OTHER) /
-                                   bands;
-        commands = mine > commands ? mine : commands;
-        others = mine_others > others ? mine_others : others;
+
+        if (!entrant->bands || !only_staged(stream, entrant))
+            continue;
+        commands = fmax(commands,
+                        (double)bench_calls_sum(&entrant->calls, BENCH_CALL_COMMAND) / bands);
+        others = fmax(others, (double)bench_calls_sum(&entrant->calls, BENCH_CALL_OTHER) / bands);
     }
+
     add_result(stream, commands, bar_commands, true, "commands for each staged band, %u in flight",
                stream->in_flight);
     add_result(stream, others, bar_others, true, "other calls for each staged band, %u in flight",
@@ -119,29 +141,35 @@ static void judge_calls(struct stream *stream)
 static void judge_copies(struct stream *stream, const struct stream_entrant *entrant)
 {
     uint64_t rows = 0, ns[2] = {0};
+
     for (int round = 0; round < STREAM_ROUNDS; round++) {
         rows += entrant->rounds[round].rows;
         ns[0] += entrant->rounds[round].copy_in_ns;
         ns[1] += entrant->rounds[round].copy_out_ns;
     }
+
+    const struct bench_link *link = &stream->links[entrant->device];
+    const double idle_gbs[2] = {link->write_gbs, link->read_gbs};
+    static const char *const names[2] = {"in", "out"};
     for (int out = 0; out < 2; out++) {
-        const struct bench_cl_link *link = &stream->links[entrant->device];
-        const double bare = out ? link->read_gbs : link->write_gbs;
         const double bytes = (double)rows * stream_frames_row_bytes(&stream->frames, !out);
-        const double gbs = ns[out] ? bytes / (double)ns[out] : 0;
-        add_result(stream, gbs / bare, bar_copy, false,
-                   "copies %s, device %u: %.2f of %.2f GB/s pinned", out ? "out" : "in",
-                   entrant->device, gbs, bare);
+        double gbs = 0;
+        if (ns[out])
+            gbs = bytes / (double)ns[out];
+        add_result(stream, gbs / idle_gbs[out], bar_copy, false,
+                   "copies %s, device %u: %.2f of %.2f GB/s pinned", names[out], entrant->device,
+                   gbs, idle_gbs[out]);
     }
 }
 
-/* --- beside the hand-written stream --- */
+/* --- compared with the hand-written stream --- */
 
-/* The one staged device on which the library is furthest behind. */
+/* Judge the staged device on which the library is furthest behind. */
 static void judge_one(struct stream *stream)
 {
     struct ratio least = {0};
     uint32_t device = COX_DEVICES_MAX;
+
     for (uint32_t e = 0; e < stream->entrant_count; e++) {
         const struct stream_entrant *hand = &stream->entrants[e];
         for (uint32_t o = 0; hand->kind == STREAM_HAND_ONE && o < stream->entrant_count; o++) {
@@ -159,6 +187,7 @@ static void judge_one(struct stream *stream)
             }
         }
     }
+
     char name[128];
     snprintf(name, sizeof name, "library over hand-written, one staged device (%u)", device);
     add_ratio(stream, &least, bar_one, false, name);
@@ -170,11 +199,13 @@ static void judge_all(struct stream *stream)
                                 *library = find(stream, STREAM_STAGED);
     double ratios[STREAM_ROUNDS], growth[STREAM_ROUNDS];
     char name[128];
+
     for (int round = 0; round < STREAM_ROUNDS; round++) {
         ratios[round] = hand->rounds[round].interval_ns / library->rounds[round].interval_ns;
         growth[round] = ratios[round] * best_interval(stream, STREAM_SINGLE, true, round) /
                         best_interval(stream, STREAM_HAND_ONE, true, round);
     }
+
     const struct ratio over = ratio_of(ratios), grown = ratio_of(growth);
     snprintf(name, sizeof name, "library over hand-written, all %u staged devices",
              stream->staged_count);
@@ -183,22 +214,26 @@ static void judge_all(struct stream *stream)
               "their gain over the best one, library over hand-written");
 }
 
-/* --- beside the best device alone --- */
+/* --- compared with the best device alone --- */
 
 static void judge_together(struct stream *stream, const struct stream_entrant *entrant)
 {
     const struct stream_entrant *best = NULL;
     double ratios[STREAM_ROUNDS];
     char name[128];
+
     for (uint32_t e = 0; e < stream->entrant_count; e++)
         if (stream->entrants[e].kind == STREAM_SINGLE &&
             (!best || stream->entrants[e].fps > best->fps))
             best = &stream->entrants[e];
+
     for (int round = 0; best && round < STREAM_ROUNDS; round++)
         ratios[round] = entrant->rounds[round].interval_ns /
                         best_interval(stream, STREAM_SINGLE, false, round);
+
     if (!best)
         return;
+
     const struct ratio ratio = ratio_of(ratios);
     snprintf(name, sizeof name, "%s: mean interval over the best device's", entrant->name);
     add_ratio(stream, &ratio, bar_mean, true, name);
@@ -219,6 +254,7 @@ void stream_judge(struct stream *stream)
     for (uint32_t e = 0; has_others(stream) && e < stream->entrant_count; e++)
         if (stream->entrants[e].kind == STREAM_TOGETHER)
             judge_together(stream, &stream->entrants[e]);
+
     if (stream->in_flight != STREAM_JUDGED || !stream->staged_count)
         return;
     stream->judged = true;

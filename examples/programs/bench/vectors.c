@@ -1,9 +1,12 @@
-/* cox-bench kernels: vectors over scalars. The kernel that maps pictures has a variant with vectors for CPUs and one
- * with scalars for GPUs. Both map the same picture on one CPU. Their frames alternate, so other programs disturb both.
- * Below the bar the variant with vectors is not worth keeping.
+/* cox-bench kernels: vectors over scalars. The kernel that maps pictures has a variant with vectors
+ * for CPUs and one with scalars for GPUs. Both map the same picture on one CPU. Their frames
+ * alternate, so that other programs disturb both. Below the bar the vector variant is not worth
+ * keeping.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "shared.h"
+#include "vectors.h"
+#include "common/now.h"
 #include "media/half.h"
+#include "message.h"
 
 #include <math.h>
 
@@ -12,10 +15,10 @@ enum { WIDTH = 1920, HEIGHT = 1080, ROUNDS_MAX = 20 };
 /* The library's variants, in its order. */
 enum { VECTOR, SCALAR, VARIANTS };
 
-/* No compiler of OpenCL for CPUs that was tried makes vectors of the scalar form. */
+/* None of the OpenCL compilers for CPUs that were tried vectorizes the scalar variant. */
 static const double bar_ratio = 1.5;
 
-/* What half floats can hold. */
+/* The range of half floats. */
 static const float stops_low = -24, stops_high = 16;
 
 static const struct format {
@@ -40,13 +43,16 @@ struct contest {
 static void fill_picture(const struct cox_tonemap_shape *shape, void *pixels)
 {
     uint32_t number = 1;
+
     for (uint32_t y = 0; y < shape->height; y++) {
         char *row = (char *)pixels + y * shape->in_pitch_bytes;
         for (uint32_t i = 0; i < shape->width * 4; i++) {
             number = number * 1664525u + 1013904223u;
             const float part = (float)(number >> 16) / 65536;
-            const float light = i % 4 == 3 ? 1 : exp2f(stops_low + (stops_high - stops_low) * part);
+            float light = 1; /* alpha */
 
+            if (i % 4 != 3)
+                light = exp2f(stops_low + (stops_high - stops_low) * part);
             if (shape->in == COX_PIXEL_RGBA_FLOAT)
                 ((float *)(void *)row)[i] = light;
             else
@@ -62,10 +68,11 @@ static cox_status open_session(cox_runtime *runtime, uint32_t device,
     struct cox_tonemap_storage storage;
     struct cox_session_params params = {0};
     cox_status status = cox_tonemap_mapping(shape, &storage, &params);
+
     if (status)
         return status;
 
-    /* The one variant, for whatever device. */
+    /* Only this variant, for any type of device. */
     struct cox_stage stage = params.stages[0];
     struct cox_variant only = stage.variants[variant];
     only.type = 0;
@@ -77,6 +84,7 @@ static cox_status open_session(cox_runtime *runtime, uint32_t device,
     params.in_flight = 1;
     params.device_count = 1;
     params.devices = &device;
+
     return cox_session_create(runtime, &params, session);
 }
 
@@ -95,6 +103,7 @@ static cox_status open_contest(cox_runtime *runtime, uint32_t device, const stru
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
 
     cox_status status = cox_tonemap_prepare(&shape, &settings, &contest->params);
+
     if (status == COX_OK)
         status = cox_buffer_create(runtime, HEIGHT * shape.in_pitch_bytes, &contest->buffers[0]);
     if (status == COX_OK)
@@ -107,6 +116,7 @@ static cox_status open_contest(cox_runtime *runtime, uint32_t device, const stru
         contest->best_ns[v] = INFINITY;
         status = open_session(runtime, device, &shape, v, &contest->sessions[v]);
     }
+
     return status;
 }
 
@@ -122,6 +132,7 @@ static void close_contest(struct contest *contest)
 static cox_status run_round(struct contest *contest, bool counts)
 {
     cox_status status = COX_OK;
+
     for (uint32_t v = 0; v < VARIANTS && status == COX_OK; v++) {
         const uint64_t began = now_ns();
         status = cox_session_run(contest->sessions[v],
@@ -131,6 +142,7 @@ static cox_status run_round(struct contest *contest, bool counts)
         if (counts)
             contest->best_ns[v] = fmin(contest->best_ns[v], (double)(now_ns() - began));
     }
+
     return status;
 }
 
@@ -139,13 +151,15 @@ bool bench_vectors(cox_runtime *runtime, uint32_t device, uint32_t rounds, struc
 {
     struct contest contests[BENCH_VECTORS_FORMATS] = {0};
     cox_status status = COX_OK;
-    for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
-        status = open_contest(runtime, device, &formats[f], &contests[f]);
 
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
+        status = open_contest(runtime, device, &formats[f], &contests[f]);
+    for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
         status = run_round(&contests[f], false);
-    for (uint32_t round = 0;
-         round < (rounds < ROUNDS_MAX ? rounds : ROUNDS_MAX) && status == COX_OK;) {
+
+    if (rounds > ROUNDS_MAX)
+        rounds = ROUNDS_MAX;
+    for (uint32_t round = 0; round < rounds && status == COX_OK;) {
         quiet_begin(quiet);
         for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS && status == COX_OK; f++)
             status = run_round(&contests[f], true);
@@ -163,5 +177,6 @@ bool bench_vectors(cox_runtime *runtime, uint32_t device, uint32_t rounds, struc
         result->met &= of->ratio >= bar_ratio;
         close_contest(&contests[f]);
     }
-    return status == COX_OK || bench_fail("vectors over scalars: %s", cox_status_text(status));
+
+    return bench_good(status, "vectors over scalars");
 }

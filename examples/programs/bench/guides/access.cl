@@ -1,12 +1,14 @@
 /* Orders of access in global and in local memory.
  *
- * Geometry: one dimension, no guard; an item a value. local_*: work-groups of GROUP items; fill_*: an item 8 values.
+ * Geometry: one dimension, no guard; one value per work-item. local_*: work-groups of GROUP items.
+ * fill_*: 8 values per work-item.
  * Defines: GROUP; GATHER, the order in global memory, with LOG_STRIDE; STRIDE in local memory.
- * Access: each value of `out` is written once. gather reads each value of `in` once; local_strides reads 1024 of them
- * to fill its memory, and 128 of that for each item.
+ * Access: each value of `out` is written once. gather reads each value of `in` once. local_strides
+ * reads 1024 values to fill its local memory, and each work-item reads 128 of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifdef GATHER
-/* Down the columns of rows that are 2^LOG_STRIDE values long: neighbours are so far apart. There are 2^log_count. */
+/* Goes down the columns of rows with 2^LOG_STRIDE values, so that neighbours are that far apart.
+ * There are 2^log_count values. */
 size_t place(size_t i, int log_count)
 {
     const size_t last = ((size_t)1 << log_count) - 1;
@@ -14,11 +16,11 @@ size_t place(size_t i, int log_count)
     return i;
 #elif GATHER == 0
     return ((i << LOG_STRIDE) & last) | (i >> (log_count - LOG_STRIDE));
-#elif GATHER == 1 /* beside the borders of lines */
+#elif GATHER == 1 /* not aligned to cache lines */
     return i + 1;
 #elif GATHER == 2
     return last - i;
-#else /* an odd factor makes an order without neighbours */
+#else /* an odd factor scatters neighbours */
     return (i * 2654435761u) & last;
 #endif
 }

@@ -1,29 +1,16 @@
-/* Experiments on arithmetic: what a device does at most, vectors, loops, functions, pointers.
+/* Experiments on arithmetic: a device's ceilings, vectors, loops, functions and pointers.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
+#include "reference.h"
+#include "words.h"
 
 #include <math.h>
-#include <stdio.h>
 
-#define COUNT(variants) (uint32_t)(sizeof variants / sizeof *variants)
-
-/* --- Ceilings ----------------------------------------------------------------------------------------------------- */
-
-static size_t expect_adds(const struct guides_device *device, float *expected, uint32_t adds)
-{
-    for (size_t i = 0; i < device->pixels; i++) {
-        float v = device->input[i];
-        for (uint32_t n = 0; n < adds; n++)
-            v = v * 0.999f + 0.001f;
-        expected[i] = v;
-    }
-    return device->pixels;
-}
+/* --- Ceilings --- */
 
 static size_t expect_ceiling(const struct guides_device *device,
                              const struct guides_variant *variant, float *expected)
 {
-    return expect_adds(device, expected, variant->number);
+    return guides_expect_adds(device, expected, variant->number);
 }
 
 #define CEILING(adds, key_, name_)                                                                 \
@@ -49,8 +36,8 @@ static void keep_ceilings(struct guides_device *device, const struct guides_cell
 {
     if (cells[0].status == GUIDES_MEASURED)
         device->copy_rate = cells[0].value.median;
-    for (uint32_t v = 1; v < COUNT(ceilings); v++)
-        if (cells[v].status == GUIDES_MEASURED) /* fmax leaves a NaN out */
+    for (uint32_t v = 1; v < sizeof ceilings / sizeof *ceilings; v++)
+        if (cells[v].status == GUIDES_MEASURED) /* fmax ignores the NaN of an unknown rate */
             device->add_rate = fmax(device->add_rate, cells[v].value.median * ceilings[v].number);
 }
 
@@ -58,8 +45,10 @@ static void keep_ceilings(struct guides_device *device, const struct guides_cell
 static double predict_ceiling(const struct guides_device *device,
                               const struct guides_variant *variant)
 {
-    return variant->number == 0 ? device->copy_rate
-                                : fmin(device->copy_rate, device->add_rate / variant->number);
+    if (variant->number == 0)
+        return device->copy_rate;
+
+    return fmin(device->copy_rate, device->add_rate / variant->number);
 }
 
 static void say_ceilings(const struct guides_device *device,
@@ -68,12 +57,15 @@ static void say_ceilings(const struct guides_device *device,
 {
     uint32_t free_adds = 0;
     char copy[32];
+
     if (!(device->copy_rate > 0 && device->add_rate > 0))
         return;
-    /* As fast as the copy, within the noise. */
+
+    /* As fast as the copy, apart from noise. */
     for (uint32_t v = 1;
          v < experiment->count && cells[v].ratio.high >= 0.97 && cells[v].ratio.median >= 0.9; v++)
         free_adds = ceilings[v].number;
+
     guides_say(
         text, bytes,
         "A copy does %s Mpixel/s (%.1f GB/s); %.1f × 10⁹ multiply-adds a second are the most. ",
@@ -84,51 +76,35 @@ static void say_ceilings(const struct guides_device *device,
                    free_adds);
     else
         guides_say(text, bytes, "Already %u multiply-adds a pixel cost time. ", ceilings[1].number);
+
     guides_say(text, bytes, "Both ceilings meet at %.1f. ", device->add_rate / device->copy_rate);
 }
 
-/* --- Vectors ------------------------------------------------------------------------------------------------------ */
+/* --- Vectors --- */
 
 static size_t expect_24(const struct guides_device *device, const struct guides_variant *variant,
                         float *expected)
 {
     (void)variant;
-    return expect_adds(device, expected, 24);
+    return guides_expect_adds(device, expected, 24);
 }
 
+#define VECTOR(key_, name_, options_, kernel_, each_)                                 \
+    {                                                                                 \
+        .key = key_, .name = name_, .options = options_ " -D N=24", .launches = {     \
+            {.kernel = kernel_, .args = "io", .local = {GUIDES_GROUP}, .each = each_} \
+        }                                                                             \
+    }
+
 static const struct guides_variant vectors[] = {
-    {.key = "scalar",
-     .name = "float, vectors left to the compiler",
-     .options = "-D VEC=1 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}}}},
-    {.key = "hint_8",
-     .name = "float, hint at float8",
-     .options = "-D VEC=1 -D CHAINS=1 -D N=24 -D HINT=float8",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}}}},
-    {.key = "loop",
-     .name = "float, 16 pixels in a loop",
-     .options = "-D VEC=1 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling_loop", .args = "io", .local = {GUIDES_GROUP}, .each = 16}}},
-    {.key = "float2",
-     .name = "float2",
-     .options = "-D VEC=2 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 2}}},
-    {.key = "float4",
-     .name = "float4",
-     .options = "-D VEC=4 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 4}}},
-    {.key = "float8",
-     .name = "float8",
-     .options = "-D VEC=8 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 8}}},
-    {.key = "float16",
-     .name = "float16",
-     .options = "-D VEC=16 -D CHAINS=1 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 16}}},
-    {.key = "float16x4",
-     .name = "float16, four at once",
-     .options = "-D VEC=16 -D CHAINS=4 -D N=24",
-     .launches = {{.kernel = "ceiling", .args = "io", .local = {GUIDES_GROUP}, .each = 64}}},
+    VECTOR("scalar", "float, vectors left to the compiler", "-D VEC=1 -D CHAINS=1", "ceiling", 1),
+    VECTOR("hint_8", "float, hint at float8", "-D VEC=1 -D CHAINS=1 -D HINT=float8", "ceiling", 1),
+    VECTOR("loop", "float, 16 pixels in a loop", "-D VEC=1 -D CHAINS=1", "ceiling_loop", 16),
+    VECTOR("float2", "float2", "-D VEC=2 -D CHAINS=1", "ceiling", 2),
+    VECTOR("float4", "float4", "-D VEC=4 -D CHAINS=1", "ceiling", 4),
+    VECTOR("float8", "float8", "-D VEC=8 -D CHAINS=1", "ceiling", 8),
+    VECTOR("float16", "float16", "-D VEC=16 -D CHAINS=1", "ceiling", 16),
+    VECTOR("float16x4", "float16, four at once", "-D VEC=16 -D CHAINS=4", "ceiling", 64),
 };
 
 static double predict_24(const struct guides_device *device, const struct guides_variant *variant)
@@ -137,7 +113,7 @@ static double predict_24(const struct guides_device *device, const struct guides
     return fmin(device->copy_rate, device->add_rate / 24);
 }
 
-/* --- Loops -------------------------------------------------------------------------------------------------------- */
+/* --- Loops --- */
 
 static size_t expect_filter(const struct guides_device *device,
                             const struct guides_variant *variant, float *expected)
@@ -149,6 +125,7 @@ static size_t expect_filter(const struct guides_device *device,
             sum += (double)device->taps[k] * (double)device->input[i + (size_t)k];
         expected[i] = (float)sum;
     }
+
     return device->pixels;
 }
 
@@ -168,7 +145,7 @@ static const struct guides_variant loops[] = {
     FILTER("hand", "by hand, all 16", "filter_hand"),
 };
 
-/* --- Functions ---------------------------------------------------------------------------------------------------- */
+/* --- Functions --- */
 
 static size_t expect_functions(const struct guides_device *device,
                                const struct guides_variant *variant, float *expected)
@@ -178,6 +155,7 @@ static size_t expect_functions(const struct guides_device *device,
         double v = (double)device->input[i];
         expected[i] = (float)((exp(-v) + log(1 + v)) / (1 + sqrt(v)));
     }
+
     return device->pixels;
 }
 
@@ -189,7 +167,7 @@ static size_t expect_functions(const struct guides_device *device,
         }                                                                                        \
     }
 
-/* OpenCL leaves the exactness of native functions to the device; half ones have 8192 ulp. */
+/* The error of native functions depends on the device; half functions may be off by 8192 ulp. */
 static const struct guides_variant functions[] = {
     FUNCTIONS("library", "library functions", NULL, 1e-5),
     FUNCTIONS("mad", "library functions, -cl-mad-enable", "-cl-mad-enable", 1e-5),
@@ -199,13 +177,13 @@ static const struct guides_variant functions[] = {
     FUNCTIONS("native", "native_exp, native_log, native_sqrt, native_divide",
               "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide",
               1e-2),
-    FUNCTIONS(
-        "native_relaxed", "native_*, -cl-fast-relaxed-math",
-        "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide -cl-fast-relaxed-math",
-        1e-2),
+    FUNCTIONS("native_relaxed", "native_*, -cl-fast-relaxed-math",
+              "-D EXP=native_exp -D LOG=native_log -D SQRT=native_sqrt -D OVER=native_divide "
+              "-cl-fast-relaxed-math",
+              1e-2),
 };
 
-/* --- Pointers ----------------------------------------------------------------------------------------------------- */
+/* --- Pointers --- */
 
 static size_t expect_pointers(const struct guides_device *device,
                               const struct guides_variant *variant, float *expected)
@@ -235,8 +213,10 @@ const struct guides_experiment guides_arithmetic[] = {
     {.key = "ceilings",
      .title = "Ceilings",
      .guide =
-         "Find out first what binds a kernel: the bytes it moves or the operations it does. The kernel does n "
-         "multiply-adds on each pixel it copies (4 bytes in, 4 out). Predicted: the lower of the copy's rate and "
+         "Find out first what binds a kernel: the bytes it moves or the operations it does. The "
+         "kernel does n "
+         "multiply-adds on each pixel it copies (4 bytes in, 4 out). Predicted: the lower of the "
+         "copy's rate and "
          "what the highest rate of multiply-adds allows.",
      .source = "ceilings.cl",
      .no_contest = true,
@@ -245,49 +225,50 @@ const struct guides_experiment guides_arithmetic[] = {
      .predict = predict_ceiling,
      .keep = keep_ceilings,
      .finding = say_ceilings,
-     .count = COUNT(ceilings),
-     .variants = ceilings},
+     GUIDES_VARIANTS(ceilings)},
     {.key = "vectors",
      .title = "Vectors: explicit and implicit",
      .guide =
-         "Guides for CPUs and older GPUs ask for float4 to float16; newer ones for scalars, of which the compiler "
-         "makes vectors over the work-items. 24 multiply-adds on each pixel. Predicted: the ceiling.",
+         "Guides for CPUs and older GPUs ask for float4 to float16; newer ones for scalars, of "
+         "which the compiler "
+         "makes vectors over the work-items. 24 multiply-adds on each pixel. Predicted: the "
+         "ceiling.",
      .source = "ceilings.cl",
      .tolerance = 1e-4,
      .expect = expect_24,
      .predict = predict_24,
-     .count = COUNT(vectors),
-     .variants = vectors},
+     GUIDES_VARIANTS(vectors)},
     {.key = "unroll",
      .title = "Loops unrolled",
      .guide =
-         "Unroll short loops: by hand, by a pragma, or by letting the compiler know their count. A filter of 16 "
+         "Unroll short loops: by hand, by a pragma, or by letting the compiler know their count. A "
+         "filter of 16 "
          "taps. Predicted: the copy's rate, as if only memory counted.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_filter,
-     .count = COUNT(loops),
-     .variants = loops},
+     GUIDES_VARIANTS(loops)},
     {.key = "functions",
      .title = "Functions: native, half, relaxed",
      .guide =
          "Use native_* and half_* where their exactness will do, or -cl-fast-relaxed-math. "
-         "(exp(−v) + log(1 + v)) / (1 + sqrt(v)) for each pixel. Predicted: the copy's rate, as if only memory "
+         "(exp(−v) + log(1 + v)) / (1 + sqrt(v)) for each pixel. Predicted: the copy's rate, as if "
+         "only memory "
          "counted.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_functions,
-     .count = COUNT(functions),
-     .variants = functions},
+     GUIDES_VARIANTS(functions)},
     {.key = "pointers",
      .title = "Pointers: const, restrict, constant",
      .guide =
-         "Promise the compiler that buffers do not overlap, and put small tables in constant memory: else each "
-         "write may have changed what was read. Four pixels an item, four weights. Predicted: the copy's rate.",
+         "Promise the compiler that buffers do not overlap, and put small tables in constant "
+         "memory: else each "
+         "write may have changed what was read. Four pixels an item, four weights. Predicted: the "
+         "copy's rate.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_pointers,
-     .count = COUNT(pointers),
-     .variants = pointers},
+     GUIDES_VARIANTS(pointers)},
     {0},
 };

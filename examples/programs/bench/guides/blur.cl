@@ -1,16 +1,18 @@
-/* A Gaussian blur of radius 4 (sigma 4/3), pixels beyond the edge taken from it, three ways; the recursive one is that
- * of I. T. Young and L. J. van Vliet, "Recursive implementation of the Gaussian filter", Signal Processing 44 (1995).
+/* A Gaussian blur of radius 4 (sigma 4/3), three ways. Pixels outside are copies of the edge. The
+ * recursive form is that of I. T. Young and L. J. van Vliet, "Recursive implementation of the
+ * Gaussian filter", Signal Processing 44 (1995).
  *
- * Geometry: blur_2d, blur_rows, blur_columns: an item a pixel, two dimensions, no guard. recursive_rows: an item a
- * row; recursive_columns: an item a column; one dimension, no guard.
- * Access: `weights`: 9 of one dimension, then 81 of two. `ratio`: {B, b1/b0, b2/b0, b3/b0}. A recursive pass writes
- * `there` on its way to the end, and reads that and writes `out` on its way back.
- * Numerics: sums in the order of the taps; the host's is in double precision.
+ * Geometry: no guard. blur_*: two dimensions, one pixel per work-item. recursive_rows: one
+ * dimension, one row per work-item. recursive_columns: one column per work-item.
+ * Access: `weights` holds 9 weights of one dimension, then 81 of two. `ratio` is {B, b1/b0, b2/b0,
+ * b3/b0}. A recursive pass writes `there` on its way to the end; on its way back it reads `there`
+ * and writes `out`.
+ * Numerics: sums in the order of the taps. The host computes in double precision.
  * SPDX-License-Identifier: Apache-2.0 */
 enum { RADIUS = 4, TAPS = 2 * RADIUS + 1 };
 
-kernel void blur_2d(global const float *restrict in, global float *restrict out, constant float *weights, int width,
-                    int height)
+kernel void blur_2d(global const float *restrict in, global float *restrict out,
+                    constant float *weights, int width, int height)
 {
     const int x = get_global_id(0), y = get_global_id(1);
     float sum = 0;
@@ -19,13 +21,14 @@ kernel void blur_2d(global const float *restrict in, global float *restrict out,
         global const float *row = in + (size_t)clamp(y + j, 0, height - 1) * width;
 #pragma unroll
         for (int i = -RADIUS; i <= RADIUS; i++)
-            sum += weights[TAPS + (j + RADIUS) * TAPS + i + RADIUS] * row[clamp(x + i, 0, width - 1)];
+            sum += weights[TAPS + (j + RADIUS) * TAPS + i + RADIUS] *
+                   row[clamp(x + i, 0, width - 1)];
     }
     out[(size_t)y * width + x] = sum;
 }
 
-kernel void blur_rows(global const float *restrict in, global float *restrict out, constant float *weights, int width,
-                      int height)
+kernel void blur_rows(global const float *restrict in, global float *restrict out,
+                      constant float *weights, int width, int height)
 {
     const int x = get_global_id(0), y = get_global_id(1);
     global const float *row = in + (size_t)y * width;
@@ -36,8 +39,8 @@ kernel void blur_rows(global const float *restrict in, global float *restrict ou
     out[(size_t)y * width + x] = sum;
 }
 
-kernel void blur_columns(global const float *restrict in, global float *restrict out, constant float *weights,
-                         int width, int height)
+kernel void blur_columns(global const float *restrict in, global float *restrict out,
+                         constant float *weights, int width, int height)
 {
     const int x = get_global_id(0), y = get_global_id(1);
     float sum = 0;
@@ -47,8 +50,8 @@ kernel void blur_columns(global const float *restrict in, global float *restrict
     out[(size_t)y * width + x] = sum;
 }
 
-void recursive_line(global const float *in, global float *there, global float *out, constant float *ratio, size_t first,
-                    size_t step, int count)
+void recursive_line(global const float *in, global float *there, global float *out,
+                    constant float *ratio, size_t first, size_t step, int count)
 {
     const float b = ratio[0], b1 = ratio[1], b2 = ratio[2], b3 = ratio[3];
     float v1 = in[first], v2 = v1, v3 = v1;
@@ -71,14 +74,14 @@ void recursive_line(global const float *in, global float *there, global float *o
     }
 }
 
-kernel void recursive_rows(global const float *in, global float *there, global float *out, constant float *ratio,
-                           int width, int height)
+kernel void recursive_rows(global const float *in, global float *there, global float *out,
+                           constant float *ratio, int width, int height)
 {
     recursive_line(in, there, out, ratio, get_global_id(0) * width, 1, width);
 }
 
-kernel void recursive_columns(global const float *in, global float *there, global float *out, constant float *ratio,
-                              int width, int height)
+kernel void recursive_columns(global const float *in, global float *there, global float *out,
+                              constant float *ratio, int width, int height)
 {
     recursive_line(in, there, out, ratio, get_global_id(0), width, height);
 }

@@ -1,11 +1,12 @@
 /* N multiply-adds on every pixel: v = v * 0.999 + 0.001, N times. N = 0 is a copy.
  *
- * Geometry: one dimension, no guard: an item does CHAINS vectors of VEC pixels, whose chains of operations are
- * independent. With SIDE_BY_SIDE, on GPUs, the vectors of an item lie a whole launch apart, so that neighbours read
- * neighbours; elsewhere they follow each other.
+ * Geometry: one dimension, no guard. A work-item has CHAINS vectors of VEC pixels, whose chains of
+ * operations are independent. With SIDE_BY_SIDE, on GPUs, the vectors of a work-item are a whole
+ * launch apart, so that neighbouring items read neighbouring vectors. Otherwise they follow each
+ * other.
  * Defines: VEC (1, 2, 4, 8, 16), CHAINS, N, SIDE_BY_SIDE (0, 1); HINT: a vec_type_hint.
  * Access: reads each pixel of `in` once, writes each of `out` once.
- * Numerics: a device may fuse a multiplication and an addition; the host allows for it.
+ * Numerics: a device may fuse a multiplication and an addition; the host's tolerance covers that.
  * SPDX-License-Identifier: Apache-2.0 */
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
@@ -45,7 +46,8 @@ HINTED kernel void ceiling(global const float *restrict in, global float *restri
         STORE(v[c], AT(c), out);
 }
 
-/* The same by items of 16 pixels one after the other, in a loop: for a compiler that makes vectors of loops. */
+/* The same with 16 consecutive pixels per work-item in a loop, for a compiler that vectorizes
+ * loops. */
 kernel void ceiling_loop(global const float *restrict in, global float *restrict out)
 {
     const size_t first = get_global_id(0) * 16;
@@ -57,7 +59,7 @@ kernel void ceiling_loop(global const float *restrict in, global float *restrict
     }
 }
 
-/* Any number of items; those beyond the last pixel do nothing. */
+/* Any number of work-items; those after the last pixel do nothing. */
 kernel void ceiling_guarded(global const float *restrict in, global float *restrict out, int count)
 {
     const size_t at = get_global_id(0);

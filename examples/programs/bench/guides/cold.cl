@@ -1,6 +1,6 @@
-/* A kernel that no cache has seen: NONCE is another number at each build.
+/* A kernel that no cache has: NONCE is a new number in each build.
  *
- * Geometry: one dimension, an item a value, no guard.
+ * Geometry: one dimension, one value per work-item, no guard.
  * SPDX-License-Identifier: Apache-2.0 */
 kernel void cold(global const uint *restrict in, global uint *restrict out)
 {

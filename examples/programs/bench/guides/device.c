@@ -1,93 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
-#include "texts.h"
+#include "device.h"
+#include "bench/message.h"
+#include "common/now.h"
+#include "program.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Values of a later OpenCL than what this program asks headers for. */
+/* CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT of OpenCL 3.0; the headers are used for 1.2. */
 enum { DEVICE_COLLECTIVE = 0x1068 };
 
 enum { COPY_NS_MOST = 10000000, WIDTH_LEAST = 512 };
 
-const char *guides_text(const char *name)
-{
-    for (const struct guides_text *text = guides_texts; text->name; text++)
-        if (strcmp(text->name, name) == 0)
-            return text->text;
-    return "";
-}
+/* --- Properties --- */
 
-static const char *code_name(cl_int code)
+static void choose_size(struct guides_device *device, cl_bool unified, cl_ulong memory)
 {
-    switch (code) {
-    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
-        return "no memory for an object";
-    case CL_OUT_OF_RESOURCES:
-        return "out of resources";
-    case CL_OUT_OF_HOST_MEMORY:
-        return "out of host memory";
-    case CL_IMAGE_FORMAT_NOT_SUPPORTED:
-        return "image format not supported";
-    case CL_BUILD_PROGRAM_FAILURE:
-        return "the compiler refuses it";
-    case CL_INVALID_WORK_GROUP_SIZE:
-        return "work-group size refused";
-    case CL_INVALID_WORK_ITEM_SIZE:
-        return "work-item size refused";
-    case CL_INVALID_OPERATION:
-        return "not supported";
-    default:
-        return "an error";
+    device->width = 4096;
+    device->height = 2048;
+    if (device->quick) {
+        device->width = 256;
+        device->height = 128;
+    } else if (!device->cpu && !unified && memory >= (cl_ulong)1 << 28) {
+        /* A GPU with its own memory has larger caches. */
+        device->width *= 2;
+        device->height *= 2;
     }
 }
 
-bool guides_good(cl_int code, const char *call, char *why, size_t why_bytes)
-{
-    if (code)
-        snprintf(why, why_bytes, "%s: %s (%d)", call, code_name(code), code);
-    return code == CL_SUCCESS;
-}
-
-/* The first line of the compiler's log that tells of an error, else its first one. */
-static void first_error(const char *log, char *why, size_t why_bytes)
-{
-    const char *line = strstr(log, "error:");
-    if (!line)
-        line = log + strspn(log, " \t\r\n");
-    snprintf(why, why_bytes, "the compiler refuses it: %.*s", (int)strcspn(line, "\r\n"), line);
-}
-
-cl_program guides_build(const struct guides_device *device, const char *source, const char *options,
-                        char *why, size_t why_bytes)
-{
-    cl_int code;
-    cl_program program = clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
-    if (!guides_good(code, "clCreateProgramWithSource", why, why_bytes))
-        return NULL;
-    code = clBuildProgram(program, 1, &device->id, options, NULL, NULL);
-    if (!code)
-        return program;
-    char log[4096] = "";
-    guides_good(code, "clBuildProgram", why, why_bytes);
-    if (!clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
-                               NULL) &&
-        *log)
-        first_error(log, why, why_bytes);
-    clReleaseProgram(program);
-    return NULL;
-}
-
-/* --- What a device is --------------------------------------------------------------------------------------------- */
-
-static void ask(struct guides_device *device)
+static void find_properties(struct guides_device *device)
 {
     char text[16384] = "";
     cl_bool yes = CL_FALSE, unified = CL_FALSE;
     cl_uint line = 0;
     cl_ulong memory = 0;
     cl_device_type type = 0;
+
     clGetDeviceInfo(device->id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
     clGetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof text - 1, text, NULL);
     clGetDeviceInfo(device->id, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE, sizeof line, &line, NULL);
@@ -96,26 +45,23 @@ static void ask(struct guides_device *device)
     device->cpu = (type & CL_DEVICE_TYPE_CPU) && !(type & CL_DEVICE_TYPE_GPU);
     if (strncmp(text, "OpenCL ", 7) == 0)
         device->major = (uint32_t)strtoul(text + 7, NULL, 10);
-    /* 2.x has such functions always, 3.0 if the device says so. */
+
+    /* OpenCL 2.x always has collective functions, 3.0 only if the device says so. */
     if (device->major >= 3)
         clGetDeviceInfo(device->id, DEVICE_COLLECTIVE, sizeof yes, &yes, NULL);
     device->collective = device->major == 2 || yes;
     text[0] = '\0';
     clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, sizeof text - 1, text, NULL);
     device->subgroups = strstr(text, "cl_khr_subgroups") != NULL;
-    device->line = line >= sizeof(float) ? line / sizeof(float) : 16;
-    device->width = device->quick ? 256 : 4096;
-    device->height = device->quick ? 128 : 2048;
-    /* A GPU's caches hold more than others'. */
-    if (!device->quick && !device->cpu && !unified && memory >= (cl_ulong)1 << 28) {
-        device->width *= 2;
-        device->height *= 2;
-    }
+    device->line = 16;
+    if (line >= sizeof(float))
+        device->line = line / sizeof(float);
+    choose_size(device, unified, memory);
 }
 
-/* --- What it works on --------------------------------------------------------------------------------------------- */
+/* --- Inputs --- */
 
-/* Multiples of 2^-10 below 1, in no order. */
+/* Pseudo-random multiples of 2^-10 below 1. */
 static void fill_input(struct guides_device *device)
 {
     uint32_t state = 1;
@@ -125,22 +71,26 @@ static void fill_input(struct guides_device *device)
     }
 }
 
-/* The Gaussian, and the recursion that comes near it (Young and van Vliet, 1995, equations 8 and 11). */
+/* The Gaussian, and the recursion that approximates it (Young and van Vliet, 1995, equations 8 and
+ * 11). */
 static void fill_weights(struct guides_device *device)
 {
     const double sigma = 4.0 / 3;
     double one[GUIDES_TAPS], sum = 0;
+
     for (int i = 0; i < GUIDES_TAPS; i++) {
         const int taps_before = GUIDES_TAPS / 2;
         const double from = i - taps_before;
         one[i] = exp(-from * from / (2 * sigma * sigma));
         sum += one[i];
     }
+
     for (int i = 0; i < GUIDES_TAPS; i++) {
         device->gauss[i] = (float)(one[i] / sum);
         for (int j = 0; j < GUIDES_TAPS; j++)
             device->gauss[GUIDES_TAPS * (1 + j) + i] = (float)(one[i] / sum * (one[j] / sum));
     }
+
     const double q = 3.97156 - 4.14554 * sqrt(1 - 0.26891 * sigma);
     const double b0 = 1.57825 + 2.44413 * q + 1.4281 * q * q + 0.422205 * q * q * q;
     const double b1 = 2.44413 * q + 2.85619 * q * q + 1.26661 * q * q * q;
@@ -157,10 +107,12 @@ static bool make_buffer(struct guides_device *device, enum guides_buffer index, 
                         const float *content)
 {
     cl_int code;
+
     device->buffers[index] = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
                                             count * sizeof(float), NULL, &code);
     if (bench_cl_failed(code, "clCreateBuffer"))
         return false;
+
     return !content ||
            !bench_cl_failed(clEnqueueWriteBuffer(device->queue, device->buffers[index], CL_TRUE, 0,
                                                  count * sizeof(float), content, 0, NULL, NULL),
@@ -176,15 +128,18 @@ static void make_image(struct guides_device *device)
     const size_t from[3] = {0}, size[3] = {device->width, device->height, 1};
     cl_bool yes = CL_FALSE;
     cl_int code = CL_SUCCESS;
+
     clGetDeviceInfo(device->id, CL_DEVICE_IMAGE_SUPPORT, sizeof yes, &yes, NULL);
     if (!yes) {
         device->no_image = "no images";
         return;
     }
+
     if (device->info.compute_units != device->info.parent_units) {
         device->no_image = "no images on a part of a device: PoCL 3.1 ends the process";
         return;
     }
+
     cl_mem image = clCreateImage(device->context, CL_MEM_READ_ONLY, &format, &description, NULL,
                                  &code);
     if (!code)
@@ -192,60 +147,70 @@ static void make_image(struct guides_device *device)
                                    0, NULL, NULL);
     if (code) {
         device->no_image = "no images of one float a pixel of this size";
-        if (image)
-            clReleaseMemObject(image);
+        BENCH_CL_RELEASE(MemObject, image);
         image = NULL;
     }
+
     device->buffers[GUIDES_IMAGE] = image;
 }
 
-/* Nanoseconds of a kernel that copies, by the profile and by the host's clock; a profile of 0 = there is none. */
-static bool time_copy(struct guides_device *device, cl_kernel kernel, cl_ulong *profile,
+/* Time one run of a kernel in ns, by the profile (0 = no profile) and by the host's clock. */
+static bool time_copy(struct guides_device *device, cl_kernel kernel, double *profile,
                       uint64_t *wall)
 {
     const size_t global[2] = {device->width, device->height};
-    cl_ulong start = 0, end = 0;
     cl_event event;
     uint64_t begin = now_ns();
+
     if (bench_cl_failed(clEnqueueNDRangeKernel(device->queue, kernel, 2, NULL, global, NULL, 0,
                                                NULL, &event),
                         "clEnqueueNDRangeKernel"))
         return false;
+
     bool good = !bench_cl_failed(clFinish(device->queue), "clFinish");
     *wall = now_ns() - begin;
-    *profile = 0;
-    if (!clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) &&
-        !clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL) &&
-        end > start)
-        *profile = end - start;
+    *profile = bench_cl_event_ns(event);
     clReleaseEvent(event);
+
     return good;
 }
 
-/* How large work-groups may be: what a device says is more than what llvmpipe allows a kernel. */
+/* Choose sizes of work-groups. llvmpipe allows a kernel fewer work-items than it allows the
+ * device. */
 static void find_groups(struct guides_device *device, cl_kernel kernel)
 {
     size_t items = 0;
+
     clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof items, &items,
                              NULL);
-    device->tile = items >= 256 ? 16 : items >= 64 ? 8 : items >= 16 ? 4 : 1;
+    if (items >= 256)
+        device->tile = 16;
+    else if (items >= 64)
+        device->tile = 8;
+    else if (items >= 16)
+        device->tile = 4;
+    else
+        device->tile = 1;
+
     for (device->group = 256; device->group > items && device->group > 1;)
         device->group /= 2;
 }
 
-/* A first kernel tells how large work-groups may be, and whether the profile says how long a kernel takes: rusticl
- * 22.3 says one nanosecond, whatever the kernel did. */
+/* Run a first kernel. It shows how large work-groups may be, and whether the profile gives real
+ * times: rusticl 22.3 reports one nanosecond for every kernel. */
 static bool try_kernel(struct guides_device *device)
 {
     const cl_int width = (cl_int)device->width, height = (cl_int)device->height;
     char why[240];
-    cl_ulong profile = 0;
+    double profile = 0;
     uint64_t wall = 0;
     cl_int code;
-    cl_program program = guides_build(device, guides_text("edges.cl"), "-D TILE=1", why,
-                                      sizeof why);
+    cl_program program = guides_build(device->context, device->id, guides_text("edges.cl"),
+                                      "-D TILE=1", why, sizeof why);
+
     if (!program)
         return bench_fail("%s: a copy: %s", device->info.name, why);
+
     cl_kernel kernel = clCreateKernel(program, "buffer_copy", &code);
     bool good = !bench_cl_failed(code, "clCreateKernel");
     if (good) {
@@ -258,23 +223,28 @@ static bool try_kernel(struct guides_device *device)
         device->copy_ns = UINT64_MAX;
         for (int i = 0; good && i < 3; i++) {
             good = time_copy(device, kernel, &profile, &wall);
-            device->copy_ns = wall < device->copy_ns ? wall : device->copy_ns;
+            if (wall < device->copy_ns)
+                device->copy_ns = wall;
         }
         clReleaseKernel(kernel);
     }
+
     clReleaseProgram(program);
-    device->profiled = profile > 100 && profile <= wall;
+    device->profiled = profile > 100 && profile <= (double)wall;
+
     return good;
 }
 
 static bool open_size(struct guides_device *device)
 {
     cl_int code;
-    /* Pixels of a padded input, and what a filter reads beyond the last one. */
+
+    /* The pixels of a padded input, and what a filter reads after the last one. */
     const size_t count = (size_t)(device->width + 2) * (device->height + 2) + GUIDES_TAIL;
     device->pixels = (size_t)device->width * device->height;
     for (device->log_pixels = 0; (size_t)1 << device->log_pixels < device->pixels;)
         device->log_pixels++;
+
     device->input = calloc(count, sizeof(float));
     device->expected = calloc(count, sizeof(float));
     device->result = calloc(count, sizeof(float));
@@ -297,7 +267,9 @@ static bool open_size(struct guides_device *device)
         !make_buffer(device, GUIDES_RATIOS, 4, device->ratios) ||
         !make_buffer(device, GUIDES_STEPS, GUIDES_FILTER, device->taps))
         return false;
+
     make_image(device);
+
     return try_kernel(device);
 }
 
@@ -306,8 +278,9 @@ bool guides_device_open(struct guides_device *device)
     device->copy_rate = device->add_rate = device->local_rate = NAN;
     if (!bench_cl_find_device(&device->info, &device->id))
         return false;
-    ask(device);
-    /* Smaller on slow devices, whose blurs would take minutes. */
+    find_properties(device);
+
+    /* On slow devices the blurs of large planes would take minutes. */
     while (open_size(device)) {
         if (device->quick || device->copy_ns <= COPY_NS_MOST || device->width <= WIDTH_LEAST)
             return true;
@@ -315,6 +288,7 @@ bool guides_device_open(struct guides_device *device)
         device->width /= 2;
         device->height /= 2;
     }
+
     return false;
 }
 
@@ -323,12 +297,10 @@ void guides_device_close(struct guides_device *device)
     if (device->queue)
         clFinish(device->queue);
     for (int i = 0; i < GUIDES_BUFFERS; i++)
-        if (device->buffers[i])
-            clReleaseMemObject(device->buffers[i]);
-    if (device->queue)
-        clReleaseCommandQueue(device->queue);
-    if (device->context)
-        clReleaseContext(device->context);
+        BENCH_CL_RELEASE(MemObject, device->buffers[i]);
+
+    BENCH_CL_RELEASE(CommandQueue, device->queue);
+    BENCH_CL_RELEASE(Context, device->context);
     memset(device->buffers, 0, sizeof device->buffers);
     device->queue = NULL;
     device->context = NULL;

@@ -1,19 +1,23 @@
-/* Experiments on what the host does: transfers, clocks, first times.
+/* Experiments on the host's work: transfers, clocks, and first builds and launches.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
+#include "common/now.h"
+#include "launch.h"
+#include "program.h"
+#include "words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(variants) (uint32_t)(sizeof variants / sizeof *variants)
-
-static bool failed(struct guides_cell *cell, cl_int code, const char *call)
+/* Nanoseconds since `begin`, or 0 if the call failed; the cell then says so. */
+static double time_since(uint64_t begin, struct guides_cell *cell, cl_int code, const char *call)
 {
-    if (guides_good(code, call, cell->why, sizeof cell->why))
-        return false;
-    cell->status = GUIDES_FAILED;
-    return true;
+    const double ns = (double)(now_ns() - begin);
+
+    if (guides_cell_failed(cell, code, call))
+        return 0;
+
+    return ns;
 }
 
 static bool same(const struct guides_run *run, uint32_t v, const float *result)
@@ -24,30 +28,23 @@ static bool same(const struct guides_run *run, uint32_t v, const float *result)
            guides_cell_fail(&run->result->cells[v], GUIDES_WRONG, "other values than were sent");
 }
 
-/* --- Transfers ---------------------------------------------------------------------------------------------------- */
+#define WAY(key_, name_, group_)                    \
+    {                                               \
+        .key = key_, .name = name_, .group = group_ \
+    }
+
+/* --- Transfers --- */
 
 enum { PAGEABLE_WRITE, PINNED_WRITE, MAPPED_WRITE, PAGEABLE_READ, PINNED_READ, MAPPED_READ };
 enum { ON_DEVICE, PINNED, MAPPED }; /* the run's buffers */
 
 static const struct guides_variant transfers[] = {
-    [PAGEABLE_WRITE] = {.key = "write_pageable",
-                        .name = "written from pageable memory",
-                        .group = "to the device"},
-    [PINNED_WRITE] = {.key = "write_pinned",
-                      .name = "written from pinned memory",
-                      .group = "to the device"},
-    [MAPPED_WRITE] = {.key = "write_mapped",
-                      .name = "mapped and filled by the host",
-                      .group = "to the device"},
-    [PAGEABLE_READ] = {.key = "read_pageable",
-                       .name = "read into pageable memory",
-                       .group = "from the device"},
-    [PINNED_READ] = {.key = "read_pinned",
-                     .name = "read into pinned memory",
-                     .group = "from the device"},
-    [MAPPED_READ] = {.key = "read_mapped",
-                     .name = "mapped and copied by the host",
-                     .group = "from the device"},
+    [PAGEABLE_WRITE] = WAY("write_pageable", "written from pageable memory", "to the device"),
+    [PINNED_WRITE] = WAY("write_pinned", "written from pinned memory", "to the device"),
+    [MAPPED_WRITE] = WAY("write_mapped", "mapped and filled by the host", "to the device"),
+    [PAGEABLE_READ] = WAY("read_pageable", "read into pageable memory", "from the device"),
+    [PINNED_READ] = WAY("read_pinned", "read into pinned memory", "from the device"),
+    [MAPPED_READ] = WAY("read_mapped", "mapped and copied by the host", "from the device"),
 };
 
 static bool prepare_transfer(struct guides_run *run, uint32_t v)
@@ -59,19 +56,22 @@ static bool prepare_transfer(struct guides_run *run, uint32_t v)
     struct guides_cell *cell = &run->result->cells[v];
     const size_t bytes = device->pixels * sizeof(float);
     cl_int code;
+
     for (int m = 0; m <= MAPPED; m++)
         if (!run->mems[m]) {
             run->mems[m] = clCreateBuffer(device->context, flags[m], bytes, NULL, &code);
-            if (failed(cell, code, "clCreateBuffer"))
+            if (guides_cell_failed(cell, code, "clCreateBuffer"))
                 return false;
         }
+
     if (!run->host[PINNED]) {
         run->host[PINNED] = clEnqueueMapBuffer(device->queue, run->mems[PINNED], CL_TRUE,
                                                CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL,
                                                &code);
-        if (failed(cell, code, "clEnqueueMapBuffer"))
+        if (guides_cell_failed(cell, code, "clEnqueueMapBuffer"))
             return false;
     }
+
     return true;
 }
 
@@ -79,16 +79,18 @@ static cl_int map_and_copy(struct guides_run *run, bool write)
 {
     const struct guides_device *device = run->device;
     const size_t bytes = device->pixels * sizeof(float);
+    const cl_map_flags flags = write ? CL_MAP_WRITE : CL_MAP_READ;
     cl_int code;
-    void *host = clEnqueueMapBuffer(device->queue, run->mems[MAPPED], CL_TRUE,
-                                    write ? CL_MAP_WRITE : CL_MAP_READ, 0, bytes, 0, NULL, NULL,
-                                    &code);
+    void *host = clEnqueueMapBuffer(device->queue, run->mems[MAPPED], CL_TRUE, flags, 0, bytes, 0,
+                                    NULL, NULL, &code);
+
     if (code)
         return code;
     if (write)
         memcpy(host, device->input, bytes);
     else
         memcpy(device->result, host, bytes);
+
     return clEnqueueUnmapMemObject(device->queue, run->mems[MAPPED], host, 0, NULL, NULL);
 }
 
@@ -96,10 +98,13 @@ static cl_int copy(struct guides_run *run, int mem, void *host, bool write)
 {
     const struct guides_device *device = run->device;
     const size_t bytes = device->pixels * sizeof(float);
-    return write ? clEnqueueWriteBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0,
-                                        NULL, NULL)
-                 : clEnqueueReadBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0,
-                                       NULL, NULL);
+
+    if (write)
+        return clEnqueueWriteBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0, NULL,
+                                    NULL);
+
+    return clEnqueueReadBuffer(device->queue, run->mems[mem], CL_TRUE, 0, bytes, host, 0, NULL,
+                               NULL);
 }
 
 static double sample_transfer(struct guides_run *run, uint32_t v)
@@ -107,6 +112,7 @@ static double sample_transfer(struct guides_run *run, uint32_t v)
     struct guides_device *device = run->device;
     uint64_t begin = now_ns();
     cl_int code = CL_SUCCESS;
+
     switch (v) {
     case PAGEABLE_WRITE:
         code = copy(run, ON_DEVICE, device->input, true);
@@ -125,33 +131,43 @@ static double sample_transfer(struct guides_run *run, uint32_t v)
     }
     if (!code)
         code = clFinish(device->queue);
-    double ns = (double)(now_ns() - begin);
-    return failed(&run->result->cells[v], code, "a transfer") ? 0 : ns;
+
+    return time_since(begin, &run->result->cells[v], code, "a transfer");
 }
 
-/* Nothing of what is expected is where it is to arrive, until the transfer. Afterwards all buffers hold the input. */
+/* The target of the transfer holds other data before it. Afterwards all buffers hold the input. */
 static bool check_transfer(struct guides_run *run, uint32_t v)
 {
     struct guides_device *device = run->device;
     struct guides_cell *cell = &run->result->cells[v];
     const size_t bytes = device->pixels * sizeof(float);
     const bool write = v <= MAPPED_WRITE;
-    const int mem = v == MAPPED_WRITE || v == MAPPED_READ ? MAPPED : ON_DEVICE;
+    int mem = ON_DEVICE;
+    float *before = device->input, *arrived = device->result;
+
+    if (v == MAPPED_WRITE || v == MAPPED_READ)
+        mem = MAPPED;
     memcpy(run->host[PINNED], device->input, bytes);
     memset(device->result, 0xff, bytes);
-    if (failed(cell, copy(run, mem, write ? device->result : device->input, true),
-               "clEnqueueWriteBuffer"))
+    if (write)
+        before = device->result;
+    if (guides_cell_failed(cell, copy(run, mem, before, true), "clEnqueueWriteBuffer"))
         return false;
-    if (v == PINNED_READ)
-        memset(run->host[PINNED], 0xff, bytes);
+    if (v == PINNED_READ) {
+        arrived = run->host[PINNED];
+        memset(arrived, 0xff, bytes);
+    }
+
     if (sample_transfer(run, v) <= 0)
         return false;
-    if (write && failed(cell, copy(run, mem, device->result, false), "clEnqueueReadBuffer"))
+    if (write &&
+        guides_cell_failed(cell, copy(run, mem, device->result, false), "clEnqueueReadBuffer"))
         return false;
-    return same(run, v, v == PINNED_READ ? run->host[PINNED] : device->result);
+
+    return same(run, v, arrived);
 }
 
-/* --- Clocks ------------------------------------------------------------------------------------------------------- */
+/* --- Clocks --- */
 
 enum { BY_PROFILE = 0, WAITED = 1000 /* other numbers: launches before the host waits */ };
 
@@ -199,8 +215,10 @@ static bool prepare_clock(struct guides_run *run, uint32_t v)
 
 static bool check_clock(struct guides_run *run, uint32_t v)
 {
-    return strcmp(clocks[v].launches[0].kernel, "empty") == 0 ? guides_launch(run, v, 1, true) > 0
-                                                              : guides_check(run, v);
+    if (strcmp(clocks[v].launches[0].kernel, "empty") == 0)
+        return guides_launch(run, v, 1, true) > 0;
+
+    return guides_check(run, v);
 }
 
 static double sample_wait(struct guides_run *run, uint32_t v)
@@ -209,11 +227,13 @@ static double sample_wait(struct guides_run *run, uint32_t v)
     struct guides_cell *cell = &run->result->cells[v];
     cl_ulong submitted = 0, started = 0;
     cl_event event;
-    if (failed(cell,
-               clEnqueueNDRangeKernel(run->device->queue, prepared->kernels[0], 1, NULL,
-                                      prepared->global[0], NULL, 0, NULL, &event),
-               "clEnqueueNDRangeKernel"))
+
+    if (guides_cell_failed(cell,
+                           clEnqueueNDRangeKernel(run->device->queue, prepared->kernels[0], 1, NULL,
+                                                  prepared->global[0], NULL, 0, NULL, &event),
+                           "clEnqueueNDRangeKernel"))
         return 0;
+
     cl_int code = clFinish(run->device->queue);
     if (!code)
         code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_SUBMIT, sizeof submitted,
@@ -222,18 +242,24 @@ static double sample_wait(struct guides_run *run, uint32_t v)
         code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof started, &started,
                                        NULL);
     clReleaseEvent(event);
-    if (failed(cell, code, "clGetEventProfilingInfo"))
+    if (guides_cell_failed(cell, code, "clGetEventProfilingInfo"))
         return 0;
-    return started > submitted ? (double)(started - submitted) : 1;
+    if (started <= submitted)
+        return 1;
+
+    return (double)(started - submitted);
 }
 
 static double sample_clock(struct guides_run *run, uint32_t v)
 {
     const uint32_t number = clocks[v].number;
+
     if (number == WAITED)
         return sample_wait(run, v);
-    return number == BY_PROFILE ? guides_launch(run, v, 1, false)
-                                : guides_launch(run, v, number, true) / number;
+    if (number == BY_PROFILE)
+        return guides_launch(run, v, 1, false);
+
+    return guides_launch(run, v, number, true) / number;
 }
 
 static void say_clocks(const struct guides_device *device,
@@ -243,12 +269,14 @@ static void say_clocks(const struct guides_device *device,
     const struct guides_cell *profile = &cells[0], *wall = &cells[1], *empty = &cells[5],
                              *many = &cells[6];
     char one[32], other[32];
+
     (void)device;
     (void)experiment;
     if (profile->status == GUIDES_MEASURED && wall->status == GUIDES_MEASURED)
         guides_say(text, bytes, "Of %s µs that the host waits for a copy, the profile counts %s. ",
                    guides_number(wall->value.median, one, sizeof one),
                    guides_number(profile->value.median, other, sizeof other));
+
     if (empty->status == GUIDES_MEASURED && many->status == GUIDES_MEASURED)
         guides_say(text, bytes,
                    "A launch waited for costs %s µs, one of 100 waited for together %s µs. ",
@@ -256,7 +284,7 @@ static void say_clocks(const struct guides_device *device,
                    guides_number(many->value.median, other, sizeof other));
 }
 
-/* --- First times -------------------------------------------------------------------------------------------------- */
+/* --- First times --- */
 
 enum {
     BUILD_NEW,
@@ -271,48 +299,51 @@ enum {
 enum { WARM = 10, NEW_BUFFER = 0 };
 
 static const struct guides_variant firsts[] = {
-    [BUILD_NEW] = {.key = "build_new", .name = "a source never seen", .group = "build"},
-    [BUILD_AGAIN] = {.key = "build_again", .name = "the same source again", .group = "build"},
-    [BUILD_BINARY] = {.key = "build_binary", .name = "from its binary", .group = "build"},
-    [LAUNCH_FIRST] = {.key = "launch_first", .name = "first launch", .group = "kernel"},
-    [LAUNCH_SECOND] = {.key = "launch_second", .name = "second launch", .group = "kernel"},
-    [LAUNCH_WARM] = {.key = "launch_warm", .name = "mean of ten more", .group = "kernel"},
-    [BUFFER_FIRST] = {.key = "buffer_first",
-                      .name = "made, and first written by a kernel",
-                      .group = "buffer"},
-    [BUFFER_SECOND] = {.key = "buffer_second", .name = "written again", .group = "buffer"},
+    [BUILD_NEW] = WAY("build_new", "a source never seen", "build"),
+    [BUILD_AGAIN] = WAY("build_again", "the same source again", "build"),
+    [BUILD_BINARY] = WAY("build_binary", "from its binary", "build"),
+    [LAUNCH_FIRST] = WAY("launch_first", "first launch", "kernel"),
+    [LAUNCH_SECOND] = WAY("launch_second", "second launch", "kernel"),
+    [LAUNCH_WARM] = WAY("launch_warm", "mean of ten more", "kernel"),
+    [BUFFER_FIRST] = WAY("buffer_first", "made, and first written by a kernel", "buffer"),
+    [BUFFER_SECOND] = WAY("buffer_second", "written again", "buffer"),
 };
 
 static cl_program build_source(struct guides_run *run, struct guides_cell *cell)
 {
     char options[48];
+
     snprintf(options, sizeof options, "-D NONCE=0x%xu", (unsigned)run->nonce);
-    cl_program program = guides_build(run->device, guides_text("cold.cl"), options, cell->why,
-                                      sizeof cell->why);
+    cl_program program = guides_build(run->device->context, run->device->id, guides_text("cold.cl"),
+                                      options, cell->why, sizeof cell->why);
     if (!program)
         cell->status = GUIDES_FAILED;
+
     return program;
 }
 
 static double sample_new(struct guides_run *run, struct guides_cell *cell)
 {
     cl_int code;
-    if (run->kernel)
-        clReleaseKernel(run->kernel);
-    if (run->program)
-        clReleaseProgram(run->program);
+
+    BENCH_CL_RELEASE(Kernel, run->kernel);
+    BENCH_CL_RELEASE(Program, run->program);
     run->kernel = NULL;
     run->nonce = run->nonce * 6364136223846793005u + 1442695040888963407u;
     uint64_t begin = now_ns();
     run->program = build_source(run, cell);
     if (!run->program)
         return 0;
+
     double ns = (double)(now_ns() - begin);
     run->kernel = clCreateKernel(run->program, "cold", &code);
-    if (failed(cell, code, "clCreateKernel"))
+    if (guides_cell_failed(cell, code, "clCreateKernel"))
         return 0;
     code = clSetKernelArg(run->kernel, 0, sizeof(cl_mem), &run->device->buffers[GUIDES_IN]);
-    return failed(cell, code, "clSetKernelArg") ? 0 : ns;
+    if (guides_cell_failed(cell, code, "clSetKernelArg"))
+        return 0;
+
+    return ns;
 }
 
 static double sample_again(struct guides_run *run, struct guides_cell *cell)
@@ -320,9 +351,11 @@ static double sample_again(struct guides_run *run, struct guides_cell *cell)
     uint64_t begin = now_ns();
     cl_program program = build_source(run, cell);
     double ns = (double)(now_ns() - begin);
+
     if (!program)
         return 0;
     clReleaseProgram(program);
+
     return ns;
 }
 
@@ -332,24 +365,28 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
     size_t bytes = 0;
     cl_int code = clGetProgramInfo(run->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
                                    NULL);
-    unsigned char *binary = !code && bytes ? malloc(bytes) : NULL;
+    unsigned char *binary = NULL;
+
+    if (!code && bytes)
+        binary = malloc(bytes);
     if (!binary) {
         guides_cell_fail(cell, GUIDES_NOT_OFFERED, "no binary of a program");
         return 0;
     }
+
     code = clGetProgramInfo(run->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL);
     uint64_t begin = now_ns();
-    cl_program program = code ? NULL
-                              : clCreateProgramWithBinary(run->device->context, 1, id, &bytes,
-                                                          (const unsigned char **)&binary, NULL,
-                                                          &code);
+    cl_program program = NULL;
+    if (!code)
+        program = clCreateProgramWithBinary(run->device->context, 1, id, &bytes,
+                                            (const unsigned char **)&binary, NULL, &code);
     if (program && !code)
         code = clBuildProgram(program, 1, id, NULL, NULL, NULL);
-    double ns = (double)(now_ns() - begin);
-    if (program)
-        clReleaseProgram(program);
+    double ns = time_since(begin, cell, code, "a program from its binary");
+
+    BENCH_CL_RELEASE(Program, program);
     free(binary);
-    return failed(cell, code, "a program from its binary") ? 0 : ns;
+    return ns;
 }
 
 static double sample_launches(struct guides_run *run, struct guides_cell *cell, cl_mem out,
@@ -358,35 +395,40 @@ static double sample_launches(struct guides_run *run, struct guides_cell *cell, 
     const size_t global = run->device->pixels, local = run->device->group;
     uint64_t begin = now_ns();
     cl_int code = clSetKernelArg(run->kernel, 1, sizeof out, &out);
+
     for (uint32_t i = 0; i < count && !code; i++)
         code = clEnqueueNDRangeKernel(run->device->queue, run->kernel, 1, NULL, &global, &local, 0,
                                       NULL, NULL);
     if (!code)
         code = clFinish(run->device->queue);
-    return failed(cell, code, "a launch") ? 0 : (double)(now_ns() - begin) / count;
+
+    return time_since(begin, cell, code, "a launch") / count;
 }
 
 static double sample_buffer(struct guides_run *run, struct guides_cell *cell)
 {
     cl_int code;
-    if (run->mems[NEW_BUFFER])
-        clReleaseMemObject(run->mems[NEW_BUFFER]);
+
+    BENCH_CL_RELEASE(MemObject, run->mems[NEW_BUFFER]);
     uint64_t begin = now_ns();
     run->mems[NEW_BUFFER] = clCreateBuffer(run->device->context, CL_MEM_READ_WRITE,
                                            run->device->pixels * sizeof(float), NULL, &code);
-    if (failed(cell, code, "clCreateBuffer") ||
+    if (guides_cell_failed(cell, code, "clCreateBuffer") ||
         sample_launches(run, cell, run->mems[NEW_BUFFER], 1) <= 0)
         return 0;
+
     return (double)(now_ns() - begin);
 }
 
 static double sample_first(struct guides_run *run, uint32_t v)
 {
     struct guides_cell *cell = &run->result->cells[v];
+
     if (v != BUILD_NEW && !run->kernel) {
         guides_cell_fail(cell, GUIDES_FAILED, "the program was not built");
         return 0;
     }
+
     switch (v) {
     case BUILD_NEW:
         return sample_new(run, cell);
@@ -410,30 +452,35 @@ static bool prepare_first(struct guides_run *run, uint32_t v)
            guides_cell_fail(&run->result->cells[v], GUIDES_FAILED, "there is no buffer");
 }
 
-/* What the kernel of the newest source writes. */
+/* Check the output of the kernel from the newest source. */
 static bool check_first(struct guides_run *run, uint32_t v)
 {
     const struct guides_device *device = run->device;
     struct guides_cell *cell = &run->result->cells[v];
-    cl_mem mem = v >= BUFFER_FIRST ? run->mems[NEW_BUFFER] : device->buffers[GUIDES_OUT];
     const size_t bytes = device->pixels * sizeof(float);
+    cl_mem mem = device->buffers[GUIDES_OUT];
+
+    if (v >= BUFFER_FIRST)
+        mem = run->mems[NEW_BUFFER];
     if (sample_first(run, v) <= 0)
         return false;
     if (v == BUILD_NEW && sample_launches(run, cell, mem, 1) <= 0)
         return false;
     if (v == BUILD_AGAIN || v == BUILD_BINARY || v == BUFFER_FIRST)
         return true;
-    if (failed(cell,
-               clEnqueueReadBuffer(device->queue, mem, CL_TRUE, 0, bytes, device->result, 0, NULL,
-                                   NULL),
-               "clEnqueueReadBuffer"))
+    if (guides_cell_failed(cell,
+                           clEnqueueReadBuffer(device->queue, mem, CL_TRUE, 0, bytes,
+                                               device->result, 0, NULL, NULL),
+                           "clEnqueueReadBuffer"))
         return false;
+
     for (size_t i = 0; i < device->pixels; i++) {
         uint32_t value;
         memcpy(&value, &device->result[i], sizeof value);
         value ^= (uint32_t)run->nonce;
         memcpy(&device->result[i], &value, sizeof value);
     }
+
     return same(run, v, device->result);
 }
 
@@ -442,6 +489,7 @@ static void say_firsts(const struct guides_device *device,
                        char *text, size_t bytes)
 {
     char first[32], warm[32];
+
     (void)device;
     (void)experiment;
     if (cells[BUILD_NEW].status == GUIDES_MEASURED &&
@@ -449,7 +497,8 @@ static void say_firsts(const struct guides_device *device,
         cells[LAUNCH_WARM].status == GUIDES_MEASURED)
         guides_say(
             text, bytes,
-            "A new kernel costs %s ms until its first launch is over, which takes %s ms when warm. ",
+            "A new kernel costs %s ms until its first launch is over, which takes %s ms when warm. "
+            "",
             guides_number(cells[BUILD_NEW].value.median + cells[LAUNCH_FIRST].value.median, first,
                           sizeof first),
             guides_number(cells[LAUNCH_WARM].value.median, warm, sizeof warm));
@@ -459,20 +508,22 @@ const struct guides_experiment guides_host[] = {
     {.key = "transfers",
      .title = "Transfers: pinned against pageable",
      .guide =
-         "Let the driver allocate the host's side (CL_MEM_ALLOC_HOST_PTR): it is pinned, and the device copies it "
-         "by itself. Devices that share the host's memory need no copy: map. All pixels once, by the host's "
+         "Let the driver allocate the host's side (CL_MEM_ALLOC_HOST_PTR): it is pinned, and the "
+         "device copies it "
+         "by itself. Devices that share the host's memory need no copy: map. All pixels once, by "
+         "the host's "
          "clock.",
      .unit = GUIDES_GBS,
      .work = sizeof(float),
      .prepare = prepare_transfer,
      .sample = sample_transfer,
      .check = check_transfer,
-     .count = COUNT(transfers),
-     .variants = transfers},
+     GUIDES_VARIANTS(transfers)},
     {.key = "clocks",
      .title = "Profile against wall clock",
      .guide =
-         "Time kernels by events, not by the host's clock, which counts the launch too; launch often before "
+         "Time kernels by events, not by the host's clock, which counts the launch too; launch "
+         "often before "
          "waiting once.",
      .source = "ceilings.cl",
      .unit = GUIDES_US,
@@ -482,20 +533,18 @@ const struct guides_experiment guides_host[] = {
      .sample = sample_clock,
      .check = check_clock,
      .finding = say_clocks,
-     .count = COUNT(clocks),
-     .variants = clocks},
+     GUIDES_VARIANTS(clocks)},
     {.key = "cold",
      .title = "Cold against warm",
-     .guide =
-         "Build once and keep binaries; leave the first launch out of what is measured; use buffers again. All "
-         "by the host's clock.",
+     .guide = "Build once and keep binaries; leave the first launch out of what is measured; use "
+              "buffers again. All "
+              "by the host's clock.",
      .unit = GUIDES_MS,
      .in_order = true,
      .prepare = prepare_first,
      .sample = sample_first,
      .check = check_first,
      .finding = say_firsts,
-     .count = COUNT(firsts),
-     .variants = firsts},
+     GUIDES_VARIANTS(firsts)},
     {0},
 };

@@ -1,6 +1,7 @@
-/* A variant that is one launch of a kernel or several: built, checked, timed.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch.h"
+#include "common/now.h"
+#include "program.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -12,41 +13,58 @@ enum { SHAPE = 64, EVENTS_MAX = GUIDES_REPEAT_MAX * GUIDES_LAUNCHES_MAX };
 bool guides_cell_fail(struct guides_cell *cell, enum guides_status status, const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     vsnprintf(cell->why, sizeof cell->why, format, args);
     va_end(args);
     cell->status = status;
+
     return false;
 }
 
-static bool failed(struct guides_cell *cell, cl_int code, const char *call)
+bool guides_cell_failed(struct guides_cell *cell, cl_int code, const char *call)
 {
     if (guides_good(code, call, cell->why, sizeof cell->why))
         return false;
+
     cell->status = GUIDES_FAILED;
     return true;
 }
 
-/* --- Sizes -------------------------------------------------------------------------------------------------------- */
+/* --- Sizes --- */
 
 static size_t round_up(size_t value, size_t to)
 {
-    return to ? (value + to - 1) / to * to : value;
+    if (!to)
+        return value;
+
+    return (value + to - 1) / to * to;
+}
+
+static size_t at_least_1(size_t size)
+{
+    return size ? size : 1;
 }
 
 static size_t preferred(const struct guides_device *device, cl_kernel kernel)
 {
     size_t multiple = 1;
+
     clGetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
                              sizeof multiple, &multiple, NULL);
-    return multiple ? multiple : 1;
+
+    return at_least_1(multiple);
 }
 
 static size_t local_of(const struct guides_device *device, const struct guides_variant *variant,
                        int code, cl_kernel kernel)
 {
-    const uint32_t shape = device->group < SHAPE ? device->group : SHAPE, number = variant->number;
-    size_t size = 0;
+    const uint32_t number = variant->number;
+    uint32_t shape = SHAPE;
+
+    if (device->group < shape)
+        shape = device->group;
+
     switch (code) {
     case GUIDES_TILE:
         return device->tile;
@@ -57,12 +75,13 @@ static size_t local_of(const struct guides_device *device, const struct guides_v
     case GUIDES_QUARTER:
         return device->group / number / 4;
     case GUIDES_SHAPE:
-        return number < shape ? shape / number : 1;
+        return at_least_1(shape / number);
     case GUIDES_ACROSS:
-        return number < shape ? number : shape;
+        if (number > shape)
+            return shape;
+        return number;
     case GUIDES_MULTIPLE:
-        size = preferred(device, kernel) * number / 4 + variant->more;
-        return size ? size : 1;
+        return at_least_1(preferred(device, kernel) * number / 4 + variant->more);
     default:
         return (size_t)code;
     }
@@ -71,49 +90,51 @@ static size_t local_of(const struct guides_device *device, const struct guides_v
 static size_t each_of(const struct guides_device *device, const struct guides_variant *variant,
                       const struct guides_launch *launch)
 {
-    int each = device->cpu && launch->each_cpu ? launch->each_cpu : launch->each;
-    return each == GUIDES_SEGMENT ? device->group / variant->number : each > 1 ? (size_t)each : 1;
+    int each = launch->each;
+
+    if (device->cpu && launch->each_cpu)
+        each = launch->each_cpu;
+    if (each == GUIDES_SEGMENT)
+        return device->group / variant->number;
+
+    return at_least_1((size_t)each);
 }
 
+/* The number of work-items in both directions. Returns the number of dimensions. */
 static cl_uint sizes_of(const struct guides_device *device, const struct guides_variant *variant,
                         const struct guides_launch *launch, size_t size[2])
 {
-    const size_t width = device->width, height = device->height;
-    size[1] = 1;
-    switch (launch->region) {
-    case GUIDES_LINE:
-        size[0] = device->pixels / each_of(device, variant, launch) /
-                  (launch->share ? launch->share : 1);
-        return 1;
-    case GUIDES_ROWS:
-        size[0] = height;
-        return 1;
-    case GUIDES_COLUMNS:
-        size[0] = width;
-        return 1;
-    case GUIDES_BORDER:
-        size[0] = 2 * (width + height) - 4;
-        return 1;
-    case GUIDES_TURNED:
-        size[0] = height;
-        size[1] = width;
-        return 2;
-    case GUIDES_INTERIOR:
-        size[0] = width - 2;
-        size[1] = height - 2;
-        return 2;
-    case GUIDES_PADDED:
-        size[0] = width + 2;
-        size[1] = height + 2;
-        return 2;
-    default:
-        size[0] = width;
-        size[1] = height;
-        return 2;
-    }
+    const size_t w = device->width, h = device->height;
+    const size_t share = device->pixels / at_least_1(launch->share);
+    const size_t sizes[][2] = {
+        [GUIDES_LINE] = {share / each_of(device, variant, launch)},
+        [GUIDES_PLANE] = {w, h},
+        [GUIDES_TURNED] = {h, w},
+        [GUIDES_ROWS] = {h},
+        [GUIDES_COLUMNS] = {w},
+        [GUIDES_INTERIOR] = {w - 2, h - 2},
+        [GUIDES_PADDED] = {w + 2, h + 2},
+        [GUIDES_BORDER] = {2 * (w + h) - 4},
+    };
+
+    size[0] = sizes[launch->region][0];
+    size[1] = at_least_1(sizes[launch->region][1]);
+
+    return sizes[launch->region][1] ? 2 : 1;
 }
 
-/* Which sizes the launch has; false if the device does not allow them. */
+/* Add the size of the work-groups to a cell's name. */
+static void name_size(const size_t local[2], cl_uint dimensions, struct guides_cell *cell)
+{
+    const size_t length = strlen(cell->name), room = sizeof cell->name - length;
+
+    if (dimensions == 1)
+        snprintf(cell->name + length, room, " (%zu)", local[0]);
+    else
+        snprintf(cell->name + length, room, " (%zu × %zu)", local[0], local[1]);
+}
+
+/* Find the sizes of a launch; false if the device does not allow them. */
 static bool find_sizes(struct guides_run *run, uint32_t v, uint32_t l)
 {
     const struct guides_device *device = run->device;
@@ -122,54 +143,57 @@ static bool find_sizes(struct guides_run *run, uint32_t v, uint32_t l)
     struct guides_prepared *prepared = &run->prepared[v];
     struct guides_cell *cell = &run->result->cells[v];
     size_t size[2], most = 0, items = 1;
+
     prepared->dimensions[l] = sizes_of(device, variant, launch, size);
     for (int d = 0; d < 2; d++) {
-        size_t local = d < (int)prepared->dimensions[l]
-                           ? local_of(device, variant, launch->local[d], prepared->kernels[l])
-                           : 1;
+        size_t local = 1;
+        if (d < (int)prepared->dimensions[l])
+            local = local_of(device, variant, launch->local[d], prepared->kernels[l]);
         prepared->local[l][d] = local;
         prepared->global[l][d] = round_up(size[d], local);
         items *= local;
     }
+
     clGetKernelWorkGroupInfo(prepared->kernels[l], device->id, CL_KERNEL_WORK_GROUP_SIZE,
                              sizeof most, &most, NULL);
     if (items > most)
         return guides_cell_fail(cell, GUIDES_NOT_OFFERED,
                                 "work-groups of %zu items; at most %zu work for this kernel", items,
                                 most);
-    size_t length = strlen(cell->name);
+
     if (launch->local[0] == GUIDES_MULTIPLE || launch->local[0] == GUIDES_ACROSS)
-        snprintf(cell->name + length, sizeof cell->name - length,
-                 prepared->dimensions[l] == 1 ? " (%zu)" : " (%zu × %zu)", prepared->local[l][0],
-                 prepared->local[l][1]);
+        name_size(prepared->local[l], prepared->dimensions[l], cell);
+
     return true;
 }
 
-/* --- Preparing ---------------------------------------------------------------------------------------------------- */
+/* --- Preparing --- */
 
 static bool set_arguments(struct guides_run *run, uint32_t v, uint32_t l)
 {
-    static const char letters[] = "iotugrfI";
+    static const char buffers[] = "iotugrfI", numbers[] = "whcan";
     const struct guides_device *device = run->device;
     const struct guides_variant *variant = &run->result->experiment->variants[v];
+    const cl_int values[] = {(cl_int)device->width, (cl_int)device->height,
+                             (cl_int)device->log_pixels, (cl_int)device->pixels,
+                             (cl_int)variant->number};
     cl_kernel kernel = run->prepared[v].kernels[l];
     cl_int code = CL_SUCCESS;
     cl_uint at = 0;
+
     for (const char *letter = variant->launches[l].args; *letter; letter++, at++) {
-        const char *buffer = strchr(letters, *letter);
-        const cl_int value = (cl_int)(*letter == 'w'   ? device->width
-                                      : *letter == 'h' ? device->height
-                                      : *letter == 'c' ? device->log_pixels
-                                      : *letter == 'a' ? (uint32_t)device->pixels
-                                                       : variant->number);
-        code |= buffer
-                    ? clSetKernelArg(kernel, at, sizeof(cl_mem), &device->buffers[buffer - letters])
-                    : clSetKernelArg(kernel, at, sizeof value, &value);
+        const char *buffer = strchr(buffers, *letter), *number = strchr(numbers, *letter);
+
+        if (buffer)
+            code |= clSetKernelArg(kernel, at, sizeof(cl_mem), &device->buffers[buffer - buffers]);
+        else
+            code |= clSetKernelArg(kernel, at, sizeof(cl_int), &values[number - numbers]);
     }
-    return !failed(&run->result->cells[v], code, "clSetKernelArg");
+
+    return !guides_cell_failed(&run->result->cells[v], code, "clSetKernelArg");
 }
 
-/* What the variant needs and the device does not have. */
+/* Whether the device has what the variant needs; if not, the cell says what is missing. */
 static bool offered(const struct guides_device *device, enum guides_need need,
                     struct guides_cell *cell)
 {
@@ -180,24 +204,37 @@ static bool offered(const struct guides_device *device, enum guides_need need,
                                 "no work_group_scan_inclusive_add in its OpenCL C");
     if (need == GUIDES_SUBGROUPS && (!device->subgroups || device->major < 2))
         return guides_cell_fail(cell, GUIDES_NOT_OFFERED, "no sub-groups (cl_khr_subgroups)");
+
     return true;
+}
+
+/* Options that select what a variant needs, and the version of OpenCL C that has it. */
+static const char *need_options(const struct guides_device *device, enum guides_need need)
+{
+    const bool is_2 = device->major == 2;
+
+    if (need == GUIDES_COLLECTIVE)
+        return is_2 ? " -D COLLECTIVE -cl-std=CL2.0" : " -D COLLECTIVE -cl-std=CL3.0";
+    if (need == GUIDES_SUBGROUPS)
+        return is_2 ? " -D SUBGROUPS -cl-std=CL2.0" : " -D SUBGROUPS -cl-std=CL3.0";
+
+    return "";
 }
 
 static void options_of(const struct guides_device *device, const struct guides_variant *variant,
                        char *text, size_t bytes)
 {
-    const char *own = device->cpu && variant->options_cpu ? variant->options_cpu : variant->options;
-    snprintf(text, bytes, "-D TILE=%u -D GROUP=%u -D SIDE_BY_SIDE=%d -D LENGTH=%u %s%s%s %s",
-             device->tile, device->group, !device->cpu,
-             variant->number ? device->group / variant->number : 0,
-             device->no_image ? "" : "-D IMAGES",
-             variant->need == GUIDES_COLLECTIVE  ? " -D COLLECTIVE"
-             : variant->need == GUIDES_SUBGROUPS ? " -D SUBGROUPS"
-                                                 : "",
-             variant->need < GUIDES_COLLECTIVE ? ""
-             : device->major == 2              ? " -cl-std=CL2.0"
-                                               : " -cl-std=CL3.0",
-             own ? own : "");
+    const char *own = variant->options ? variant->options : "";
+    uint32_t length = 0;
+
+    if (device->cpu && variant->options_cpu)
+        own = variant->options_cpu;
+    if (variant->number)
+        length = device->group / variant->number;
+
+    snprintf(text, bytes, "-D TILE=%u -D GROUP=%u -D SIDE_BY_SIDE=%d -D LENGTH=%u %s%s %s",
+             device->tile, device->group, !device->cpu, length, device->no_image ? "" : "-D IMAGES",
+             need_options(device, variant->need), own);
 }
 
 bool guides_prepare(struct guides_run *run, uint32_t v)
@@ -208,46 +245,50 @@ bool guides_prepare(struct guides_run *run, uint32_t v)
     struct guides_cell *cell = &run->result->cells[v];
     char options[320];
     cl_int code;
+
     if (!offered(run->device, variant->need, cell))
         return false;
     options_of(run->device, variant, options, sizeof options);
-    prepared->program = guides_build(run->device, guides_text(experiment->source), options,
-                                     cell->why, sizeof cell->why);
+    prepared->program = guides_build(run->device->context, run->device->id,
+                                     guides_text(experiment->source), options, cell->why,
+                                     sizeof cell->why);
     if (!prepared->program) {
         cell->status = GUIDES_NOT_OFFERED;
         return false;
     }
+
     for (uint32_t l = 0; l < GUIDES_LAUNCHES_MAX && variant->launches[l].kernel; l++) {
         prepared->kernels[l] = clCreateKernel(prepared->program, variant->launches[l].kernel,
                                               &code);
-        if (failed(cell, code, "clCreateKernel"))
+        if (guides_cell_failed(cell, code, "clCreateKernel"))
             return false;
         prepared->launches++;
         if (!find_sizes(run, v, l) || !set_arguments(run, v, l))
             return false;
     }
+
     return true;
 }
 
 void guides_release(struct guides_prepared *prepared)
 {
     for (uint32_t l = 0; l < GUIDES_LAUNCHES_MAX; l++)
-        if (prepared->kernels[l])
-            clReleaseKernel(prepared->kernels[l]);
-    if (prepared->program)
-        clReleaseProgram(prepared->program);
+        BENCH_CL_RELEASE(Kernel, prepared->kernels[l]);
+    BENCH_CL_RELEASE(Program, prepared->program);
     *prepared = (struct guides_prepared){0};
 }
 
-/* --- Launching ---------------------------------------------------------------------------------------------------- */
+/* --- Launching --- */
 
-static double event_ns(cl_event event)
+static cl_int enqueue(const struct guides_device *device, const struct guides_prepared *prepared,
+                      uint32_t l, cl_event *event)
 {
-    cl_ulong start = 0, end = 0;
-    if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL) ||
-        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL))
-        return 0;
-    return end > start ? (double)(end - start) : 0;
+    const size_t *local = prepared->local[l];
+    if (!local[0])
+        local = NULL;
+
+    return clEnqueueNDRangeKernel(device->queue, prepared->kernels[l], prepared->dimensions[l],
+                                  NULL, prepared->global[l], local, 0, NULL, event);
 }
 
 double guides_launch(struct guides_run *run, uint32_t v, uint32_t repeat, bool wall)
@@ -261,33 +302,33 @@ double guides_launch(struct guides_run *run, uint32_t v, uint32_t repeat, bool w
     cl_int code = CL_SUCCESS;
     double ns = 0;
     uint64_t begin = now_ns();
+
     for (uint32_t i = 0; i < repeat && !code; i++)
         for (uint32_t l = 0; l < prepared->launches && !code; l++) {
-            code = clEnqueueNDRangeKernel(device->queue, prepared->kernels[l],
-                                          prepared->dimensions[l], NULL, prepared->global[l],
-                                          prepared->local[l][0] ? prepared->local[l] : NULL, 0,
-                                          NULL, profile ? &events[count] : NULL);
+            code = enqueue(device, prepared, l, profile ? &events[count] : NULL);
             count += !code && profile;
         }
-    if (failed(cell, code, "clEnqueueNDRangeKernel"))
-        clFinish(device->queue);
-    else
-        code = clFinish(device->queue);
+
+    const cl_int finished = clFinish(device->queue);
     uint64_t end = now_ns();
+
     for (uint32_t i = 0; i < count; i++) {
-        ns += event_ns(events[i]);
+        ns += bench_cl_event_ns(events[i]);
         clReleaseEvent(events[i]);
     }
-    if (code) {
-        failed(cell, code, cell->status == GUIDES_FAILED ? "clEnqueueNDRangeKernel" : "clFinish");
+
+    if (guides_cell_failed(cell, code, "clEnqueueNDRangeKernel") ||
+        guides_cell_failed(cell, finished, "clFinish"))
         return 0;
-    }
-    if (profile && ns <= 0)
+    if (!profile)
+        return (double)(end - begin);
+    if (ns <= 0)
         guides_cell_fail(cell, GUIDES_FAILED, "its profile says that it took no time");
-    return profile ? ns : (double)(end - begin);
+
+    return ns;
 }
 
-/* --- Checking ----------------------------------------------------------------------------------------------------- */
+/* --- Checking --- */
 
 static uint32_t bits_of(float value)
 {
@@ -296,24 +337,26 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-/* The largest difference, as a share of the larger of 1 and the value expected; `*at` = where. */
+/* The largest difference, relative to the larger of 1 and the expected value; `*at` = its index. */
 static double largest_error(const float *expected, const float *result, size_t count, size_t *at)
 {
     double most = 0;
+
     for (size_t i = 0; i < count; i++) {
         double error = fabs((double)result[i] - (double)expected[i]) /
                        fmax(1, fabs((double)expected[i]));
         if (!(error <= most)) {
-            most = isnan(error) ? INFINITY : error;
+            most = error;
             *at = i;
         }
-        if (most == INFINITY)
-            break;
+        if (isnan(most) || isinf(most))
+            return INFINITY;
     }
+
     return most;
 }
 
-/* The result expected; computed again only if the last check expected another one. */
+/* Compute the expected result, unless the last check expected the same one. Returns its length. */
 static size_t expect(struct guides_device *device, const struct guides_experiment *experiment,
                      const struct guides_variant *variant)
 {
@@ -322,6 +365,7 @@ static size_t expect(struct guides_device *device, const struct guides_experimen
         device->expected_of = experiment;
         device->expected_number = variant->number;
     }
+
     return device->expected_count;
 }
 
@@ -331,18 +375,23 @@ bool guides_check(struct guides_run *run, uint32_t v)
     const struct guides_variant *variant = &experiment->variants[v];
     struct guides_device *device = run->device;
     struct guides_cell *cell = &run->result->cells[v];
-    const double tolerance = variant->tolerance > 0 ? variant->tolerance : experiment->tolerance;
-    size_t at = 0;
     const size_t count = expect(device, experiment, variant), bytes = count * sizeof(float);
-    /* What no kernel wrote is no number. */
+    size_t at = 0;
+    double tolerance = experiment->tolerance;
+
+    if (variant->tolerance > 0)
+        tolerance = variant->tolerance;
+
+    /* A value that no kernel writes stays NaN. */
     memset(device->result, 0xff, bytes);
     cl_int code = clEnqueueWriteBuffer(device->queue, device->buffers[GUIDES_OUT], CL_TRUE, 0,
                                        bytes, device->result, 0, NULL, NULL);
-    if (failed(cell, code, "clEnqueueWriteBuffer") || guides_launch(run, v, 1, true) <= 0)
+    if (guides_cell_failed(cell, code, "clEnqueueWriteBuffer") ||
+        guides_launch(run, v, 1, true) <= 0)
         return false;
     code = clEnqueueReadBuffer(device->queue, device->buffers[GUIDES_OUT], CL_TRUE, 0, bytes,
                                device->result, 0, NULL, NULL);
-    if (failed(cell, code, "clEnqueueReadBuffer"))
+    if (guides_cell_failed(cell, code, "clEnqueueReadBuffer"))
         return false;
     if (tolerance == 0) {
         cell->error = 0;
@@ -351,9 +400,11 @@ bool guides_check(struct guides_run *run, uint32_t v)
         return at == count ||
                guides_cell_fail(cell, GUIDES_WRONG, "wrong from value %zu of %zu on", at, count);
     }
+
     cell->error = largest_error(device->expected, device->result, count, &at);
     if (cell->error <= tolerance)
         return true;
+
     return guides_cell_fail(cell, GUIDES_WRONG, "value %zu of %zu is %g instead of %g", at, count,
                             (double)device->result[at], (double)device->expected[at]);
 }

@@ -1,8 +1,8 @@
 /* Loops, mathematics and pointers, each written several ways.
  *
- * Geometry: one dimension, an item a pixel (pointers_*: four), no guard.
- * Defines: TAPS = 16 for the unrolled forms; EXP, LOG, SQRT, OVER: the functions of `functions`.
- * Access: a filter reads `in` from its item on, 15 values beyond the last pixel too.
+ * Geometry: one dimension, one pixel per work-item (pointers_*: four), no guard.
+ * Defines: EXP, LOG, SQRT, OVER: the functions of `functions`.
+ * Access: a filter reads `in` from its item on, up to 15 values after the last pixel.
  * Numerics: sums in the order of the taps; native and half functions are less exact.
  * SPDX-License-Identifier: Apache-2.0 */
 #define STEP(k) sum += taps[k] * in[i + (k)];
@@ -13,17 +13,20 @@
         STEP(k)                       \
     out[i] = sum;
 
-kernel void filter_argument(global const float *restrict in, global float *restrict out, constant float *taps, int count)
+kernel void filter_argument(global const float *restrict in, global float *restrict out,
+                            constant float *taps, int count)
 {
     LOOP(count)
 }
 
-kernel void filter_define(global const float *restrict in, global float *restrict out, constant float *taps, int count)
+kernel void filter_define(global const float *restrict in, global float *restrict out,
+                          constant float *taps, int count)
 {
     LOOP(16)
 }
 
-kernel void filter_kept(global const float *restrict in, global float *restrict out, constant float *taps, int count)
+kernel void filter_kept(global const float *restrict in, global float *restrict out,
+                        constant float *taps, int count)
 {
     const size_t i = get_global_id(0);
     float sum = 0;
@@ -33,7 +36,8 @@ kernel void filter_kept(global const float *restrict in, global float *restrict 
     out[i] = sum;
 }
 
-kernel void filter_pragma(global const float *restrict in, global float *restrict out, constant float *taps, int count)
+kernel void filter_pragma(global const float *restrict in, global float *restrict out,
+                          constant float *taps, int count)
 {
     const size_t i = get_global_id(0);
     float sum = 0;
@@ -43,7 +47,8 @@ kernel void filter_pragma(global const float *restrict in, global float *restric
     out[i] = sum;
 }
 
-kernel void filter_hand_4(global const float *restrict in, global float *restrict out, constant float *taps, int count)
+kernel void filter_hand_4(global const float *restrict in, global float *restrict out,
+                          constant float *taps, int count)
 {
     const size_t i = get_global_id(0);
     float sum = 0;
@@ -56,7 +61,8 @@ kernel void filter_hand_4(global const float *restrict in, global float *restric
     out[i] = sum;
 }
 
-kernel void filter_hand(global const float *restrict in, global float *restrict out, constant float *taps, int count)
+kernel void filter_hand(global const float *restrict in, global float *restrict out,
+                        constant float *taps, int count)
 {
     const size_t i = get_global_id(0);
     float sum = 0;
@@ -78,7 +84,7 @@ kernel void functions(global const float *restrict in, global float *restrict ou
     out[i] = OVER(EXP(-v) + LOG(1.0f + v), 1.0f + SQRT(v));
 }
 
-/* What may alias must be read again after each write. */
+/* Values that may alias must be read again after each write. */
 #define FOUR                               \
     const size_t first = get_global_id(0) * 4; \
     for (int n = 0; n < 4; n++)            \
@@ -100,7 +106,8 @@ kernel void pointers_restrict(global const float *restrict in, global float *res
     FOUR
 }
 
-kernel void pointers_constant(global const float *restrict in, global float *restrict out, constant float *taps)
+kernel void pointers_constant(global const float *restrict in, global float *restrict out,
+                              constant float *taps)
 {
     FOUR
 }

@@ -1,14 +1,11 @@
-/* Experiments on memory and work-groups: transposes, scans, sizes, orders of access, local memory.
+/* Experiments on memory and work-groups: transposes, scans, sizes, access orders and local memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
+#include "reference.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#define COUNT(variants) (uint32_t)(sizeof variants / sizeof *variants)
-
-/* --- Transposes --------------------------------------------------------------------------------------------------- */
+/* --- Transposes --- */
 
 static size_t expect_transposed(const struct guides_device *device,
                                 const struct guides_variant *variant, float *expected)
@@ -40,18 +37,22 @@ static const struct guides_variant transposes[] = {
               "-D PAD=1"),
 };
 
-/* --- Scans -------------------------------------------------------------------------------------------------------- */
+/* --- Scans --- */
 
 static size_t expect_scanned(const struct guides_device *device,
                              const struct guides_variant *variant, float *expected)
 {
     const size_t length = device->group / variant->number;
     uint32_t sum = 0, value;
+
     for (size_t i = 0; i < device->pixels; i++) {
         memcpy(&value, &device->input[i], sizeof value);
-        sum = i % length ? sum + value : value;
+        if (i % length == 0)
+            sum = 0;
+        sum += value;
         memcpy(&expected[i], &sum, sizeof sum);
     }
+
     return device->pixels;
 }
 
@@ -62,8 +63,8 @@ static size_t expect_scanned(const struct guides_device *device,
             {.kernel = kernel_, .args = "io", .local = {local_}, .each = each_}              \
         }                                                                                    \
     }
-/* Segments as long as the large work-group over a number; the number is the name of their group until a device is
- * known. */
+/* Segments with the length of the large work-group over a number. Until the device is known, the
+ * number is the name of their group. */
 #define SCANS(over)                                                                             \
     SCAN("alone_", "an item a segment", over, "scan_alone", 0, GUIDES_SEGMENT, GUIDES_NOTHING), \
         SCAN("hand_", "by hand", over, "scan_by_hand", GUIDES_SEGMENT, 1, GUIDES_NOTHING),      \
@@ -76,19 +77,13 @@ static size_t expect_scanned(const struct guides_device *device,
 
 static const struct guides_variant scans[] = {SCANS(4), SCANS(2), SCANS(1)};
 
-/* --- Sizes of work-groups ----------------------------------------------------------------------------------------- */
+/* --- Sizes of work-groups --- */
 
 static size_t expect_12(const struct guides_device *device, const struct guides_variant *variant,
                         float *expected)
 {
     (void)variant;
-    for (size_t i = 0; i < device->pixels; i++) {
-        float v = device->input[i];
-        for (int n = 0; n < 12; n++)
-            v = v * 0.999f + 0.001f;
-        expected[i] = v;
-    }
-    return device->pixels;
+    return guides_expect_adds(device, expected, 12);
 }
 
 #define SIZE(key_, name_, quarters, more_)                                           \
@@ -114,7 +109,7 @@ static const struct guides_variant sizes[] = {
      .launches = {{.kernel = "ceiling_guarded", .args = "ioa"}}},
 };
 
-/* --- Global memory ------------------------------------------------------------------------------------------------ */
+/* --- Global memory --- */
 
 enum { STRIDED, SHIFTED, BACKWARDS, SCATTERED };
 
@@ -122,6 +117,7 @@ static size_t place(const struct guides_device *device, uint32_t order, uint32_t
                     size_t i)
 {
     const size_t last = device->pixels - 1;
+
     switch (order) {
     case SHIFTED:
         return i + 1;
@@ -134,11 +130,13 @@ static size_t place(const struct guides_device *device, uint32_t order, uint32_t
     }
 }
 
-/* A variant's number: the stride's logarithm, 8 times the order, and 64 for writes in that order. */
+/* A variant's number: log2 of the stride, plus 8 times the order, plus 64 if the order is that of
+ * the writes. */
 static size_t expect_gathered(const struct guides_device *device,
                               const struct guides_variant *variant, float *expected)
 {
     const uint32_t log_stride = variant->number & 7, order = variant->number >> 3 & 7;
+
     for (size_t i = 0; i < device->pixels; i++) {
         const size_t at = place(device, order, log_stride, i);
         if (variant->number & 64)
@@ -146,19 +144,24 @@ static size_t expect_gathered(const struct guides_device *device,
         else
             expected[i] = device->input[at];
     }
+
     return device->pixels;
 }
 
-/* An access brings a whole line, of which the work-item uses one value. */
+/* An access transfers a whole cache line, of which the work-item uses one value. */
 static double predict_gathered(const struct guides_device *device,
                                const struct guides_variant *variant)
 {
     const double line = (double)device->line, stride = exp2(variant->number & 7);
     const uint32_t order = variant->number >> 3 & 7;
-    return device->copy_rate * 2 /
-           (1 + (order == STRIDED     ? fmin(stride, line)
-                 : order == SCATTERED ? line
-                                      : 1));
+    double transferred = 1; /* values per value used */
+
+    if (order == STRIDED)
+        transferred = fmin(stride, line);
+    else if (order == SCATTERED)
+        transferred = line;
+
+    return device->copy_rate * 2 / (1 + transferred);
 }
 
 #define ORDER(key_, name_, number_, options_, kernel_)                                    \
@@ -186,7 +189,7 @@ static const struct guides_variant orders[] = {
           "scatter"),
 };
 
-/* --- Local memory ------------------------------------------------------------------------------------------------- */
+/* --- Local memory --- */
 
 enum { KEPT = 1024, READS = 128, SHARE = 16, BANKS = 32, EACH = 8 };
 
@@ -194,12 +197,14 @@ static size_t expect_strides(const struct guides_device *device,
                              const struct guides_variant *variant, float *expected)
 {
     const size_t count = device->pixels / SHARE;
+
     for (size_t i = 0; i < count; i++) {
         double sum = 0;
         for (size_t n = 0; n < READS; n++)
             sum += (double)device->input[(i % device->group * variant->number + n) % KEPT];
         expected[i] = (float)sum;
     }
+
     return count;
 }
 
@@ -223,12 +228,15 @@ static void keep_strides(struct guides_device *device, const struct guides_cell 
         device->local_rate = cells[0].value.median;
 }
 
-/* As many turns as neighbours share a bank. A CPU's local memory is memory like any other. */
+/* Neighbours that share a bank take turns. A CPU's local memory has no banks. */
 static double predict_strides(const struct guides_device *device,
                               const struct guides_variant *variant)
 {
     const uint32_t shared = variant->number & (~variant->number + 1);
-    return device->local_rate / (device->cpu ? 1 : fmin(shared, BANKS));
+    if (device->cpu)
+        return device->local_rate;
+
+    return device->local_rate / fmin(shared, BANKS);
 }
 
 static size_t expect_reversed(const struct guides_device *device,
@@ -260,51 +268,54 @@ const struct guides_experiment guides_memory[] = {
     {.key = "transpose",
      .title = "Transposes",
      .guide =
-         "Reading along rows means writing along columns. Through a tile of local memory both go along rows; a "
-         "value of padding in each of its rows keeps columns from falling into one bank. Predicted: the copy's "
+         "Reading along rows means writing along columns. Through a tile of local memory both go "
+         "along rows; a "
+         "value of padding in each of its rows keeps columns from falling into one bank. "
+         "Predicted: the copy's "
          "rate.",
      .source = "transpose.cl",
      .expect = expect_transposed,
-     .count = COUNT(transposes),
-     .variants = transposes},
+     GUIDES_VARIANTS(transposes)},
     {.key = "scan",
      .title = "Scans in a work-group",
      .guide =
-         "Sums up to each value, by segments. By hand: each step adds what stands twice as far, with a barrier "
-         "(Hillis and Steele). Sub-steps: each item sums 4 values by itself first. Or what OpenCL 2.0 brings. "
+         "Sums up to each value, by segments. By hand: each step adds what stands twice as far, "
+         "with a barrier "
+         "(Hillis and Steele). Sub-steps: each item sums 4 values by itself first. Or what OpenCL "
+         "2.0 brings. "
          "Predicted: the copy's rate.",
      .source = "scan.cl",
      .unit = GUIDES_MVALUES,
      .chart_ratio = true,
      .expect = expect_scanned,
-     .count = COUNT(scans),
-     .variants = scans},
+     GUIDES_VARIANTS(scans)},
     {.key = "sizes",
      .title = "Sizes of work-groups",
-     .guide =
-         "Take a multiple of the size that the kernel prefers (warp, wavefront, vector). 12 multiply-adds on each "
-         "pixel. Predicted: the copy's rate.",
+     .guide = "Take a multiple of the size that the kernel prefers (warp, wavefront, vector). 12 "
+              "multiply-adds on each "
+              "pixel. Predicted: the copy's rate.",
      .source = "ceilings.cl",
      .tolerance = 1e-4,
      .expect = expect_12,
-     .count = COUNT(sizes),
-     .variants = sizes},
+     GUIDES_VARIANTS(sizes)},
     {.key = "global_memory",
      .title = "Orders of access in global memory",
      .guide =
-         "Neighbouring work-items should read neighbouring values: an access brings a whole line of the cache, "
+         "Neighbouring work-items should read neighbouring values: an access brings a whole line "
+         "of the cache, "
          "whatever is used of it. Predicted: from the copy's rate, with so many more bytes.",
      .source = "access.cl",
      .unit = GUIDES_MVALUES,
      .expect = expect_gathered,
      .predict = predict_gathered,
-     .count = COUNT(orders),
-     .variants = orders},
+     GUIDES_VARIANTS(orders)},
     {.key = "local_memory",
      .title = "Bank conflicts in local memory",
      .guide =
-         "Local memory of a GPU has 32 banks of 4 bytes; work-items that read different values of one bank take "
-         "turns. 128 reads an item, neighbours a stride apart. Predicted: the rate side by side over the turns that "
+         "Local memory of a GPU has 32 banks of 4 bytes; work-items that read different values of "
+         "one bank take "
+         "turns. 128 reads an item, neighbours a stride apart. Predicted: the rate side by side "
+         "over the turns that "
          "banks make necessary, none on a CPU.",
      .source = "access.cl",
      .unit = GUIDES_MREADS,
@@ -313,17 +324,15 @@ const struct guides_experiment guides_memory[] = {
      .expect = expect_strides,
      .predict = predict_strides,
      .keep = keep_strides,
-     .count = COUNT(strides),
-     .variants = strides},
+     GUIDES_VARIANTS(strides)},
     {.key = "local_fill",
      .title = "Filling local memory",
-     .guide =
-         "All work-items fill it together, neighbours side by side. Each work-group turns its values around. "
-         "Predicted: the copy's rate.",
+     .guide = "All work-items fill it together, neighbours side by side. Each work-group turns its "
+              "values around. "
+              "Predicted: the copy's rate.",
      .source = "access.cl",
      .unit = GUIDES_MVALUES,
      .expect = expect_reversed,
-     .count = COUNT(fills),
-     .variants = fills},
+     GUIDES_VARIANTS(fills)},
     {0},
 };

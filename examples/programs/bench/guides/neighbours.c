@@ -1,20 +1,29 @@
-/* Experiments on kernels whose pixels read their neighbours: blurs, edges, shapes of work-groups, images.
+/* Experiments on kernels that read neighbouring pixels: blurs, edges, shapes of work-groups,
+ * images.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
+#include "launch.h"
+#include "words.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define COUNT(variants) (uint32_t)(sizeof variants / sizeof *variants)
 
 static size_t clamped(int64_t at, size_t count)
 {
-    return at < 0 ? 0 : at >= (int64_t)count ? count - 1 : (size_t)at;
+    if (at < 0)
+        return 0;
+    if (at >= (int64_t)count)
+        return count - 1;
+
+    return (size_t)at;
 }
 
-/* --- Blurs -------------------------------------------------------------------------------------------------------- */
+/* A launch over all pixels in square work-groups. */
+#define TILED .local = {GUIDES_TILE, GUIDES_TILE}
+#define TILES(kernel_, args_)                                           \
+    {                                                                   \
+        .kernel = kernel_, .args = args_, .region = GUIDES_PLANE, TILED \
+    }
+
+/* --- Blurs --- */
 
 enum { LINE_MAX = 8192, GAUSSIAN = 0, RECURSIVE = 1 };
 
@@ -22,6 +31,7 @@ enum { LINE_MAX = 8192, GAUSSIAN = 0, RECURSIVE = 1 };
 static void blur_line(const struct guides_device *device, double *line, size_t count)
 {
     double before[LINE_MAX] = {0};
+
     memcpy(before, line, count * sizeof *before);
     for (size_t i = 0; i < count; i++) {
         line[i] = 0;
@@ -35,8 +45,10 @@ static void recursive_line(const struct guides_device *device, double *line, siz
 {
     const double b = (double)device->ratios[0], b1 = (double)device->ratios[1],
                  b2 = (double)device->ratios[2], b3 = (double)device->ratios[3];
+
     for (int back = 0; back < 2; back++) {
         double v1 = line[back ? count - 1 : 0], v2 = v1, v3 = v1;
+
         for (size_t i = 0; i < count; i++) {
             double *at = &line[back ? count - 1 - i : i];
             *at = b * *at + b1 * v1 + b2 * v2 + b3 * v3;
@@ -52,9 +64,12 @@ static size_t expect_blur(const struct guides_device *device, const struct guide
                           float *expected)
 {
     const size_t width = device->width, height = device->height;
-    void (*blur)(const struct guides_device *, double *,
-                 size_t) = variant->number == RECURSIVE ? recursive_line : blur_line;
+
+    void (*blur)(const struct guides_device *, double *, size_t) = blur_line;
     double line[LINE_MAX] = {0};
+    if (variant->number == RECURSIVE)
+        blur = recursive_line;
+
     for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < width; x++)
             line[x] = (double)device->input[y * width + x];
@@ -62,6 +77,7 @@ static size_t expect_blur(const struct guides_device *device, const struct guide
         for (size_t x = 0; x < width; x++)
             expected[y * width + x] = (float)line[x];
     }
+
     for (size_t x = 0; x < width; x++) {
         for (size_t y = 0; y < height; y++)
             line[y] = (double)expected[y * width + x];
@@ -69,6 +85,7 @@ static size_t expect_blur(const struct guides_device *device, const struct guide
         for (size_t y = 0; y < height; y++)
             expected[y * width + x] = (float)line[y];
     }
+
     return device->pixels;
 }
 
@@ -78,23 +95,13 @@ static const struct guides_variant blurs[] = {
      .number = GAUSSIAN,
      .accesses = 82,
      .adds = 81,
-     .launches = {{.kernel = "blur_2d",
-                   .args = "iogwh",
-                   .region = GUIDES_PLANE,
-                   .local = {GUIDES_TILE, GUIDES_TILE}}}},
+     .launches = {TILES("blur_2d", "iogwh")}},
     {.key = "separable",
      .name = "separable, 9 and 9 taps",
      .number = GAUSSIAN,
      .accesses = 20,
      .adds = 18,
-     .launches = {{.kernel = "blur_rows",
-                   .args = "itgwh",
-                   .region = GUIDES_PLANE,
-                   .local = {GUIDES_TILE, GUIDES_TILE}},
-                  {.kernel = "blur_columns",
-                   .args = "togwh",
-                   .region = GUIDES_PLANE,
-                   .local = {GUIDES_TILE, GUIDES_TILE}}}},
+     .launches = {TILES("blur_rows", "itgwh"), TILES("blur_columns", "togwh")}},
     {.key = "recursive",
      .name = "recursive, a line an item",
      .number = RECURSIVE,
@@ -104,13 +111,14 @@ static const struct guides_variant blurs[] = {
                   {.kernel = "recursive_columns", .args = "utorwh", .region = GUIDES_COLUMNS}}},
 };
 
-/* How many accesses a pixel the time would do for, if they were as fast as a copy's. */
+/* Express the time as a number of accesses at the rate of a copy. */
 static void say_blurs(const struct guides_device *device,
                       const struct guides_experiment *experiment, const struct guides_cell *cells,
                       char *text, size_t bytes)
 {
     if (!(device->copy_rate > 0 && device->add_rate > 0))
         return;
+
     for (uint32_t v = 0; v < experiment->count; v++) {
         const struct guides_variant *variant = &experiment->variants[v];
         const double took = 2 * device->copy_rate / cells[v].value.median;
@@ -123,20 +131,23 @@ static void say_blurs(const struct guides_device *device,
             guides_say(text, bytes, ": caches serve the others. ");
         else if (took < variant->accesses * 1.5)
             guides_say(text, bytes, ". ");
+        else if (share > 0.4)
+            guides_say(text, bytes, ": arithmetic binds, at %.2f of the multiply-adds. ", share);
         else
-            guides_say(text, bytes, ": %s, at %.2f of the multiply-adds. ",
-                       share > 0.4 ? "arithmetic binds" : "neither memory nor arithmetic binds",
+            guides_say(text, bytes,
+                       ": neither memory nor arithmetic binds, at %.2f of the multiply-adds. ",
                        share);
     }
 }
 
-/* --- Edges -------------------------------------------------------------------------------------------------------- */
+/* --- Edges --- */
 
 static size_t expect_mean(const struct guides_device *device, const struct guides_variant *variant,
                           float *expected)
 {
     static const double weights[3] = {0.25, 0.5, 0.25};
     const size_t width = device->width, height = device->height;
+
     (void)variant;
     for (size_t y = 0; y < height; y++)
         for (size_t x = 0; x < width; x++) {
@@ -148,48 +159,36 @@ static size_t expect_mean(const struct guides_device *device, const struct guide
                                                  clamped((int64_t)x + i - 1, width)];
             expected[y * width + x] = (float)sum;
         }
+
     return device->pixels;
 }
-
-#define TILED                    \
-    {                            \
-        GUIDES_TILE, GUIDES_TILE \
-    }
-#define MEAN_OF(kernel_, args_)                                                  \
-    {                                                                            \
-        .kernel = kernel_, .args = args_, .region = GUIDES_PLANE, .local = TILED \
-    }
-#define PADDING                                                                        \
-    {                                                                                  \
-        .kernel = "edges_pad", .args = "itwh", .region = GUIDES_PADDED, .local = TILED \
-    }
 
 static const struct guides_variant edges[] = {
     {.key = "each",
      .name = "test in each item",
      .accesses = 2,
-     .launches = {MEAN_OF("edges_each", "iowh")}},
+     .launches = {TILES("edges_each", "iowh")}},
     {.key = "padded",
      .name = "padded input",
      .accesses = 2,
-     .launches = {MEAN_OF("edges_padded", "towh")}},
+     .launches = {TILES("edges_padded", "towh")}},
     {.key = "pad_and",
      .name = "padded input, with the padding of it",
      .accesses = 4,
-     .launches = {PADDING, MEAN_OF("edges_padded", "towh")}},
+     .launches = {{.kernel = "edges_pad", .args = "itwh", .region = GUIDES_PADDED, TILED},
+                  TILES("edges_padded", "towh")}},
     {.key = "halo",
      .name = "tile and halo in local memory",
      .accesses = 2,
-     .launches = {MEAN_OF("edges_halo", "iowh")}},
+     .launches = {TILES("edges_halo", "iowh")}},
     {.key = "interior",
      .name = "kernels for interior and border",
      .accesses = 2,
-     .launches =
-         {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, .local = TILED},
-          {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
+     .launches = {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, TILED},
+                  {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
 };
 
-/* A padded input is there before its kernel runs. */
+/* A variant that reads a padded input needs the padding kernel to run first. */
 static bool prepare_edges(struct guides_run *run, uint32_t v)
 {
     enum { PAD_AND = 2 };
@@ -197,15 +196,18 @@ static bool prepare_edges(struct guides_run *run, uint32_t v)
         return false;
     if (run->result->experiment->variants[v].launches[0].args[0] != 't')
         return true;
+
     struct guides_run padding = {.device = run->device, .result = run->result};
     if (!guides_prepare(&padding, PAD_AND))
         return false;
+
     bool good = guides_launch(&padding, PAD_AND, 1, true) > 0;
     guides_release(&padding.prepared[PAD_AND]);
+
     return good;
 }
 
-/* --- Shapes of work-groups ---------------------------------------------------------------------------------------- */
+/* --- Shapes of work-groups --- */
 
 #define SHAPE(across, key_, name_)                                                 \
     {                                                                              \
@@ -229,7 +231,7 @@ static const struct guides_variant shapes[] = {
      .launches = {{.kernel = "edges_each", .args = "iowh", .region = GUIDES_PLANE}}},
 };
 
-/* --- Images ------------------------------------------------------------------------------------------------------- */
+/* --- Images --- */
 
 static size_t expect_images(const struct guides_device *device,
                             const struct guides_variant *variant, float *expected)
@@ -240,86 +242,72 @@ static size_t expect_images(const struct guides_device *device,
     return device->pixels;
 }
 
+#define IMAGES(key_, name_, group_, number_, need_, kernel_, args_)                    \
+    {                                                                                  \
+        .key = key_, .name = name_, .group = group_, .number = number_, .accesses = 2, \
+        .need = need_, .launches = {                                                   \
+            TILES(kernel_, args_)                                                      \
+        }                                                                              \
+    }
+#define COPY(key_, name_, need_, args_) IMAGES(key_, name_, "copy", 0, need_, key_, args_)
+#define MEAN(key_, name_, need_, kernel_, args_) \
+    IMAGES(key_, name_, "3 × 3 pixels", 1, need_, kernel_, args_)
+
 static const struct guides_variant images[] = {
-    {.key = "buffer_copy",
-     .name = "buffer",
-     .group = "copy",
-     .number = 0,
-     .accesses = 2,
-     .launches = {MEAN_OF("buffer_copy", "iowh")}},
-    {.key = "image_copy",
-     .name = "image",
-     .group = "copy",
-     .number = 0,
-     .accesses = 2,
-     .need = GUIDES_IMAGES,
-     .launches = {MEAN_OF("image_copy", "Iowh")}},
-    {.key = "buffer_mean",
-     .name = "buffer, edges tested",
-     .group = "3 × 3 pixels",
-     .number = 1,
-     .accesses = 2,
-     .launches = {MEAN_OF("edges_each", "iowh")}},
-    {.key = "image_mean",
-     .name = "image, the sampler clamps",
-     .group = "3 × 3 pixels",
-     .number = 1,
-     .accesses = 2,
-     .need = GUIDES_IMAGES,
-     .launches = {MEAN_OF("image_mean", "Iowh")}},
-    {.key = "image_linear",
-     .name = "image, 4 reads between pixels",
-     .group = "3 × 3 pixels",
-     .number = 1,
-     .accesses = 2,
-     .need = GUIDES_IMAGES,
-     .launches = {MEAN_OF("image_mean_linear", "Iowh")}},
+    COPY("buffer_copy", "buffer", GUIDES_NOTHING, "iowh"),
+    COPY("image_copy", "image", GUIDES_IMAGES, "Iowh"),
+    MEAN("buffer_mean", "buffer, edges tested", GUIDES_NOTHING, "edges_each", "iowh"),
+    MEAN("image_mean", "image, the sampler clamps", GUIDES_IMAGES, "image_mean", "Iowh"),
+    MEAN("image_linear", "image, 4 reads between pixels", GUIDES_IMAGES, "image_mean_linear",
+         "Iowh"),
 };
 
 const struct guides_experiment guides_neighbours[] = {
     {.key = "blur",
      .title = "A Gaussian blur, estimated and measured",
      .guide =
-         "Count the accesses of a pixel before writing the kernel: a copy has 2, so n of them run at 2/n of the "
-         "copy's rate, unless a cache serves them. Radius 4: 81 reads and a write, twice 9 reads and a write, or "
+         "Count the accesses of a pixel before writing the kernel: a copy has 2, so n of them run "
+         "at 2/n of the "
+         "copy's rate, unless a cache serves them. Radius 4: 81 reads and a write, twice 9 reads "
+         "and a write, or "
          "a recursion along rows and columns, there and back, of 8.",
      .source = "blur.cl",
      .tolerance = 1e-4,
      .expect = expect_blur,
      .finding = say_blurs,
-     .count = COUNT(blurs),
-     .variants = blurs},
+     GUIDES_VARIANTS(blurs)},
     {.key = "edges",
      .title = "Edges, four ways",
      .guide =
-         "A test in each work-item costs them all; pad the input, load a tile with its halo into local memory, or "
-         "take a kernel of its own for the border. A mean of 3 × 3 pixels. Predicted: the copy's rate, for every "
+         "A test in each work-item costs them all; pad the input, load a tile with its halo into "
+         "local memory, or "
+         "take a kernel of its own for the border. A mean of 3 × 3 pixels. Predicted: the copy's "
+         "rate, for every "
          "pixel read and written once.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_mean,
      .prepare = prepare_edges,
-     .count = COUNT(edges),
-     .variants = edges},
+     GUIDES_VARIANTS(edges)},
     {.key = "shapes",
      .title = "Shapes of work-groups",
      .guide =
-         "Rows for accesses side by side, squares for neighbourhoods, never columns. The same mean of 3 × 3 "
+         "Rows for accesses side by side, squares for neighbourhoods, never columns. The same mean "
+         "of 3 × 3 "
          "pixels. Predicted: the copy's rate.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_mean,
-     .count = COUNT(shapes),
-     .variants = shapes},
+     GUIDES_VARIANTS(shapes)},
     {.key = "images",
      .title = "Images against buffers",
      .guide =
-         "Images go through caches made for two dimensions, and their samplers handle edges and interpolate for "
+         "Images go through caches made for two dimensions, and their samplers handle edges and "
+         "interpolate for "
          "nothing. Predicted: the copy's rate.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_images,
-     .count = COUNT(images),
-     .variants = images},
+     GUIDES_VARIANTS(images)},
     {0},
 };

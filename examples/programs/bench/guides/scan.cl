@@ -1,8 +1,8 @@
 /* Inclusive sums of segments: out[i] = in[first of its segment] + ... + in[i], modulo 2^32.
  *
- * Geometry: one dimension, no guard. scan_alone: an item a segment. The others: a work-group of LENGTH items a segment;
- * scan_steps: one of LENGTH / 4.
- * Defines: LENGTH, a power of two; COLLECTIVE, SUBGROUPS: where the device has such functions.
+ * Geometry: one dimension, no guard. scan_alone: one segment per work-item. scan_steps: one segment
+ * per work-group of LENGTH / 4 items. The others: one segment per work-group of LENGTH items.
+ * Defines: LENGTH, a power of two; COLLECTIVE and SUBGROUPS if the device has such functions.
  * Access: each value is read once and written once.
  * SPDX-License-Identifier: Apache-2.0 */
 kernel void scan_alone(global const uint *restrict in, global uint *restrict out)
@@ -15,8 +15,9 @@ kernel void scan_alone(global const uint *restrict in, global uint *restrict out
     }
 }
 
-/* The step doubles: each item adds what stands `step` before it (W. D. Hillis, G. L. Steele, 1986). Two arrays, since
- * the values of a step are those of the step before. Returns the item's sum. */
+/* The step doubles: each item adds the value `step` places before it (W. D. Hillis, G. L. Steele,
+ * 1986). There are two arrays, because a step reads the values of the step before. `sum` becomes
+ * the item's sum. */
 #define SCAN_BY_DOUBLING(sum, sums, id, count)             \
     sums[0][id] = sum;                                     \
     barrier(CLK_LOCAL_MEM_FENCE);                          \

@@ -1,4 +1,5 @@
-/* Texts that are files in the source tree and part of the program: the kernels of cox-bench guides, the style of pages.
+/* Texts that are files in the source tree and part of the program: the kernels of cox-bench guides,
+ * the style of pages.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_GUIDES_TEXTS_H
 #define BENCH_GUIDES_TEXTS_H

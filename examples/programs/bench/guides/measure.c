@@ -1,37 +1,40 @@
-/* An experiment on a device: its variants prepared, checked, measured in rounds of one sample each, checked again.
+/* Prepares and checks the variants of an experiment, measures them in rounds of one sample each,
+ * and checks them again.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "guides.h"
+#include "measure.h"
+#include "bench/message.h"
+#include "common/now.h"
+#include "finding.h"
+#include "launch.h"
+#include "words.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A sample is repeated until it takes so long; the rounds of an experiment take about so long, but there are so many
- * at least. */
+/* A sample repeats its launches until it takes `sample_ns`. The rounds of an experiment take about
+ * `rounds_ns`, but there are at least ROUNDS_LEAST. */
 static const double sample_ns = 2e6, rounds_ns = 6e9;
 enum { ROUNDS_LEAST = 5 };
-
-const struct guides_experiment *guides_experiment_at(uint32_t index)
-{
-    static const struct guides_experiment *const tables[] = {guides_arithmetic, guides_neighbours,
-                                                             guides_memory, guides_host};
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const struct guides_experiment *experiment = tables[t]; experiment->key; experiment++)
-            if (index-- == 0)
-                return experiment;
-    return NULL;
-}
 
 static bool prepare(struct guides_run *run, uint32_t v)
 {
     const struct guides_experiment *experiment = run->result->experiment;
-    return (experiment->prepare ? experiment->prepare : guides_prepare)(run, v);
+
+    if (experiment->prepare)
+        return experiment->prepare(run, v);
+
+    return guides_prepare(run, v);
 }
 
 static bool check(struct guides_run *run, uint32_t v)
 {
     const struct guides_experiment *experiment = run->result->experiment;
-    return (experiment->check ? experiment->check : guides_check)(run, v);
+
+    if (experiment->check)
+        return experiment->check(run, v);
+
+    return guides_check(run, v);
 }
 
 static double sample(struct guides_run *run, uint32_t v)
@@ -43,11 +46,12 @@ static double sample(struct guides_run *run, uint32_t v)
     return guides_launch(run, v, repeat, false) / repeat;
 }
 
-/* Two runs, for what happens at the first ones only; then how often a sample repeats the launch. Returns how long a
- * sample takes. */
+/* Take two samples, since the first one includes one-time work, and find how often a sample repeats
+ * its launches. Returns the time of a sample. */
 static double calibrate(struct guides_run *run, uint32_t v)
 {
     struct guides_prepared *prepared = &run->prepared[v];
+
     prepared->repeat = 1;
     double ns = sample(run, v);
     if (run->result->experiment->sample || run->device->quick || ns <= 0)
@@ -55,20 +59,24 @@ static double calibrate(struct guides_run *run, uint32_t v)
     ns = sample(run, v);
     if (ns > 0)
         prepared->repeat = (uint32_t)fmin(fmax(ceil(sample_ns / ns), 1), GUIDES_REPEAT_MAX);
+
     return ns * prepared->repeat;
 }
 
-/* Rounds of a sample of each variant, each round beginning with another one: the memory that the variant before left
- * in the caches is not always the same. */
+/* A round takes one sample of each variant. Each round begins with another variant, because the one
+ * before changes what is in the caches. */
 static void run_rounds(struct guides_run *run, uint32_t rounds)
 {
     struct guides_result *result = run->result;
     const struct guides_experiment *experiment = result->experiment;
+
     for (uint32_t round = 0; round < rounds;) {
         quiet_begin(run->device->quiet);
         for (uint32_t i = 0; i < experiment->count; i++) {
-            uint32_t v = experiment->in_order ? i : (i + round) % experiment->count;
+            const uint32_t first = experiment->in_order ? 0 : round;
+            const uint32_t v = (first + i) % experiment->count;
             struct guides_cell *cell = &result->cells[v];
+
             if (cell->status != GUIDES_MEASURED)
                 continue;
             cell->ns[round] = sample(run, v);
@@ -78,19 +86,15 @@ static void run_rounds(struct guides_run *run, uint32_t rounds)
     }
 }
 
-/* --- Figures ------------------------------------------------------------------------------------------------------ */
-
-static struct guides_quartiles quartiles_of(double *values, uint32_t count)
-{
-    return (struct guides_quartiles){.low = figures_quantile(values, count, 0.25),
-                                     .median = figures_quantile(values, count, 0.5),
-                                     .high = figures_quantile(values, count, 0.75)};
-}
+/* --- Figures --- */
 
 static double value_of(const struct guides_run *run, double ns)
 {
     const struct guides_experiment *experiment = run->result->experiment;
-    const double work = (double)run->device->pixels * (experiment->work > 0 ? experiment->work : 1);
+    double work = (double)run->device->pixels;
+
+    if (experiment->work > 0)
+        work *= experiment->work;
     switch (experiment->unit) {
     case GUIDES_US:
         return ns * 1e-3;
@@ -115,17 +119,22 @@ static void find_figures(struct guides_run *run, uint32_t v)
     struct guides_cell *cell = &result->cells[v];
     uint32_t first = 0;
     double values[GUIDES_ROUNDS_MAX];
+
     if (cell->status != GUIDES_MEASURED)
         return;
+
     while (first < v && (result->cells[first].status != GUIDES_MEASURED ||
                          !same_group(&experiment->variants[first], &experiment->variants[v])))
         first++;
+
     for (uint32_t r = 0; r < cell->rounds; r++)
         values[r] = value_of(run, cell->ns[r]);
-    cell->value = quartiles_of(values, cell->rounds);
+
+    cell->value = guides_quartiles_of(values, cell->rounds);
     for (uint32_t r = 0; r < cell->rounds; r++)
         values[r] = result->cells[first].ns[r] / cell->ns[r];
-    cell->ratio = quartiles_of(values, cell->rounds);
+
+    cell->ratio = guides_quartiles_of(values, cell->rounds);
 }
 
 static void find_prediction(struct guides_run *run, uint32_t v)
@@ -133,6 +142,7 @@ static void find_prediction(struct guides_run *run, uint32_t v)
     const struct guides_device *device = run->device;
     const struct guides_experiment *experiment = run->result->experiment;
     const struct guides_variant *variant = &experiment->variants[v];
+
     if (experiment->predict)
         run->result->cells[v].predicted = experiment->predict(device, variant);
     else if (variant->accesses > 0)
@@ -144,10 +154,30 @@ static void name_cell(const struct guides_run *run, const struct guides_variant 
 {
     cell->error = cell->predicted = NAN;
     snprintf(cell->name, sizeof cell->name, "%s", variant->name);
-    snprintf(cell->group, sizeof cell->group, "%s", variant->group ? variant->group : "");
-    if (*cell->group == '/') /* the device decides on the length */
+    cell->group[0] = '\0';
+    if (!variant->group)
+        return;
+
+    if (*variant->group == '/') /* the length depends on the device */
         snprintf(cell->group, sizeof cell->group, "segments of %u",
                  run->device->group / variant->number);
+    else
+        snprintf(cell->group, sizeof cell->group, "%s", variant->group);
+}
+
+/* Release what experiments other than launches created. */
+static void release(struct guides_run *run)
+{
+    for (int i = 0; i < GUIDES_MEMS; i++)
+        if (run->host[i])
+            clEnqueueUnmapMemObject(run->device->queue, run->mems[i], run->host[i], 0, NULL, NULL);
+    clFinish(run->device->queue);
+
+    for (int i = 0; i < GUIDES_MEMS; i++)
+        BENCH_CL_RELEASE(MemObject, run->mems[i]);
+
+    BENCH_CL_RELEASE(Kernel, run->kernel);
+    BENCH_CL_RELEASE(Program, run->program);
 }
 
 bool guides_measure(struct guides_device *device, struct guides_result *result)
@@ -155,38 +185,35 @@ bool guides_measure(struct guides_device *device, struct guides_result *result)
     const struct guides_experiment *experiment = result->experiment;
     struct guides_run run = {.device = device, .result = result, .nonce = now_ns()};
     double round_ns = 1;
+
     if (experiment->count > GUIDES_VARIANTS_MAX)
         return bench_fail("%s: too many variants", experiment->key);
+
     for (uint32_t v = 0; v < experiment->count; v++) {
         name_cell(&run, &experiment->variants[v], &result->cells[v]);
-        double ns = prepare(&run, v) && check(&run, v) ? calibrate(&run, v) : 0;
-        round_ns += ns;
+        if (prepare(&run, v) && check(&run, v))
+            round_ns += calibrate(&run, v);
     }
-    run_rounds(&run, device->quick ? ROUNDS_LEAST
-                                   : (uint32_t)fmin(fmax(rounds_ns / round_ns, ROUNDS_LEAST),
-                                                    GUIDES_ROUNDS_MAX));
-    for (uint32_t v = 0; v < experiment->count; v++)
+
+    uint32_t rounds = ROUNDS_LEAST;
+    if (!device->quick)
+        rounds = (uint32_t)fmin(fmax(rounds_ns / round_ns, ROUNDS_LEAST), GUIDES_ROUNDS_MAX);
+    run_rounds(&run, rounds);
+
+    for (uint32_t v = 0; v < experiment->count; v++) {
         if (result->cells[v].status == GUIDES_MEASURED)
             check(&run, v);
-    for (uint32_t v = 0; v < experiment->count; v++)
         find_figures(&run, v);
+    }
     if (experiment->keep)
         experiment->keep(device, result->cells);
-    for (uint32_t v = 0; v < experiment->count; v++)
+    for (uint32_t v = 0; v < experiment->count; v++) {
         find_prediction(&run, v);
-    guides_find(device, result);
-    for (uint32_t v = 0; v < experiment->count; v++)
         guides_release(&run.prepared[v]);
-    for (int i = 0; i < 4; i++)
-        if (run.host[i])
-            clEnqueueUnmapMemObject(device->queue, run.mems[i], run.host[i], 0, NULL, NULL);
-    clFinish(device->queue);
-    for (int i = 0; i < 4; i++)
-        if (run.mems[i])
-            clReleaseMemObject(run.mems[i]);
-    if (run.kernel)
-        clReleaseKernel(run.kernel);
-    if (run.program)
-        clReleaseProgram(run.program);
+    }
+
+    guides_find(device, result);
+    release(&run);
+
     return true;
 }

@@ -1,55 +1,75 @@
-/* The command line of cox-bench guides.
- * SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command_line.h"
+#include "bench/message.h"
 #include "bench/options.h"
+#include "catalogue.h"
 #include "common/outfile.h"
-#include "guides.h"
 
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char usage_text[] =
     "Usage: cox-bench guides [options]\n"
     "\n"
-    "What vendors' guides to OpenCL advise, measured on this machine beside what they predict: a page of HTML.\n"
+    "What vendors' guides to OpenCL advise, measured on this machine beside what they predict: a "
+    "page of HTML.\n"
     "\n"
     "  --devices LIST   these devices (default: every device)\n"
     "  --only LIST      these experiments, by their keys with commas between (default: all)\n"
     "  --quick          small sizes and few rounds: whether everything works, not how fast\n"
-    "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default 0: keep all)\n"
+    "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default "
+    "0: keep all)\n"
     "  -o FILE.html     the page (default cox-guides.html; - is standard output)\n"
     "  --json FILE      the figures as JSON, too\n"
     "  -h, --help       this text\n"
     "\n"
     "Exit status: 0, 1 if something failed or an output is wrong, 2 for a wrong command line.\n";
 
-bool guides_wanted(const char *only, const char *key)
+/* The word after the one at `at` in a list with commas; NULL after the last one. */
+static const char *next_word(const char *at)
+{
+    const char *comma = strchr(at, ',');
+
+    if (!comma)
+        return NULL;
+
+    return comma + 1;
+}
+
+static bool is_word(const char *at, const char *key)
 {
     const size_t length = strlen(key);
-    for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strcspn(at, ",") == length && strncmp(at, key, length) == 0)
+
+    return strcspn(at, ",") == length && strncmp(at, key, length) == 0;
+}
+
+bool guides_wanted(const char *only, const char *key)
+{
+    for (const char *at = only; at; at = next_word(at))
+        if (is_word(at, key))
             return true;
+
     return !only;
 }
 
-/* Each word of the list is an experiment. */
+/* Check that each word of the list is the key of an experiment. */
 static bool check_only(const char *only)
 {
-    for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char key[32];
-        const int length = (int)strcspn(at, ",");
+    for (const char *at = only; at; at = next_word(at)) {
         uint32_t i = 0;
-        snprintf(key, sizeof key, "%.*s", length, at);
-        while (guides_experiment_at(i) && strcmp(guides_experiment_at(i)->key, key) != 0)
+
+        while (guides_experiment_at(i) && !is_word(at, guides_experiment_at(i)->key))
             i++;
         if (guides_experiment_at(i))
             continue;
-        bench_fail("there is no experiment '%.*s'; there are:", length, at);
+
+        bench_fail("there is no experiment '%.*s'; there are:", (int)strcspn(at, ","), at);
         for (i = 0; guides_experiment_at(i); i++)
             fprintf(stderr, "  %s\n", guides_experiment_at(i)->key);
         return false;
     }
+
     return true;
 }
 
@@ -72,6 +92,7 @@ int guides_options_parse(int argc, char **argv, struct guides_options *options)
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
     *options = (struct guides_options){.page = "cox-guides.html"};
+
     for (int option; (option = getopt_long(argc, argv, "ho:", known, NULL)) != -1;) {
         switch (option) {
         case OPTION_DEVICES:
@@ -101,14 +122,20 @@ int guides_options_parse(int argc, char **argv, struct guides_options *options)
             return BENCH_EXIT_USAGE;
         }
     }
+
     if (optind < argc) {
         bench_fail("'%s' is too much", argv[optind]);
         fputs("Try 'cox-bench guides --help'.\n", stderr);
         return BENCH_EXIT_USAGE;
     }
+
     if (options->json && outfile_same_place(options->page, options->json)) {
         bench_fail("page and JSON would be one file, '%s'", options->json);
         return BENCH_EXIT_USAGE;
     }
-    return check_only(options->only) ? -1 : BENCH_EXIT_USAGE;
+
+    if (!check_only(options->only))
+        return BENCH_EXIT_USAGE;
+
+    return -1;
 }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "open_runtime.h"
+#include "message.h"
+
+bool bench_open_runtime(const struct bench_options *options, enum cox_arithmetic arithmetic,
+                        cox_runtime **runtime)
+{
+    cox_status status = cox_runtime_create(runtime, COX_RUNTIME_PARAMS(.devices = options->devices,
+                                                                       .arithmetic = arithmetic,
+                                                                       .log = bench_log));
+    return bench_good(status, NULL);
+}
