@@ -3,8 +3,8 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "common/figures.h"
-#include "common/machine.h"
+#include "common/quantiles.h"
+#include "common/host_machine.h"
 #include "common/now.h"
 #include "common/quiet.h"
 #include "common/work.h"

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "option_name.h"
+#include "least.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME_MAX_LETTERS = 31, STEPS_MAX = 2 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The steps from one name to the other: the distance of Damerau and Levenshtein in which no letter is changed twice
  * (optimal string alignment). Three rows of its table are enough. */
@@ -39,7 +35,7 @@ static size_t steps_between(const char *a, const char *b)
 const char *option_name_nearest(const struct option *known, const char *written)
 {
     const char *nearest = NULL;
-    size_t fewest = least(STEPS_MAX + 1, (strlen(written) + 1) / 2);
+    size_t fewest = (size_t)least(STEPS_MAX + 1, (strlen(written) + 1) / 2);
     for (const struct option *option = known; option->name; option++) {
         const size_t steps = steps_between(written, option->name);
         if (steps < fewest) {

@@ -1,7 +1,7 @@
 /* cox-lab cluster: how long a film takes on so many machines, told before they are bought.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/cluster/cluster.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/outfile.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"

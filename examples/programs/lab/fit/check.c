@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/replay/world.h"
 
 #include <math.h>

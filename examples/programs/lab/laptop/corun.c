@@ -1,7 +1,7 @@
 /* Devices at work at once: how much each slows down beside the others, and how the first seconds differ from those that
  * come then.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "figures.h"
 #include "lab/run/measure.h"
 #include "source.h"

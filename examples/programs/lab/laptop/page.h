@@ -4,7 +4,7 @@
 #ifndef COX_EXAMPLES_LAB_LAPTOP_PAGE_H
 #define COX_EXAMPLES_LAB_LAPTOP_PAGE_H
 
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "figures.h"
 
 struct laptop_page {

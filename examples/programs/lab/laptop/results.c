@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "archive.h"
 #include "common/json.h"
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/outfile.h"
 #include "figures.h"
 #include "lab/commands.h"

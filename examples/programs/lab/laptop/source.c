@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/commands.h"
 #include "lab/run/measure.h"
 

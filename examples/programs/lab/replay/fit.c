@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fit.h"
 
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Policies through recorded sessions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/commands.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * Into how many blocks a frame should be cut StarPU leaves to the program. So numbers of blocks are tried before the
  * first frame, and the best one by median takes part.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/commands.h"
 #include "parts.h"
 #include "dmda.h"

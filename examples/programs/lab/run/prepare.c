@@ -1,6 +1,6 @@
 /* What is found out before the first frame that counts: how much work, how much delay, which CPUs, what is right.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "disturb_cpus.h"
 #include "lab/commands.h"

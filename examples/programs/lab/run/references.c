@@ -1,6 +1,6 @@
 /* What policies are held against, measured between them: each device alone and a sweep of static splits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/commands.h"
 #include "parts.h"
 

@@ -1,7 +1,7 @@
 /* What the samples say: each split's time without what the rounds added to it, and the best of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record.h"
 
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/store/tape.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* What figures were measured on.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef MACHINE_H
-#define MACHINE_H
+#ifndef HOST_MACHINE_H
+#define HOST_MACHINE_H
 
 struct json;
 

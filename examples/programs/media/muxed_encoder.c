@@ -1,10 +1,10 @@
 /* The encoder of a finished file.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static bool set_list(AVCodecContext *encoder, const char *list, struct error *er
     return true;
 }
 
-static bool set_options(AVCodecContext *encoder, const struct finished_params *params,
+static bool set_options(AVCodecContext *encoder, const struct muxed_params *params,
                         struct error *error)
 {
     const char *list = params->encoder ? strchr(params->encoder, ':') : NULL;
@@ -94,7 +94,7 @@ static bool set_options(AVCodecContext *encoder, const struct finished_params *p
 /* --- The encoder -------------------------------------------------------------------------------------------------- */
 
 static const AVCodec *choose_codec(const AVOutputFormat *container,
-                                   const struct finished_params *params, struct error *error)
+                                   const struct muxed_params *params, struct error *error)
 {
     char name[NAME_BYTES];
     const AVCodec *codec;
@@ -164,9 +164,9 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
                                                     (int)format->aspect.den};
 }
 
-AVCodecContext *finished_open_encoder(const AVOutputFormat *container,
-                                      const struct finished_params *params,
-                                      const struct video_format *format, struct error *error)
+AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
+                                   const struct muxed_params *params,
+                                   const struct video_format *format, struct error *error)
 {
     const AVCodec *codec = choose_codec(container, params, error);
     AVCodecContext *encoder = codec ? lib.avcodec_alloc_context3(codec) : NULL;

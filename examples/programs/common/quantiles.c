@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <stdlib.h>
 #include <string.h>

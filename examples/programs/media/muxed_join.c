@@ -1,10 +1,10 @@
 /* Pieces of a film that were encoded apart, to one finished file: their packets with other decoding times.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 #include "libav_index.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The error_set of pieces that cannot be joined. */
-__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct finished_file *file,
+__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct muxed_file *file,
                                                               struct error *error,
                                                               const char *format, ...)
 {
@@ -52,7 +52,7 @@ static bool note_time(struct join_times *times, int64_t time)
     return true;
 }
 
-static bool order_times(struct finished_file *file, struct join_times *times, struct error *error)
+static bool order_times(struct muxed_file *file, struct join_times *times, struct error *error)
 {
     times->shown = calloc(times->count + 1, sizeof *times->shown);
     if (!times->shown)
@@ -136,8 +136,7 @@ static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 }
 
 /* Open a piece; its only stream is the video. NULL: `error` says why. */
-static AVFormatContext *open_piece(struct finished_file *file, const char *path,
-                                   struct error *error)
+static AVFormatContext *open_piece(struct muxed_file *file, const char *path, struct error *error)
 {
     AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
     if (!piece)
@@ -157,7 +156,7 @@ static AVFormatContext *open_piece(struct finished_file *file, const char *path,
 }
 
 /* What the file's video is, as the first piece says. */
-static bool add_joined(struct finished_file *file, const char *path, struct error *error)
+static bool add_joined(struct muxed_file *file, const char *path, struct error *error)
 {
     AVFormatContext *piece = open_piece(file, path, error);
     if (!piece)
@@ -177,7 +176,7 @@ static bool add_joined(struct finished_file *file, const char *path, struct erro
 }
 
 /* Read a piece: note its packets' times, or, where all are known, write them. */
-static bool read_piece(struct finished_file *file, const char *path, struct join_times *times,
+static bool read_piece(struct muxed_file *file, const char *path, struct join_times *times,
                        uint64_t *written, struct error *error)
 {
     struct error why = {""};
@@ -194,11 +193,11 @@ static bool read_piece(struct finished_file *file, const char *path, struct join
         else if (*written >= times->count || packet->pts != times->coded[*written])
             good = error_set(&why, "it has changed meanwhile");
         else {
-            const int64_t origin = finished_origin(file);
+            const int64_t origin = muxed_origin(file);
             packet->dts = decoding_time(times, (*written)++) - origin;
             packet->pts -= origin;
             packet->pos = -1;
-            good = finished_write_packet(file, packet, error);
+            good = muxed_write_packet(file, packet, error);
         }
         lib.av_packet_unref(packet);
     }
@@ -209,14 +208,14 @@ static bool read_piece(struct finished_file *file, const char *path, struct join
     return *why.text ? error_set(error, "%s: %s", path, why.text) : good;
 }
 
-static bool join_all(struct finished_file *file, const char *path, const char *const pieces[],
+static bool join_all(struct muxed_file *file, const char *path, const char *const pieces[],
                      uint32_t count, struct join_times *times, struct error *error)
 {
     uint64_t written = 0;
     struct error why = {""};
     if (!add_joined(file, pieces[0], &why))
         return error_set(error, "%s: %s", pieces[0], why.text);
-    if (!finished_open_place(file, path, error))
+    if (!muxed_open_place(file, path, error))
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, NULL, error))
@@ -231,7 +230,7 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
     file->params.start = file->params.frames = 0; /* it is the whole */
     if (!times->count)
         return fail_misfit(file, error, "there are no frames");
-    if (!finished_begin(file, times->shown[0], error))
+    if (!muxed_begin(file, times->shown[0], error))
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, &written, error))
@@ -239,16 +238,15 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
     return true;
 }
 
-bool finished_join(const char *path, const struct finished_params *params,
-                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
-                   struct error *error)
+bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
+                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error)
 {
     struct join_times times = {0};
-    struct finished_file *file = finished_new(params, error);
+    struct muxed_file *file = muxed_new(params, error);
     const bool joined = file && join_all(file, path, pieces, count, &times, error);
     *misfit = file && file->misfit;
-    const bool good = joined && finished_finish(&file, bytes, error);
-    finished_abandon(&file);
+    const bool good = joined && muxed_finish(&file, bytes, error);
+    muxed_abandon(&file);
     free(times.coded);
     free(times.shown);
     return good;
@@ -256,9 +254,8 @@ bool finished_join(const char *path, const struct finished_params *params,
 
 #else
 
-bool finished_join(const char *path, const struct finished_params *params,
-                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
-                   struct error *error)
+bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
+                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error)
 {
     (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
     *misfit = false;

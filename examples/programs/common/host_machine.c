@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/json.h"
 
 #include <sched.h>

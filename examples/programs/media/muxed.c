@@ -1,11 +1,11 @@
 /* The container of a finished file. Its bytes go to an outfile through libavformat's own buffer.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int write_bytes(void *user, const uint8_t *bytes, int count)
 static int write_bytes(void *user, uint8_t *bytes, int count)
 #endif
 {
-    struct finished_file *file = user;
+    struct muxed_file *file = user;
     for (int done = 0; done < count;) {
         const ssize_t wrote = write(file->fd, bytes + done, (size_t)(count - done));
         if (wrote < 0 && errno == EINTR)
@@ -39,7 +39,7 @@ static int write_bytes(void *user, uint8_t *bytes, int count)
 
 static int64_t seek_bytes(void *user, int64_t offset, int whence)
 {
-    const struct finished_file *file = user;
+    const struct muxed_file *file = user;
     struct stat about;
     if (whence == AVSEEK_SIZE)
         return fstat(file->fd, &about) ? AVERROR(errno) : about.st_size;
@@ -47,7 +47,7 @@ static int64_t seek_bytes(void *user, int64_t offset, int whence)
     return at < 0 ? AVERROR(errno) : at;
 }
 
-static bool open_bytes(struct finished_file *file, const char *path, struct error *error)
+static bool open_bytes(struct muxed_file *file, const char *path, struct error *error)
 {
     if (!outfile_open(&file->place, path, error))
         return false;
@@ -69,7 +69,7 @@ static bool open_bytes(struct finished_file *file, const char *path, struct erro
 
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
-static bool add_video(struct finished_file *file, struct error *error)
+static bool add_video(struct muxed_file *file, struct error *error)
 {
     file->video = lib.avformat_new_stream(file->container, NULL);
     if (!file->video ||
@@ -81,7 +81,7 @@ static bool add_video(struct finished_file *file, struct error *error)
     return true;
 }
 
-bool finished_open_place(struct finished_file *file, const char *path, struct error *error)
+bool muxed_open_place(struct muxed_file *file, const char *path, struct error *error)
 {
     AVCodecParameters *parameters = file->video->codecpar;
     file->video->disposition = AV_DISPOSITION_DEFAULT;
@@ -92,19 +92,19 @@ bool finished_open_place(struct finished_file *file, const char *path, struct er
         return false;
     if (!file->params.source)
         return true;
-    file->copies = finished_copies_open(file->params.source, error);
-    if (!file->copies || !finished_copies_add(file->copies, file->container, &file->params, error))
+    file->copies = muxed_copies_open(file->params.source, error);
+    if (!file->copies || !muxed_copies_add(file->copies, file->container, &file->params, error))
         return false;
-    finished_copies_describe(file->copies, file->container, file->video);
+    muxed_copies_describe(file->copies, file->container, file->video);
     return true;
 }
 
-static bool open_all(struct finished_file *file, const char *path,
-                     const struct video_format *format, struct error *error)
+static bool open_all(struct muxed_file *file, const char *path, const struct video_format *format,
+                     struct error *error)
 {
     if (!video_planes_of(&file->planes, &format->pixel, format->width, format->height, error))
         return false;
-    file->encoder = finished_open_encoder(file->container->oformat, &file->params, format, error);
+    file->encoder = muxed_open_encoder(file->container->oformat, &file->params, format, error);
     if (!file->encoder)
         return false;
     file->tick = file->encoder->time_base;
@@ -114,13 +114,13 @@ static bool open_all(struct finished_file *file, const char *path,
     file->frame = lib.av_frame_alloc();
     if (!file->frame)
         return error_set(error, "out of memory");
-    return add_video(file, error) && finished_open_place(file, path, error);
+    return add_video(file, error) && muxed_open_place(file, path, error);
 }
 
-static void free_all(struct finished_file *file)
+static void free_all(struct muxed_file *file)
 {
     AVIOContext *bytes = file->container ? file->container->pb : NULL;
-    finished_copies_close(&file->copies);
+    muxed_copies_close(&file->copies);
     lib.av_packet_free(&file->packet);
     lib.av_frame_free(&file->frame);
     lib.avcodec_free_context(&file->encoder);
@@ -131,13 +131,13 @@ static void free_all(struct finished_file *file)
     free(file);
 }
 
-struct finished_file *finished_new(const struct finished_params *params, struct error *error)
+struct muxed_file *muxed_new(const struct muxed_params *params, struct error *error)
 {
     if (!libav_load()) {
         error_set(error, "containers cannot be written: %s", libav_loading_error);
         return NULL;
     }
-    struct finished_file *file = calloc(1, sizeof *file);
+    struct muxed_file *file = calloc(1, sizeof *file);
     if (!file) {
         error_set(error, "out of memory");
         return NULL;
@@ -153,37 +153,36 @@ struct finished_file *finished_new(const struct finished_params *params, struct 
         file->container->max_interleave_delta = APART_US;
         return file;
     }
-    finished_abandon(&file);
+    muxed_abandon(&file);
     return NULL;
 }
 
-bool finished_open(struct finished_file **out, const char *path,
-                   const struct finished_params *params, const struct video_format *format,
-                   struct error *error)
+bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
+                const struct video_format *format, struct error *error)
 {
-    *out = finished_new(params, error);
+    *out = muxed_new(params, error);
     if (*out && !open_all(*out, path, format, error))
-        finished_abandon(out);
+        muxed_abandon(out);
     return *out;
 }
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-static int64_t microseconds(const struct finished_file *file, int64_t ticks)
+static int64_t microseconds(const struct muxed_file *file, int64_t ticks)
 {
     return lib.av_rescale_q(ticks, file->tick, AV_TIME_BASE_Q);
 }
 
-bool finished_begin(struct finished_file *file, int64_t first, struct error *error)
+bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error)
 {
-    const struct finished_params *params = &file->params;
+    const struct muxed_params *params = &file->params;
     const int64_t begin_us = params->start ? microseconds(file, first) : AV_NOPTS_VALUE;
     const int64_t end_us = params->frames
                                ? microseconds(file, first + file->step * (int64_t)params->frames)
                                : AV_NOPTS_VALUE;
     if (file->copies) {
-        finished_copies_begin(file->copies, begin_us);
-        if (!finished_copies_chapters(file->copies, file->container, begin_us, end_us))
+        muxed_copies_begin(file->copies, begin_us);
+        if (!muxed_copies_chapters(file->copies, file->container, begin_us, end_us))
             return error_set(error, "out of memory");
     }
     if (params->piece)
@@ -193,10 +192,10 @@ bool finished_begin(struct finished_file *file, int64_t first, struct error *err
     return file->begun || libav_fail("cannot be begun", code, error);
 }
 
-bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct error *error)
+bool muxed_write_packet(struct muxed_file *file, AVPacket *packet, struct error *error)
 {
-    if (file->copies && !finished_copies_write(file->copies, file->container,
-                                               microseconds(file, packet->dts), error))
+    if (file->copies &&
+        !muxed_copies_write(file->copies, file->container, microseconds(file, packet->dts), error))
         return false;
     lib.av_packet_rescale_ts(packet, file->tick, file->video->time_base);
     packet->stream_index = file->video->index;
@@ -205,18 +204,18 @@ bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct 
 }
 
 /* What the encoder has ready. */
-static bool take_packets(struct finished_file *file, struct error *error)
+static bool take_packets(struct muxed_file *file, struct error *error)
 {
     int code;
     while (!(code = lib.avcodec_receive_packet(file->encoder, file->packet)))
-        if (!finished_write_packet(file, file->packet, error))
+        if (!muxed_write_packet(file, file->packet, error))
             return false;
     return code == AVERROR(EAGAIN) || code == AVERROR_EOF ||
            libav_fail("cannot be encoded", code, error);
 }
 
 /* The encoder may still have the last frame's memory. */
-static bool ready_frame(struct finished_file *file)
+static bool ready_frame(struct muxed_file *file)
 {
     AVFrame *frame = file->frame;
     const AVCodecContext *encoder = file->encoder;
@@ -235,29 +234,28 @@ static bool ready_frame(struct finished_file *file)
     return lib.av_frame_get_buffer(frame, 0) >= 0;
 }
 
-int64_t finished_origin(const struct finished_file *file)
+int64_t muxed_origin(const struct muxed_file *file)
 {
-    return file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q,
-                                           file->tick)
-                        : 0;
+    return file->copies
+               ? lib.av_rescale_q(muxed_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick)
+               : 0;
 }
 
 /* A frame's time in the file: after the last frame's, whatever `time` says. The first one of a piece without a time has
  * its place in the film. */
-static int64_t time_of(const struct finished_file *file, int64_t time)
+static int64_t time_of(const struct muxed_file *file, int64_t time)
 {
     const int64_t last = file->last;
     if (time == VIDEO_NO_TIME)
         return last != AV_NOPTS_VALUE ? last + file->step
                : file->params.piece   ? file->step * (int64_t)file->params.start
                                       : 0;
-    time -= finished_origin(file);
+    time -= muxed_origin(file);
     return last != AV_NOPTS_VALUE && time <= last ? last + 1 : time;
 }
 
-bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
-                    struct error *error)
+bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
+                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
 {
     if (!ready_frame(file))
         return error_set(error, "out of memory");
@@ -268,7 +266,7 @@ bool finished_write(struct finished_file *file, const void *const planes[COX_VID
                    (const uint8_t *)planes[p] + row * pitch_bytes[p],
                    file->planes.plane[p].row_bytes);
     frame->pts = time_of(file, time);
-    if (!file->begun && !finished_begin(file, frame->pts, error))
+    if (!file->begun && !muxed_begin(file, frame->pts, error))
         return false;
     file->last = frame->pts;
     file->frames++;
@@ -278,17 +276,17 @@ bool finished_write(struct finished_file *file, const void *const planes[COX_VID
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-static bool end_all(struct finished_file *file, struct error *error)
+static bool end_all(struct muxed_file *file, struct error *error)
 {
     if (!file->begun)
         return error_set(error, "there are no frames");
     if (file->copies && file->params.frames && file->frames == file->params.frames)
-        finished_copies_end(file->copies, microseconds(file, file->last + file->step));
+        muxed_copies_end(file->copies, microseconds(file, file->last + file->step));
     int code = file->encoder ? lib.avcodec_send_frame(file->encoder, NULL) : 0;
     if (code < 0)
         return libav_fail("cannot be encoded", code, error);
     if ((file->encoder && !take_packets(file, error)) ||
-        (file->copies && !finished_copies_write(file->copies, file->container, INT64_MAX, error)))
+        (file->copies && !muxed_copies_write(file->copies, file->container, INT64_MAX, error)))
         return false;
     code = lib.av_write_trailer(file->container);
     lib.avio_flush(file->container->pb);
@@ -297,13 +295,13 @@ static bool end_all(struct finished_file *file, struct error *error)
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-bool finished_finish(struct finished_file **out, uint64_t *bytes, struct error *error)
+bool muxed_finish(struct muxed_file **out, uint64_t *bytes, struct error *error)
 {
-    struct finished_file *file = *out;
+    struct muxed_file *file = *out;
     const bool ended = end_all(file, error);
-    *bytes = finished_bytes(file);
+    *bytes = muxed_bytes(file);
     if (!ended) {
-        finished_abandon(out);
+        muxed_abandon(out);
         return false;
     }
     *out = NULL;
@@ -312,9 +310,9 @@ bool finished_finish(struct finished_file **out, uint64_t *bytes, struct error *
     return outfile_finish(&place, error);
 }
 
-void finished_abandon(struct finished_file **out)
+void muxed_abandon(struct muxed_file **out)
 {
-    struct finished_file *file = *out;
+    struct muxed_file *file = *out;
     if (!file)
         return;
     *out = NULL;
@@ -323,26 +321,25 @@ void finished_abandon(struct finished_file **out)
     free_all(file);
 }
 
-uint64_t finished_bytes(const struct finished_file *file)
+uint64_t muxed_bytes(const struct muxed_file *file)
 {
     return atomic_load(&file->bytes);
 }
 
-uint32_t finished_copied(const struct finished_file *file)
+uint32_t muxed_copied(const struct muxed_file *file)
 {
-    return file->copies ? finished_copies_count(file->copies) : 0;
+    return file->copies ? muxed_copies_count(file->copies) : 0;
 }
 
-const char *finished_encoder(const struct finished_file *file)
+const char *muxed_encoder(const struct muxed_file *file)
 {
     return file->encoder->codec->name;
 }
 
 #else
 
-bool finished_open(struct finished_file **out, const char *path,
-                   const struct finished_params *params, const struct video_format *format,
-                   struct error *error)
+bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
+                const struct video_format *format, struct error *error)
 {
     (void)path, (void)params, (void)format;
     *out = NULL;
@@ -352,39 +349,38 @@ bool finished_open(struct finished_file **out, const char *path,
         "to an encoder");
 }
 
-bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
-                    struct error *error)
+bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
+                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
 {
     (void)file, (void)planes, (void)pitch_bytes, (void)time;
     return error_set(error, "this program was built without libavformat");
 }
 
-bool finished_finish(struct finished_file **file, uint64_t *bytes, struct error *error)
+bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error)
 {
     *file = NULL;
     *bytes = 0;
     return error_set(error, "this program was built without libavformat");
 }
 
-void finished_abandon(struct finished_file **file)
+void muxed_abandon(struct muxed_file **file)
 {
     *file = NULL;
 }
 
-uint64_t finished_bytes(const struct finished_file *file)
+uint64_t muxed_bytes(const struct muxed_file *file)
 {
     (void)file;
     return 0;
 }
 
-uint32_t finished_copied(const struct finished_file *file)
+uint32_t muxed_copied(const struct muxed_file *file)
 {
     (void)file;
     return 0;
 }
 
-const char *finished_encoder(const struct finished_file *file)
+const char *muxed_encoder(const struct muxed_file *file)
 {
     (void)file;
     return "";

@@ -1,8 +1,8 @@
 /* Order statistics.
  * Thread-safety: no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FIGURES_H
-#define FIGURES_H
+#ifndef QUANTILES_H
+#define QUANTILES_H
 
 #include <stddef.h>
 

@@ -4,17 +4,17 @@
  * subtitles, attachments, chapters and metadata come from the source, which is read a second time for them; packets are
  * not touched. What the container cannot hold is left out and told.
  *
- * Thread-safety: one finished file from one thread at a time; finished_bytes from any.
+ * Thread-safety: one finished file from one thread at a time; muxed_bytes from any.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FINISHED_H
-#define FINISHED_H
+#ifndef MUXED_H
+#define MUXED_H
 
 #include "video.h"
 
-struct finished_file;
+struct muxed_file;
 
 /* All strings stay until the file is finished or abandoned. */
-struct finished_params {
+struct muxed_params {
     const char *container; /* libavformat's name: "matroska" or "mp4" */
     const char *
         encoder; /* NAME[:key=value,...]; NULL = libx264, or the container's own where that is missing */
@@ -32,34 +32,31 @@ struct finished_params {
 /* The encoder is opened, and what is to be copied looked at; a file is begun. `format` is that of the frames: planes of
  * Y', Cb and Cr in limited range and of BT.709, at `rate` where there is no `tick`. `*out` is NULL unless true is
  * returned. Nothing of a file that exists is touched. */
-bool finished_open(struct finished_file **out, const char *path,
-                   const struct finished_params *params, const struct video_format *format,
-                   struct error *error);
+bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
+                const struct video_format *format, struct error *error);
 
 /* The next frame, copied once; `time` as video_input_time says. Blocks while the encoder takes no more. */
-bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
-                    struct error *error);
+bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
+                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error);
 
 /* All that the encoder still holds, the rest of what is copied, and the file gets its name. It is gone in any case (set
  * to NULL). `*bytes` is what was written in all. */
-bool finished_finish(struct finished_file **file, uint64_t *bytes, struct error *error);
+bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error);
 
 /* Close; no file is left. NULL is accepted. */
-void finished_abandon(struct finished_file **file);
+void muxed_abandon(struct muxed_file **file);
 
 /* A file of pieces that were encoded in the same way, in their order, and of what else `params->source` holds. Its
  * encoder's fields, start and piece are not read; `frames` is how many the pieces have in all. Their frames have the
  * times of the source. `*misfit`, where it fails: the pieces cannot be joined, and another try would not help. */
-bool finished_join(const char *path, const struct finished_params *params,
-                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
-                   struct error *error);
+bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
+                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error);
 
 /* Written so far. */
-uint64_t finished_bytes(const struct finished_file *file);
+uint64_t muxed_bytes(const struct muxed_file *file);
 
 /* How many streams are copied, and the encoder's name. */
-uint32_t finished_copied(const struct finished_file *file);
-const char *finished_encoder(const struct finished_file *file);
+uint32_t muxed_copied(const struct muxed_file *file);
+const char *muxed_encoder(const struct muxed_file *file);
 
 #endif

@@ -1,11 +1,11 @@
 /* What a finished file takes from its source as it is. The source is opened a second time, since the decoder reads
  * ahead of the encoder: here a packet is read when it is due before the encoder's next one.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ struct copied_stream {
     bool is_attached_now; /* a cover that becomes an attachment, which has no packets */
 };
 
-struct finished_copies {
+struct muxed_copies {
     AVFormatContext *source;
     AVPacket *packet;
     bool waiting; /* `packet` has been read and not been written */
@@ -128,7 +128,7 @@ static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
     return can_begin(format, stream) ? NULL : cannot_be_held;
 }
 
-static void tell_left_out(const struct finished_params *params, const AVStream *stream,
+static void tell_left_out(const struct muxed_params *params, const AVStream *stream,
                           const char *why)
 {
     const AVCodecParameters *parameters = stream->codecpar;
@@ -158,8 +158,8 @@ static const void *rotation_of(const AVStream *stream)
 }
 
 /* Matroska has a place for it, which libavformat writes since FFmpeg 7. */
-static void tell_rotation(const struct finished_copies *copies, const AVFormatContext *out,
-                          const struct finished_params *params)
+static void tell_rotation(const struct muxed_copies *copies, const AVFormatContext *out,
+                          const struct muxed_params *params)
 {
     if (LIBAVFORMAT_VERSION_MAJOR < 61 && is_matroska(out->oformat) && params->left_out &&
         rotation_of(copies->source->streams[copies->video]))
@@ -169,8 +169,8 @@ static void tell_rotation(const struct finished_copies *copies, const AVFormatCo
             "out");
 }
 
-bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out,
-                         const struct finished_params *params, struct error *error)
+bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
+                      const struct muxed_params *params, struct error *error)
 {
     for (unsigned i = 0; i < copies->stream_count; i++) {
         AVStream *in = copies->source->streams[i];
@@ -226,8 +226,7 @@ static void copy_rotation(AVStream *to, const AVStream *from)
         memcpy(data, matrix, MATRIX_BYTES);
 }
 
-void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out,
-                              AVStream *video)
+void muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out, AVStream *video)
 {
     /* Other tags are of the old stream: its encoder, how many bytes it has. */
     static const char *const kept[] = {"language", "title", "handler_name"};
@@ -264,8 +263,8 @@ static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t en
     return out;
 }
 
-bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out,
-                              int64_t begin_us, int64_t end_us)
+bool muxed_copies_chapters(const struct muxed_copies *copies, AVFormatContext *out,
+                           int64_t begin_us, int64_t end_us)
 {
     const AVFormatContext *source = copies->source;
     if (!source->nb_chapters)
@@ -287,18 +286,18 @@ bool finished_copies_chapters(const struct finished_copies *copies, AVFormatCont
 
 /* --- Packets ------------------------------------------------------------------------------------------------------ */
 
-void finished_copies_begin(struct finished_copies *copies, int64_t begin_us)
+void muxed_copies_begin(struct muxed_copies *copies, int64_t begin_us)
 {
     copies->begin_us = begin_us;
 }
 
-void finished_copies_end(struct finished_copies *copies, int64_t end_us)
+void muxed_copies_end(struct muxed_copies *copies, int64_t end_us)
 {
     copies->end_us = end_us;
 }
 
 /* When the packet that was read is due, and when it is shown. */
-static void packet_times(const struct finished_copies *copies, int64_t *due_us, int64_t *shown_us)
+static void packet_times(const struct muxed_copies *copies, int64_t *due_us, int64_t *shown_us)
 {
     const AVPacket *packet = copies->packet;
     const AVRational tick = copies->source->streams[packet->stream_index]->time_base;
@@ -309,7 +308,7 @@ static void packet_times(const struct finished_copies *copies, int64_t *due_us, 
 }
 
 /* Whether the packet lies between the two ends; far behind the last one there are no more. */
-static bool is_wanted(struct finished_copies *copies)
+static bool is_wanted(struct muxed_copies *copies)
 {
     int64_t due_us, shown_us;
     const struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
@@ -325,7 +324,7 @@ static bool is_wanted(struct finished_copies *copies)
 }
 
 /* The next packet that may be copied to `packet`, unless there are no more. */
-static bool fetch(struct finished_copies *copies, struct error *error)
+static bool fetch(struct muxed_copies *copies, struct error *error)
 {
     copies->ended |= !copies->expected; /* the rest of the source is video */
     while (!copies->waiting && !copies->ended) {
@@ -357,7 +356,7 @@ static void keep_order(AVPacket *packet, const AVFormatContext *out, int64_t *la
         packet->pts = packet->dts;
 }
 
-static bool write_one(struct finished_copies *copies, AVFormatContext *out, struct error *error)
+static bool write_one(struct muxed_copies *copies, AVFormatContext *out, struct error *error)
 {
     AVPacket *packet = copies->packet;
     const AVStream *in = copies->source->streams[packet->stream_index];
@@ -378,8 +377,8 @@ static bool write_one(struct finished_copies *copies, AVFormatContext *out, stru
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-bool finished_copies_write(struct finished_copies *copies, AVFormatContext *out, int64_t until_us,
-                           struct error *error)
+bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64_t until_us,
+                        struct error *error)
 {
     while (copies->count && fetch(copies, error)) {
         if (!copies->waiting)
@@ -400,9 +399,9 @@ bool finished_copies_write(struct finished_copies *copies, AVFormatContext *out,
 
 /* --- Beginning and end -------------------------------------------------------------------------------------------- */
 
-struct finished_copies *finished_copies_open(const char *source, struct error *error)
+struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
 {
-    struct finished_copies *copies = calloc(1, sizeof *copies);
+    struct muxed_copies *copies = calloc(1, sizeof *copies);
     const AVCodec *decoder; /* asked for so that the same video is found as that which is decoded */
     if (!copies) {
         error_set(error, "out of memory");
@@ -427,11 +426,11 @@ struct finished_copies *finished_copies_open(const char *source, struct error *e
         copies->origin_us = copies->source->start_time;
     return copies;
 fail:
-    finished_copies_close(&copies);
+    muxed_copies_close(&copies);
     return NULL;
 }
 
-void finished_copies_close(struct finished_copies **copies)
+void muxed_copies_close(struct muxed_copies **copies)
 {
     if (!*copies)
         return;
@@ -442,12 +441,12 @@ void finished_copies_close(struct finished_copies **copies)
     *copies = NULL;
 }
 
-int64_t finished_copies_origin_us(const struct finished_copies *copies)
+int64_t muxed_copies_origin_us(const struct muxed_copies *copies)
 {
     return copies->origin_us;
 }
 
-uint32_t finished_copies_count(const struct finished_copies *copies)
+uint32_t muxed_copies_count(const struct muxed_copies *copies)
 {
     return copies->count;
 }
