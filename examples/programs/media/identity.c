@@ -29,6 +29,7 @@ static bool hash_piece(int fd, uint64_t offset, size_t bytes, uint64_t *hash)
             return false;
         done += (size_t)got;
     }
+
     *hash = hash_bytes(*hash, piece, bytes);
     return true;
 }

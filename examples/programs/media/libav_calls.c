@@ -83,6 +83,7 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
     snprintf(url, bytes, "file:%s", path);
     container->interrupt_callback = interrupt;
     AVDictionary *options = NULL;
+
     lib.av_dict_set(&options, "protocol_whitelist", "file", 0);
     lib.av_dict_set(&options, "format_whitelist", libav_containers, 0);
     int code = lib.avformat_open_input(&container, url, NULL, &options);
@@ -114,6 +115,7 @@ const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType 
     const AVPacketSideData *found =
         lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
                                     stream->codecpar->nb_coded_side_data, type);
+
     return found && found->size >= bytes ? found->data : NULL;
 #else
     size_t size = 0;

@@ -164,6 +164,7 @@ static bool check_picture(const AVStream *stream, const AVFrame *frame,
             error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
     if (frame->width <= 0 || frame->height <= 0)
         return error_set(error, "the frames have no pixels");
+
     return true;
 }
 

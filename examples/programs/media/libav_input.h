@@ -57,12 +57,12 @@ static inline const char *libav_name(const char *name)
     return name ? name : "unknown";
 }
 
-/* --- libav_probe.c -------------------------------------------------------------------------- */
+/* --- libav_probe.c ---------------------------------------------------------------------------- */
 
 /* How many bytes of a Matroska file are missing from its end. libavformat does not report them. */
 uint64_t libav_missing_bytes(const char *path);
 
-/* --- libav_decode.c ------------------------------------------------------------------------- */
+/* --- libav_decode.c --------------------------------------------------------------------------- */
 
 /* Set an error that names the frame and the place in the file. Returns VIDEO_READ_ERROR. */
 enum video_read libav_fail_frame(const struct video_input *input, const char *what, int code,
@@ -77,7 +77,7 @@ enum video_read libav_feed(struct video_input *input, struct error *error);
 /* Decode the next frame into `frame`. */
 enum video_read libav_decode(struct video_input *input, struct error *error);
 
-/* --- libav_seek.c --------------------------------------------------------------------------- */
+/* --- libav_seek.c ----------------------------------------------------------------------------- */
 
 /* video_reader.seek and video_reader.count. */
 bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result,
@@ -87,7 +87,7 @@ bool libav_count(struct video_input *input, uint64_t *frames, struct error *erro
 /* Decode the next frame of the film into `frame`, wherever decoding started. */
 enum video_read libav_decode_next(struct video_input *input, struct error *error);
 
-/* --- libav_read.c --------------------------------------------------------------------------- */
+/* --- libav_read.c ----------------------------------------------------------------------------- */
 
 /* Decode the next frame and check that it has the first one's size and samples. Its time does not
  * count for the frame rate if it is `skipped`. */
@@ -100,14 +100,14 @@ void libav_copy_rows(const struct video_planes *planes, const AVFrame *from, voi
 enum video_read libav_read(struct video_input *input, void *const memory[],
                            const size_t pitch_bytes[], struct error *error);
 
-/* --- libav_lend.c --------------------------------------------------------------------------- */
+/* --- libav_lend.c ----------------------------------------------------------------------------- */
 
 extern const struct video_lender libav_lender;
 
 /* An AVCodecContext.get_buffer2 whose `opaque` is a struct libav. */
 int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
 
-/* --- libav_describe.c ----------------------------------------------------------------------- */
+/* --- libav_describe.c ------------------------------------------------------------------------- */
 
 /* Fill the input's format from the container and the first frame. False if the program cannot
  * show this video. */

@@ -78,6 +78,7 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
         if (there)
             return code >= 0;
     }
+
     return false;
 }
 
@@ -92,6 +93,7 @@ static bool is_whole_frame(const AVFrame *frame, int64_t time)
 static enum video_read decode_to(struct video_input *input, int64_t time, struct error *error)
 {
     struct libav *libav = input->state;
+
     for (;;) {
         libav->begun = false; /* frames before it may lack their references */
         const int code = lib.avcodec_receive_frame(libav->decoder, libav->frame);

@@ -1,7 +1,8 @@
 /* A file mapped into memory: pages are read when they are touched, and dropped when released.
  *
- * If the file becomes shorter meanwhile or its disk fails, touching a page raises SIGBUS. The handler
- * here puts zeros in its place, on whichever thread that happened, and marks the file as torn.
+ * If the file becomes shorter meanwhile or its disk fails, touching a page raises SIGBUS. The
+ * handler here puts zeros in its place, on whichever thread that happened, and marks the file as
+ * torn.
  *
  * Thread-safety: one file at a time in the process, opened and closed by one thread; the memory and
  * mapped_file_torn from any thread.
@@ -15,8 +16,8 @@
 
 struct mapped_file;
 
-/* Map `bytes` of the file behind `fd`, from `base` on. The descriptor may be closed afterwards. NULL:
- * it cannot be mapped, or another file is. Read it as usual then. */
+/* Map `bytes` of the file behind `fd`, from `base` on. The descriptor may be closed afterwards.
+ * NULL: it cannot be mapped, or another file is. Read it as usual then. */
 struct mapped_file *mapped_file_open(int fd, uint64_t base, uint64_t bytes);
 
 /* NULL is accepted. While something holds the memory, the file stays mapped for the rest of the

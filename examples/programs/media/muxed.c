@@ -1,4 +1,4 @@
-/* The container of a finished file. Its bytes go to an outfile through libavformat's own buffer.
+/* The muxed file's container. Its bytes go to an outfile through libavformat's own buffer.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "muxed.h"
@@ -13,10 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Packets come in the order in which they are due, so that the muxer need not wait for streams with little in them. */
+/* Packets are written in the order in which they are due: the muxer need not wait for streams with
+ * few packets. */
 enum { BUFFER_BYTES = 1 << 18, APART_US = 1000000 };
 
-/* --- Bytes -------------------------------------------------------------------------------------------------------- */
+/* --- Bytes ------------------------------------------------------------------------------------ */
 
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 static int write_bytes(void *user, const uint8_t *bytes, int count)
@@ -25,12 +26,15 @@ static int write_bytes(void *user, uint8_t *bytes, int count)
 #endif
 {
     struct muxed_file *file = user;
+
     for (int done = 0; done < count;) {
         const ssize_t wrote = write(file->fd, bytes + done, (size_t)(count - done));
         if (wrote < 0 && errno == EINTR)
             continue;
-        if (wrote <= 0)
-            return wrote ? AVERROR(errno) : AVERROR(EIO);
+        if (wrote < 0)
+            return AVERROR(errno);
+        if (wrote == 0)
+            return AVERROR(EIO);
         done += (int)wrote;
     }
     atomic_fetch_add(&file->bytes, (uint64_t)count);
@@ -41,9 +45,12 @@ static int64_t seek_bytes(void *user, int64_t offset, int whence)
 {
     const struct muxed_file *file = user;
     struct stat about;
-    if (whence == AVSEEK_SIZE)
-        return fstat(file->fd, &about) ? AVERROR(errno) : about.st_size;
-    const off_t at = lseek(file->fd, (off_t)offset, whence & ~AVSEEK_FORCE);
+    off_t at = -1;
+
+    if (whence != AVSEEK_SIZE)
+        at = lseek(file->fd, (off_t)offset, whence & ~AVSEEK_FORCE);
+    else if (!fstat(file->fd, &about))
+        at = about.st_size;
     return at < 0 ? AVERROR(errno) : at;
 }
 
@@ -57,17 +64,19 @@ static bool open_bytes(struct muxed_file *file, const char *path, struct error *
                          "%s must be a file: its index is written last, and to the beginning",
                          file->params.container);
     file->fd = fileno(outfile_stream(file->place));
+
     uint8_t *buffer = lib.av_malloc(BUFFER_BYTES);
-    file->container->pb = buffer ? lib.avio_alloc_context(buffer, BUFFER_BYTES, 1, file, NULL,
-                                                          write_bytes, special ? NULL : seek_bytes)
-                                 : NULL;
+    if (buffer)
+        file->container->pb = lib.avio_alloc_context(buffer, BUFFER_BYTES, 1, file, NULL,
+                                                     write_bytes, special ? NULL : seek_bytes);
+
     if (file->container->pb)
         return true;
     lib.av_free(buffer);
     return error_set(error, "out of memory");
 }
 
-/* --- Opening ------------------------------------------------------------------------------------------------------ */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 static bool add_video(struct muxed_file *file, struct error *error)
 {
@@ -75,6 +84,7 @@ static bool add_video(struct muxed_file *file, struct error *error)
     if (!file->video ||
         lib.avcodec_parameters_from_context(file->video->codecpar, file->encoder) < 0)
         return error_set(error, "out of memory");
+
     file->video->time_base = file->encoder->time_base;
     file->video->avg_frame_rate = file->encoder->framerate;
     file->video->sample_aspect_ratio = file->encoder->sample_aspect_ratio;
@@ -85,13 +95,14 @@ bool muxed_open_place(struct muxed_file *file, const char *path, struct error *e
 {
     AVCodecParameters *parameters = file->video->codecpar;
     file->video->disposition = AV_DISPOSITION_DEFAULT;
+    /* Some players do not know the other name, hev1. */
     if (parameters->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
-        parameters->codec_tag = MKTAG('h', 'v', 'c',
-                                      '1'); /* some players do not know the other name, hev1 */
+        parameters->codec_tag = MKTAG('h', 'v', 'c', '1');
     if (!open_bytes(file, path, error))
         return false;
     if (!file->params.source)
         return true;
+
     file->copies = muxed_copies_open(file->params.source, error);
     if (!file->copies || !muxed_copies_add(file->copies, file->container, &file->params, error))
         return false;
@@ -107,6 +118,7 @@ static bool open_all(struct muxed_file *file, const char *path, const struct vid
     file->encoder = muxed_open_encoder(file->container->oformat, &file->params, format, error);
     if (!file->encoder)
         return false;
+
     file->tick = file->encoder->time_base;
     file->step = lib.av_rescale_q(1, av_inv_q(file->encoder->framerate), file->tick);
     if (file->step < 1)
@@ -119,7 +131,10 @@ static bool open_all(struct muxed_file *file, const char *path, const struct vid
 
 static void free_all(struct muxed_file *file)
 {
-    AVIOContext *bytes = file->container ? file->container->pb : NULL;
+    AVIOContext *bytes = NULL;
+    if (file->container)
+        bytes = file->container->pb;
+
     muxed_copies_close(&file->copies);
     lib.av_packet_free(&file->packet);
     lib.av_frame_free(&file->frame);
@@ -137,6 +152,7 @@ struct muxed_file *muxed_new(const struct muxed_params *params, struct error *er
         error_set(error, "containers cannot be written: %s", libav_loading_error);
         return NULL;
     }
+
     struct muxed_file *file = calloc(1, sizeof *file);
     if (!file) {
         error_set(error, "out of memory");
@@ -153,6 +169,7 @@ struct muxed_file *muxed_new(const struct muxed_params *params, struct error *er
         file->container->max_interleave_delta = APART_US;
         return file;
     }
+
     muxed_abandon(&file);
     return NULL;
 }
@@ -166,7 +183,7 @@ bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_pa
     return *out;
 }
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
 static int64_t microseconds(const struct muxed_file *file, int64_t ticks)
 {
@@ -176,10 +193,13 @@ static int64_t microseconds(const struct muxed_file *file, int64_t ticks)
 bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error)
 {
     const struct muxed_params *params = &file->params;
-    const int64_t begin_us = params->start ? microseconds(file, first) : AV_NOPTS_VALUE;
-    const int64_t end_us = params->frames
-                               ? microseconds(file, first + file->step * (int64_t)params->frames)
-                               : AV_NOPTS_VALUE;
+    int64_t begin_us = AV_NOPTS_VALUE, end_us = AV_NOPTS_VALUE;
+
+    if (params->start)
+        begin_us = microseconds(file, first);
+    if (params->frames)
+        end_us = microseconds(file, first + file->step * (int64_t)params->frames);
+
     if (file->copies) {
         muxed_copies_begin(file->copies, begin_us);
         if (!muxed_copies_chapters(file->copies, file->container, begin_us, end_us))
@@ -203,7 +223,7 @@ bool muxed_write_packet(struct muxed_file *file, AVPacket *packet, struct error 
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-/* What the encoder has ready. */
+/* Write the packets that the encoder has ready. */
 static bool take_packets(struct muxed_file *file, struct error *error)
 {
     int code;
@@ -214,13 +234,15 @@ static bool take_packets(struct muxed_file *file, struct error *error)
            libav_fail("cannot be encoded", code, error);
 }
 
-/* The encoder may still have the last frame's memory. */
+/* Get memory for a frame, unless the encoder has given back the last one's. */
 static bool ready_frame(struct muxed_file *file)
 {
     AVFrame *frame = file->frame;
     const AVCodecContext *encoder = file->encoder;
+
     if (frame->data[0] && lib.av_frame_is_writable(frame))
         return true;
+
     lib.av_frame_unref(frame);
     frame->width = encoder->width;
     frame->height = encoder->height;
@@ -236,22 +258,28 @@ static bool ready_frame(struct muxed_file *file)
 
 int64_t muxed_origin(const struct muxed_file *file)
 {
-    return file->copies
-               ? lib.av_rescale_q(muxed_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick)
-               : 0;
+    if (!file->copies)
+        return 0;
+    return lib.av_rescale_q(muxed_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick);
 }
 
-/* A frame's time in the file: after the last frame's, whatever `time` says. The first one of a piece without a time has
- * its place in the film. */
+/* A frame's time in the file: later than the last frame's, whatever `time` says. Without a time,
+ * the first frame of a piece is at its place in the film. */
 static int64_t time_of(const struct muxed_file *file, int64_t time)
 {
     const int64_t last = file->last;
-    if (time == VIDEO_NO_TIME)
-        return last != AV_NOPTS_VALUE ? last + file->step
-               : file->params.piece   ? file->step * (int64_t)file->params.start
-                                      : 0;
+    if (time == VIDEO_NO_TIME) {
+        if (last != AV_NOPTS_VALUE)
+            return last + file->step;
+        if (file->params.piece)
+            return file->step * (int64_t)file->params.start;
+        return 0;
+    }
+
     time -= muxed_origin(file);
-    return last != AV_NOPTS_VALUE && time <= last ? last + 1 : time;
+    if (last != AV_NOPTS_VALUE && time <= last)
+        time = last + 1;
+    return time;
 }
 
 bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
@@ -260,21 +288,25 @@ bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLA
     if (!ready_frame(file))
         return error_set(error, "out of memory");
     AVFrame *frame = file->frame;
+
     for (uint32_t p = 0; p < file->planes.count; p++)
         for (uint32_t row = 0; row < file->planes.plane[p].rows; row++)
             memcpy(frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
                    (const uint8_t *)planes[p] + row * pitch_bytes[p],
                    file->planes.plane[p].row_bytes);
+
     frame->pts = time_of(file, time);
     if (!file->begun && !muxed_begin(file, frame->pts, error))
         return false;
     file->last = frame->pts;
     file->frames++;
     const int code = lib.avcodec_send_frame(file->encoder, frame);
-    return code < 0 ? libav_fail("cannot be encoded", code, error) : take_packets(file, error);
+    if (code < 0)
+        return libav_fail("cannot be encoded", code, error);
+    return take_packets(file, error);
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 static bool end_all(struct muxed_file *file, struct error *error)
 {
@@ -282,13 +314,18 @@ static bool end_all(struct muxed_file *file, struct error *error)
         return error_set(error, "there are no frames");
     if (file->copies && file->params.frames && file->frames == file->params.frames)
         muxed_copies_end(file->copies, microseconds(file, file->last + file->step));
-    int code = file->encoder ? lib.avcodec_send_frame(file->encoder, NULL) : 0;
-    if (code < 0)
-        return libav_fail("cannot be encoded", code, error);
-    if ((file->encoder && !take_packets(file, error)) ||
-        (file->copies && !muxed_copies_write(file->copies, file->container, INT64_MAX, error)))
+
+    if (file->encoder) {
+        const int flushed = lib.avcodec_send_frame(file->encoder, NULL);
+        if (flushed < 0)
+            return libav_fail("cannot be encoded", flushed, error);
+        if (!take_packets(file, error))
+            return false;
+    }
+    if (file->copies && !muxed_copies_write(file->copies, file->container, INT64_MAX, error))
         return false;
-    code = lib.av_write_trailer(file->container);
+
+    int code = lib.av_write_trailer(file->container);
     lib.avio_flush(file->container->pb);
     if (code >= 0)
         code = file->container->pb->error;
@@ -299,6 +336,7 @@ bool muxed_finish(struct muxed_file **out, uint64_t *bytes, struct error *error)
 {
     struct muxed_file *file = *out;
     const bool ended = end_all(file, error);
+
     *bytes = muxed_bytes(file);
     if (!ended) {
         muxed_abandon(out);
@@ -317,7 +355,7 @@ void muxed_abandon(struct muxed_file **out)
         return;
     *out = NULL;
     outfile_abandon(&file->place);
-    file->fd = -1; /* closed: a write of libavformat's while it ends fails */
+    file->fd = -1; /* closed: what libavformat still writes now fails */
     free_all(file);
 }
 

@@ -1,4 +1,4 @@
-/* Pieces of a film that were encoded apart, to one finished file: their packets with other decoding times.
+/* Joins pieces of a film that were encoded separately: their packets get new decoding times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "muxed.h"
 
@@ -26,14 +26,15 @@ __attribute__((format(printf, 3, 4))) static bool fail_misfit(struct muxed_file 
     return error_set(error, "%s", text);
 }
 
-/* --- Times -------------------------------------------------------------------------------------------------------- */
+/* --- Times ------------------------------------------------------------------------------------ */
 
-/* The times of all packets, in the order of the file and in that of showing. Packets are written with decoding times
- * made of these: those of a piece start from its own beginning, and some containers keep none. */
+/* The times of all packets, in the order of the file and in that of presentation. New decoding
+ * times are made from these: those of a piece start at its own beginning, and some containers keep
+ * none. */
 struct join_times {
     int64_t *coded, *shown;
     uint64_t count, capacity;
-    uint64_t late; /* the most frames by which a packet comes after its frame's turn to be shown */
+    uint64_t late; /* the most frames by which a packet comes after its frame's presentation */
     int64_t step;  /* from the first frame to the second */
 };
 
@@ -42,12 +43,12 @@ static bool note_time(struct join_times *times, int64_t time)
     if (times->count == times->capacity) {
         const uint64_t capacity = times->capacity ? times->capacity * 2 : 4096;
         int64_t *coded = realloc(times->coded, capacity * sizeof *coded);
-        if (coded)
-            times->coded = coded;
         if (!coded)
             return false;
+        times->coded = coded;
         times->capacity = capacity;
     }
+
     times->coded[times->count++] = time;
     return true;
 }
@@ -61,25 +62,30 @@ static bool order_times(struct muxed_file *file, struct join_times *times, struc
         memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
     if (!libav_times_sort(times->shown, times->count))
         return fail_misfit(file, error, "two frames of the pieces have the same time");
-    times->step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
+
+    times->step = 1;
+    if (times->count > 1)
+        times->step = times->shown[1] - times->shown[0];
     for (uint64_t i = 0; i < times->count; i++) {
         const uint64_t turn = libav_times_find(times->shown, times->count, times->coded[i]);
         if (i > turn && i - turn > times->late)
             times->late = i - turn;
     }
+
     return true;
 }
 
 static int64_t decoding_time(const struct join_times *times, uint64_t i)
 {
-    return i >= times->late ? times->shown[i - times->late]
-                            : times->shown[0] - times->step * (int64_t)(times->late - i);
+    if (i >= times->late)
+        return times->shown[i - times->late];
+    return times->shown[0] - times->step * (int64_t)(times->late - i);
 }
 
-/* --- Pieces ------------------------------------------------------------------------------------------------------- */
+/* --- Pieces ----------------------------------------------------------------------------------- */
 
-/* The next NAL unit of an hvcC (ISO/IEC 14496-15) that is not SEI, in which x265 writes what machine it ran on. False:
- * there is none. `*left` counts the units of the array at hand. */
+/* The next NAL unit of an hvcC (ISO/IEC 14496-15), without SEI, in which x265 writes the machine
+ * that it ran on. `*left` counts the units left in the current array. False: there are no more. */
 static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left,
                       unsigned *type, const uint8_t **unit, size_t *length)
 {
@@ -110,9 +116,11 @@ static bool same_hvcc(const AVCodecParameters *a, const AVCodecParameters *b)
     size_t at[] = {HEAD_BYTES, HEAD_BYTES}, length[2] = {0};
     unsigned left[2] = {0}, type[2] = {0};
     const uint8_t *unit[2] = {NULL};
+
     if (counts[0] < HEAD_BYTES || counts[1] < HEAD_BYTES || a->extradata[0] != 1 ||
         b->extradata[0] != 1 || memcmp(a->extradata, b->extradata, HEAD_BYTES - 1) != 0)
         return false;
+
     for (;;) {
         const bool one = next_unit(a->extradata, counts[0], &at[0], &left[0], &type[0], &unit[0],
                                    &length[0]);
@@ -141,21 +149,23 @@ static AVFormatContext *open_piece(struct muxed_file *file, const char *path, st
     AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
     if (!piece)
         return NULL;
+
     const bool video = piece->nb_streams == 1 &&
                        piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
     if (video && (!file->video || same_coding(file->video->codecpar, piece->streams[0]->codecpar)))
         return piece;
-    fail_misfit(
-        file, error,
-        video
-            ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
-              "settings"
-            : "it is no piece: a piece is one stream of video");
+    if (video)
+        fail_misfit(file, error,
+                    "it is encoded otherwise than the pieces before it: by another encoder or with "
+                    "other settings");
+    else
+        fail_misfit(file, error, "it is no piece: a piece is one stream of video");
+
     lib.avformat_close_input(&piece);
     return NULL;
 }
 
-/* What the file's video is, as the first piece says. */
+/* Describe the file's video as the first piece does. */
 static bool add_joined(struct muxed_file *file, const char *path, struct error *error)
 {
     AVFormatContext *piece = open_piece(file, path, error);
@@ -164,6 +174,7 @@ static bool add_joined(struct muxed_file *file, const char *path, struct error *
     const AVStream *from = piece->streams[0];
     AVStream *video = lib.avformat_new_stream(file->container, NULL);
     const bool good = video && lib.avcodec_parameters_copy(video->codecpar, from->codecpar) >= 0;
+
     if (good) {
         video->codecpar->codec_tag = 0;
         video->time_base = file->tick = from->time_base;
@@ -171,11 +182,12 @@ static bool add_joined(struct muxed_file *file, const char *path, struct error *
         video->sample_aspect_ratio = from->sample_aspect_ratio;
         file->video = video;
     }
+
     lib.avformat_close_input(&piece);
     return good || error_set(error, "out of memory");
 }
 
-/* Read a piece: note its packets' times, or, where all are known, write them. */
+/* Read a piece: note its packets' times if `written` is NULL, else write them. */
 static bool read_piece(struct muxed_file *file, const char *path, struct join_times *times,
                        uint64_t *written, struct error *error)
 {
@@ -183,6 +195,7 @@ static bool read_piece(struct muxed_file *file, const char *path, struct join_ti
     AVFormatContext *piece = open_piece(file, path, &why);
     bool good = piece != NULL;
     int code = 0;
+
     while (good && (code = lib.av_read_frame(piece, file->packet)) >= 0) {
         AVPacket *packet = file->packet;
         lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
@@ -201,11 +214,15 @@ static bool read_piece(struct muxed_file *file, const char *path, struct join_ti
         }
         lib.av_packet_unref(packet);
     }
+
     if (good && code != AVERROR_EOF)
         good = libav_fail("cannot be read", code, &why);
     if (piece)
         lib.avformat_close_input(&piece);
-    return *why.text ? error_set(error, "%s: %s", path, why.text) : good;
+    if (*why.text)
+        return error_set(error, "%s: %s", path, why.text);
+
+    return good;
 }
 
 static bool join_all(struct muxed_file *file, const char *path, const char *const pieces[],
@@ -220,6 +237,7 @@ static bool join_all(struct muxed_file *file, const char *path, const char *cons
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, NULL, error))
             return false;
+
     if (!order_times(file, times, error))
         return false;
     file->step = times->step;
@@ -227,7 +245,7 @@ static bool join_all(struct muxed_file *file, const char *path, const char *cons
         return fail_misfit(file, error,
                            "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say",
                            times->count, file->params.frames);
-    file->params.start = file->params.frames = 0; /* it is the whole */
+    file->params.start = file->params.frames = 0; /* it is the whole film */
     if (!times->count)
         return fail_misfit(file, error, "there are no frames");
     if (!muxed_begin(file, times->shown[0], error))
@@ -235,6 +253,7 @@ static bool join_all(struct muxed_file *file, const char *path, const char *cons
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, &written, error))
             return false;
+
     return true;
 }
 
@@ -244,6 +263,7 @@ bool muxed_join(const char *path, const struct muxed_params *params, const char 
     struct join_times times = {0};
     struct muxed_file *file = muxed_new(params, error);
     const bool joined = file && join_all(file, path, pieces, count, &times, error);
+
     *misfit = file && file->misfit;
     const bool good = joined && muxed_finish(&file, bytes, error);
     muxed_abandon(&file);

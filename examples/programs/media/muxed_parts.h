@@ -1,5 +1,5 @@
-/* What the files behind muxed.h share: muxed.c writes, muxed_join.c joins pieces, and both have an encoder, or
- * packets that are there already, and what is copied.
+/* What the files behind muxed.h share: muxed.c writes, muxed_join.c joins pieces. Each has either
+ * an encoder or packets that exist already, and what is copied.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MUXED_PARTS_H
 #define MUXED_PARTS_H
@@ -11,53 +11,55 @@
 
 #include <stdatomic.h>
 
-/* --- The container (muxed.c) ----------------------------------------------------------------------------------- */
+/* --- The container (muxed.c) ------------------------------------------------------------------ */
 
 struct muxed_file {
     struct muxed_params params;
     struct outfile *place;
     int fd; /* the outfile's */
     AVFormatContext *container;
-    AVCodecContext *encoder; /* NULL = its packets are there already */
+    AVCodecContext *encoder; /* NULL = packets exist already */
     AVRational tick;         /* of the video's times */
     AVStream *video;
     AVFrame *frame;
     AVPacket *packet;
     struct muxed_copies *copies; /* NULL = there is no source */
     struct video_planes planes;
-    int64_t
-        last; /* the last frame's time, in the encoder's ticks; AV_NOPTS_VALUE = there was none */
-    int64_t step; /* ticks from one frame to the next, where the stream does not say */
+    int64_t last; /* the last frame's time in the encoder's ticks; AV_NOPTS_VALUE = no frame yet */
+    int64_t step; /* ticks from one frame to the next, if the stream does not say */
     uint64_t frames;
     bool begun;  /* the header has been written */
     bool misfit; /* the pieces cannot be joined: another try would not help */
     _Atomic uint64_t bytes;
 };
 
-/* A file with its container and packet. NULL: `error` says why. muxed_finish or muxed_abandon frees it. */
+/* A file with its container and packet. NULL: `error` says why. Free it with muxed_finish or
+ * muxed_abandon. */
 struct muxed_file *muxed_new(const struct muxed_params *params, struct error *error);
 
-/* Once `video` is described: the place that is written to, and the streams of what is copied. */
+/* After `video` is described: open the output, and add the streams that are copied. */
 bool muxed_open_place(struct muxed_file *file, const char *path, struct error *error);
 
-/* Write the header. `first` is the first frame's time in the video's ticks: what is copied begins there if the file is
- * of a later part of the source. */
+/* Write the header. `first` is the first frame's time in the video's ticks: what is copied starts
+ * there if the file is of a later part of the source. */
 bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error);
 
-/* Write a packet, whose times are in the video's ticks, behind the copied ones that are due before it. */
+/* Write a packet, after the copied ones that are due before it. Its times are in the video's
+ * ticks. */
 bool muxed_write_packet(struct muxed_file *file, AVPacket *packet, struct error *error);
 
 /* muxed_copies_origin_us in the video's ticks; 0 without a source. */
 int64_t muxed_origin(const struct muxed_file *file);
 
-/* --- The encoder (muxed_encoder.c) ----------------------------------------------------------------------------- */
+/* --- The encoder (muxed_encoder.c) ------------------------------------------------------------ */
 
-/* An encoder for the container, open. The frames' times count ticks of its time base. NULL: `error` says why. */
+/* An open encoder for the container. The frames' times count ticks of its time base. NULL: `error`
+ * says why. */
 AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
                                    const struct muxed_params *params,
                                    const struct video_format *format, struct error *error);
 
-/* --- What is copied (muxed_copies.c) --------------------------------------------------------------------------- */
+/* --- What is copied (muxed_copies.c) ---------------------------------------------------------- */
 
 struct muxed_copies;
 
@@ -65,28 +67,29 @@ struct muxed_copies;
 struct muxed_copies *muxed_copies_open(const char *source, struct error *error);
 void muxed_copies_close(struct muxed_copies **copies);
 
-/* Before the header of `out` is written: a stream for each that it can hold. The others are told of. */
+/* Before the header of `out` is written: add a stream for each that it can hold, and report the
+ * others. */
 bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
                       const struct muxed_params *params, struct error *error);
 
-/* What the source says of its video that holds for the new one: language, title, flags, how it is to be turned. And the
- * metadata of the whole. */
+/* Copy what still holds for the new video: language, title, flags, rotation; and the metadata of
+ * the whole file. */
 void muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out,
                            AVStream *video);
 
-/* The chapters between two times, or those of the source if neither is AV_NOPTS_VALUE. */
+/* Copy the chapters between two times; AV_NOPTS_VALUE = no limit. False: out of memory. */
 bool muxed_copies_chapters(const struct muxed_copies *copies, AVFormatContext *out,
                            int64_t begin_us, int64_t end_us);
 
-/* Packets of these times only, in microseconds; AV_NOPTS_VALUE = no limit. */
+/* Copy packets of these times only, in microseconds; AV_NOPTS_VALUE = no limit. */
 void muxed_copies_begin(struct muxed_copies *copies, int64_t begin_us);
 void muxed_copies_end(struct muxed_copies *copies, int64_t end_us);
 
-/* The packets that are due before `until_us`; INT64_MAX = all that are left. */
+/* Write the packets that are due before `until_us`; INT64_MAX = all that are left. */
 bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64_t until_us,
                         struct error *error);
 
-/* What the times of the source's streams begin from: 0 but for a part of a broadcast, whose clock began days ago. */
+/* The start of the source's clock: 0, except for broadcasts, whose clocks started long ago. */
 int64_t muxed_copies_origin_us(const struct muxed_copies *copies);
 uint32_t muxed_copies_count(const struct muxed_copies *copies);
 

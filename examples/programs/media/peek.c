@@ -78,6 +78,7 @@ static bool fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES], size_t *count)
             break;
         *count += (size_t)got;
     }
+
     return true;
 }
 
@@ -92,6 +93,7 @@ static bool keep(const char *path, int fd)
         close_path(path, fd);
         return false;
     }
+
     kept.fd = fd;
     return fill(fd, -1, kept.bytes, &kept.count);
 }

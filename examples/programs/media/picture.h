@@ -1,8 +1,8 @@
 /* Pictures in and out: an input yields frames, an output takes frames. A picture is one frame.
  *
  * In: scene-linear RGBA with BT.709 primaries, half or float, 1.0 = diffuse white, written straight
- * into the caller's memory. Out: sRGB-encoded RGBA of 8 or 16 bits per channel. Files are untrusted:
- * every size is checked before use, and a bad file gives an error, never a crash.
+ * into the caller's memory. Out: sRGB-encoded RGBA of 8 or 16 bits per channel. Files are
+ * untrusted: every size is checked before use, and a bad file gives an error, never a crash.
  *
  * Thread-safety: one input or output from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -50,8 +50,8 @@ const struct picture_format *picture_input_format(const struct picture_input *in
 
 enum picture_read { PICTURE_READ_FRAME = 1, PICTURE_READ_END = 0, PICTURE_READ_ERROR = -1 };
 
-/* Read the next frame. `pitch_bytes` is a multiple of 4, at least width * pixel size. After an error
- * the pixels are undefined. */
+/* Read the next frame. `pitch_bytes` is a multiple of 4, at least width * pixel size. After an
+ * error the pixels are undefined. */
 enum picture_read picture_input_read(struct picture_input *input, void *pixels, size_t pitch_bytes,
                                      struct error *error);
 

@@ -1,10 +1,11 @@
 /* OpenEXR pictures through OpenEXRCore, the C API.
  *
- * The library reads and decompresses chunks. Unpacking into the caller's rows is done here, since it
- * needs the chosen channels and the display window, and must not trust a hostile header.
+ * The library reads and decompresses chunks. Unpacking into the caller's rows is done here, since
+ * it needs the chosen channels and the display window, and must not trust a hostile header.
  *
  * The picture shows the display window, as every viewer does: data outside of it is cut off, and
- * what the data window does not cover is black. If the two do not overlap, the data window is shown.
+ * what the data window does not cover is black. If the two do not overlap, the data window is
+ * shown.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "picture_kinds.h"
 
@@ -75,11 +76,11 @@ static const struct {
 } compressions[] = {{"no compression", 1}, {"RLE", 64}, {"ZIPS", 1032}, {"ZIP", 1032}, {"PIZ", 512},
                     {"PXR24", 1376},       {"B44", 3},  {"B44A", 11},   {"DWAA", 0},   {"DWAB", 0}};
 
-/* Pixels that are shown but not stored are black. Up to SHOWN_FREE (an 8K frame) may be shown; above
- * that, SHOWN_FOR_EACH per stored pixel. */
+/* Pixels that are shown but not stored are black. Up to SHOWN_FREE (an 8K frame) may be shown;
+ * above that, SHOWN_FOR_EACH per stored pixel. */
 enum { SHOWN_FREE = 1 << 25, SHOWN_FOR_EACH = 64 };
 
-/* --- What the library asks for ---------------------------------------------------------------------------------- */
+/* --- What the library asks for ---------------------------------------------------------------- */
 
 static int64_t on_read(exr_const_context_t context, void *user, void *buffer, uint64_t bytes,
                        uint64_t offset, exr_stream_error_func_ptr_t fail)
@@ -100,7 +101,8 @@ static int64_t on_size(exr_const_context_t context, void *user)
     return (int64_t)input->bytes;
 }
 
-/* Zeroed: the library may fill a damaged chunk only in part, and the rest must not be old memory. */
+/* Zeroed: the library may fill a damaged chunk only in part, and the rest must not be old
+ * memory. */
 static void *on_allocate(size_t bytes)
 {
     return calloc(1, bytes);
@@ -132,7 +134,7 @@ static bool fail_because(const struct exr *exr, exr_result_t code, const char *w
     return error_set(error, "%s: %.200s", what, detail);
 }
 
-/* --- Which part, which channels ---------------------------------------------------------------------------------- */
+/* --- Which part, which channels --------------------------------------------------------------- */
 
 static bool channels_of(const struct exr *exr, int part, const exr_attr_chlist_t **list)
 {
@@ -268,7 +270,7 @@ static size_t sample_bytes(bool half)
     return half ? 2 : 4;
 }
 
-/* --- Header ------------------------------------------------------------------------------------------------------- */
+/* --- Header ----------------------------------------------------------------------------------- */
 
 /* Choose the first part that is a flat picture. */
 static bool choose_part(struct exr *exr, int *parts, struct error *error)
@@ -285,6 +287,7 @@ static bool choose_part(struct exr *exr, int *parts, struct error *error)
             return true;
         }
     }
+
     return error_set(error, "a deep OpenEXR picture, which is not supported: flatten it first");
 }
 
@@ -472,7 +475,7 @@ static bool exr_open(struct picture_input *input, struct error *error)
     return false;
 }
 
-/* --- Pixels ------------------------------------------------------------------------------------------------------- */
+/* --- Pixels ----------------------------------------------------------------------------------- */
 
 static float sample_to_float(const uint8_t *sample, uint16_t type)
 {
@@ -483,6 +486,7 @@ static float sample_to_float(const uint8_t *sample, uint16_t type)
     if (type == EXR_PIXEL_UINT)
         return (float)bits;
     float value;
+
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -503,8 +507,8 @@ static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, uint8_
     }
 }
 
-/* Copy the shown part of a decoded chunk whose first pixel is start_x, start_y. The chunk holds, for
- * each of its lines, each channel's samples. */
+/* Copy the shown part of a decoded chunk whose first pixel is start_x, start_y. The chunk holds,
+ * for each of its lines, each channel's samples. */
 static bool unpack_chunk(const struct picture_input *input, const exr_decode_pipeline_t *decode,
                          int64_t start_x, int64_t start_y, uint8_t *pixels, size_t pitch_bytes)
 {
@@ -516,6 +520,7 @@ static bool unpack_chunk(const struct picture_input *input, const exr_decode_pip
 
     /* The columns of the chunk that are shown. */
     int64_t first = exr->left - start_x, end = first + (int64_t)input->format.width;
+
     if (first < 0)
         first = 0;
     if (end > chunk->width)
@@ -571,8 +576,8 @@ static void clear(const struct picture_input *input, uint8_t *pixels, size_t pit
     }
 }
 
-/* Divide a pixel's colours by its alpha, if there is one, and convert them to BT.709. Colours with an
- * alpha of 0 stay: light without an obstacle. */
+/* Divide a pixel's colours by its alpha, if there is one, and convert them to BT.709. Colours with
+ * an alpha of 0 stay: light without an obstacle. */
 static void finish_pixel(const struct exr *exr, const float in[4], float out[3])
 {
     const float *m = exr->matrix;
@@ -594,6 +599,7 @@ static void finish_pixels(const struct picture_input *input, uint8_t *pixels, si
 {
     const struct exr *exr = input->state;
     const bool half = input->format.pixel == COX_PIXEL_RGBA_HALF;
+
     if (!exr->convert && exr->channel[3] < 0)
         return;
 

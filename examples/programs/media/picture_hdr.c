@@ -35,6 +35,7 @@ static bool next_line(const struct picture_input *input, size_t *at, char *line,
     if (!end)
         return false;
     size_t length = (size_t)(end - start);
+
     *at += length + 1;
     if (length && start[length - 1] == '\r')
         length--;
@@ -55,6 +56,7 @@ static bool parse_primaries(const char *text, struct primaries *out)
             return false;
         text = end;
     }
+
     *out = (struct primaries){{v[0], v[1]}, {v[2], v[3]}, {v[4], v[5]}, {v[6], v[7]}};
     return true;
 }
@@ -67,6 +69,7 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
     long long a = 0, b = 0;
     if (sscanf(line, "%2s %10lld %2s %10lld", first, &a, second, &b) != 4)
         return error_set(error, "a damaged Radiance header: no resolution");
+
     bool signs = (first[0] == '-' || first[0] == '+') && (second[0] == '-' || second[0] == '+');
     if (signs && first[1] == 'X' && second[1] == 'Y')
         return error_set(error,
@@ -74,6 +77,7 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
                          first, second);
     if (!signs || first[1] != 'Y' || second[1] != 'X')
         return error_set(error, "a damaged Radiance header: no resolution");
+
     hdr->bottom_up = first[0] == '+';
     hdr->mirrored = second[0] == '-';
     *width = b;
@@ -170,6 +174,7 @@ fail:
 static size_t unpack_new(const uint8_t *from, size_t bytes, uint8_t *scanline, uint32_t width)
 {
     size_t at = 4;
+
     for (uint32_t c = 0; c < 4; c++) {
         uint32_t x = 0;
         while (x < width) {
@@ -201,6 +206,7 @@ static size_t unpack_old(const uint8_t *from, size_t bytes, uint8_t *scanline, u
 {
     size_t at = 0;
     uint32_t x = 0, shift = 0;
+
     while (x < width) {
         if (bytes - at < 4)
             return 0;
@@ -234,6 +240,7 @@ static bool has_new_runs(const uint8_t *from, size_t left, uint32_t width)
 static void convert_row(const struct hdr *hdr, const float scale[256], uint32_t width, float *row)
 {
     const float *m = hdr->matrix;
+
     for (uint32_t x = 0; x < width; x++) {
         const uint8_t *rgbe = hdr->scanline + 4 * (size_t)x;
         float *to = row + 4 * (size_t)(hdr->mirrored ? width - 1 - x : x);

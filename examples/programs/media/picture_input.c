@@ -87,6 +87,7 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes))
             return known[i].name;
+
     if (bytes >= 12 && !memcmp(data + 4, "ftyp", 4))
         return "an MP4 video or a HEIF or AVIF picture";
     return NULL;
@@ -97,6 +98,7 @@ static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, str
 {
     static const char not_ours[] = "not a picture that this program reads (OpenEXR, Radiance .hdr, "
                                    "PFM)";
+
     if (!bytes) {
         error_set(error, "the file is empty");
         return NULL;

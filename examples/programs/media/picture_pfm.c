@@ -1,5 +1,5 @@
-/* Portable float maps: "PF" (colour) and "Pf" (grey), rows bottom-up. The scale's sign tells the byte
- * order. Its magnitude is a unit that no two programs agree on, and is not applied.
+/* Portable float maps: "PF" (colour) and "Pf" (grey), rows bottom-up. The scale's sign tells the
+ * byte order. Its magnitude is a unit that no two programs agree on, and is not applied.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "picture_kinds.h"
 
@@ -113,6 +113,7 @@ static bool pfm_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
     const uint32_t width = input->format.width, height = input->format.height;
     const uint32_t apart = pfm->channels == 3 ? 4 : 0; /* a grey one is read three times */
     const uint8_t *from = input->data + pfm->offset;
+
     for (uint32_t y = 0; y < height; y++) {
         float *row = (float *)(void *)(pixels + (size_t)(height - 1 - y) * pitch_bytes);
         for (uint32_t x = 0; x < width; x++, from += 4 * (size_t)pfm->channels) {

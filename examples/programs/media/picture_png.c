@@ -52,6 +52,7 @@ fail:
 static bool is_opaque(const struct picture_output *output, const void *pixels, size_t pitch_bytes)
 {
     const bool deep = output->pixel != COX_PIXEL_RGBA8;
+
     for (uint32_t y = 0; y < output->height; y++) {
         const uint8_t *row = (const uint8_t *)pixels + (size_t)y * pitch_bytes;
         for (uint32_t x = 0; x < output->width; x++) {
@@ -72,6 +73,7 @@ static void pack_row(const struct picture_output *output, const uint8_t *from, b
                      uint8_t *to)
 {
     uint32_t channels = opaque ? 3 : 4;
+
     for (uint32_t x = 0; x < output->width; x++) {
         for (uint32_t c = 0; c < channels; c++) {
             if (output->pixel == COX_PIXEL_RGBA8) {

@@ -16,8 +16,8 @@ enum primaries_match {
     PRIMARIES_BROKEN = -1, /* no colour space has such primaries */
 };
 
-/* The matrix from linear RGB of `from` to linear BT.709 RGB, row by row. White stays white: Bradford's
- * adaptation (ICC.1:2010, annex E) if the white points differ. */
+/* The matrix from linear RGB of `from` to linear BT.709 RGB, row by row. White stays white:
+ * Bradford's adaptation (ICC.1:2010, annex E) if the white points differ. */
 enum primaries_match primaries_to_bt709(const struct primaries *from, float matrix[9]);
 
 #endif

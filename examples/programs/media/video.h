@@ -1,5 +1,5 @@
-/* Video in and out: an input yields frames, an output takes frames, plane by plane with the caller's
- * row pitches. Samples go straight between the file and memory that devices work on.
+/* Video in and out: an input yields frames, an output takes frames, plane by plane with the
+ * caller's row pitches. Samples go straight between the file and memory that devices work on.
  *
  * In: YUV4MPEG2 (y4m), raw frames of a given size, and containers if libavformat is built in. Out:
  * y4m, raw frames, nothing. Files are untrusted: every size is checked before use, and a bad file
@@ -77,12 +77,13 @@ enum video_kind { VIDEO_KIND_NONE = 0, VIDEO_KIND_Y4M, VIDEO_KIND_CONTAINER };
  * that cannot be read: opening it reports why. */
 enum video_kind video_kind_of(const char *path);
 
-/* Open `path` ("-" is standard input): as raw frames if `raw->given`, else by content. `*out` is NULL
- * unless true is returned. */
+/* Open `path` ("-" is standard input): as raw frames if `raw->given`, else by content. `*out` is
+ * NULL unless true is returned. */
 bool video_input_open(struct video_input **out, const char *path, const struct video_raw *raw,
                       struct error *error);
 
-/* The same for a y4m or raw stream in memory, which must stay until the input is closed. For tests. */
+/* The same for a y4m or raw stream in memory, which must stay until the input is closed. For
+ * tests. */
 bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes,
                              const struct video_raw *raw, struct error *error);
 
@@ -147,8 +148,8 @@ void video_input_reclaim(struct video_input *input);
 #define VIDEO_NO_TIME INT64_MIN
 int64_t video_input_time(const struct video_input *input);
 
-/* Whether the intervals between the frames that were read (not skipped) differ. Only containers have
- * times. From any thread. */
+/* Whether the intervals between the frames that were read (not skipped) differ. Only containers
+ * have times. From any thread. */
 bool video_input_rate_varies(const struct video_input *input);
 
 enum video_producer_kind {
@@ -167,8 +168,8 @@ struct video_producer {
     uint64_t cpu_ns;
 };
 
-/* What produces the frames. From one thread at a time, while another may read frames. The first call
- * looks for the program. */
+/* What produces the frames. From one thread at a time, while another may read frames. The first
+ * call looks for the program. */
 void video_input_producer(struct video_input *input, struct video_producer *producer);
 
 /* From now on reads return VIDEO_READ_CANCELLED, also one that waits for a pipe now.
@@ -181,9 +182,9 @@ enum video_output_kind { VIDEO_OUTPUT_Y4M = 0, VIDEO_OUTPUT_RAW, VIDEO_OUTPUT_NU
 
 struct video_output;
 
-/* Start an output. Y4M writes a header from `format`. A file that exists is replaced; it grows under
- * its own name, so that an interrupted film can be used. "-" is standard output. `*out` is NULL
- * unless true is returned. */
+/* Start an output. Y4M writes a header from `format`. A file that exists is replaced; it grows
+ * under its own name, so that an interrupted film can be used. "-" is standard output. `*out` is
+ * NULL unless true is returned. */
 bool video_output_open(struct video_output **out, const char *path, enum video_output_kind kind,
                        const struct video_format *format, struct error *error);
 
@@ -204,7 +205,8 @@ struct video_place {
     void *user;
 };
 
-/* As video_output_open, for y4m or raw frames. The owner writes the header. The struct is copied. */
+/* As video_output_open, for y4m or raw frames. The owner writes the header. The struct is
+ * copied. */
 bool video_output_open_place(struct video_output **out, const struct video_place *place,
                              enum video_output_kind kind, const struct video_format *format,
                              struct error *error);

@@ -31,6 +31,7 @@ bool video_planes_of(struct video_planes *planes, const struct cox_video_format 
         planes->plane[p].row_bytes = video_row_bytes(pixel, &planes->plane[p]);
         planes->frame_bytes += (uint64_t)planes->plane[p].row_bytes * planes->plane[p].rows;
     }
+
     return true;
 }
 
@@ -39,6 +40,7 @@ static void name_samples(const struct video_format *format, char *text, size_t b
 {
     const struct cox_video_format *pixel = &format->pixel;
     const char *chroma = "4:2:2", *before = "";
+
     if (!pixel->chroma_x_log2)
         chroma = "4:4:4";
     else if (pixel->chroma_y_log2)
@@ -63,6 +65,7 @@ static void name_samples(const struct video_format *format, char *text, size_t b
     default:
         break;
     }
+
     snprintf(text, bytes, "%s%s", before, chroma);
 }
 

@@ -16,7 +16,7 @@ const struct video_format *video_input_format(const struct video_input *input)
     return &input->format;
 }
 
-/* --- Reading -------------------------------------------------------------------------------- */
+/* --- Reading ---------------------------------------------------------------------------------- */
 
 /* False after an error, which is final, and after a cancel; `*result` says which. */
 static bool may_read(const struct video_input *input, enum video_read *result, struct error *error)
@@ -38,6 +38,7 @@ static enum video_read count_frame(struct video_input *input, enum video_read re
         error_set(error, "more than %d frames", VIDEO_FRAMES_MAX);
         result = VIDEO_READ_ERROR;
     }
+
     if (result == VIDEO_READ_ERROR) {
         input->failed = true;
         input->error = *error;
@@ -97,7 +98,7 @@ bool video_input_count(struct video_input *input, uint64_t *frames, struct error
            error_set(error, "how many frames it has is not known: it is no file, or an empty one");
 }
 
-/* --- Lending -------------------------------------------------------------------------------- */
+/* --- Lending ---------------------------------------------------------------------------------- */
 
 bool video_input_lend(struct video_input *input, cox_runtime *runtime,
                       size_t pitch_bytes[COX_VIDEO_PLANES_MAX])

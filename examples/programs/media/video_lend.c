@@ -75,12 +75,14 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
     const enum video_read result = input->reader->read(input, NULL, NULL, error);
     if (result != VIDEO_READ_FRAME)
         return result;
+
     uint8_t *at = mapped_file_at(input->source.map, input->samples, about->frame_bytes);
     if (!at) {
         error_set(error, "frame %" PRIu64 " (the first is 0) was added while the file was read",
                   input->next_frame);
         return VIDEO_READ_ERROR;
     }
+
     video_team_touch(input->source.team, at, about->frame_bytes);
     for (uint32_t p = 0; p < about->count; p++) {
         const size_t bytes = about->plane[p].row_bytes * about->plane[p].rows;
@@ -95,6 +97,7 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
         }
         at += bytes;
     }
+
     video_source_ahead(&input->source, about->frame_bytes);
     return VIDEO_READ_FRAME;
 }
@@ -110,6 +113,7 @@ static bool kept(const struct video_input *input, cox_buffer *const planes[], st
 {
     const uint64_t end = end_of(input, planes), there = video_source_bytes(&input->source);
     uint64_t torn;
+
     if (there < end)
         return error_set(error, "the file was cut to %" PRIu64 " bytes while it was read", there);
     if (mapped_file_torn(input->source.map, &torn) && torn < end)

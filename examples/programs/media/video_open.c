@@ -49,10 +49,12 @@ static bool fail_unknown(const uint8_t *bytes, size_t count, struct error *error
         return error_set(error, "it is a picture, not video");
 #if !COX_HAVE_LIBAV
     const char *container = NULL;
+
     if (begins(bytes, count, "\x1a\x45\xdf\xa3"))
         container = "Matroska";
     else if (count >= 12 && !memcmp(bytes + 4, "ftyp", 4))
         container = "MP4";
+
     if (container)
         return error_set(error, "it is a %s file, and this program was built without libavformat",
                          container);

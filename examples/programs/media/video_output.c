@@ -83,6 +83,7 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
         gather_pieces(output, pieces, count);
         return true;
     }
+
     while (count) {
         ssize_t bytes = writev(output->fd, pieces, (int)count);
         if (bytes < 0 && errno == EAGAIN) {
@@ -97,6 +98,7 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
         output->written += (uint64_t)bytes;
         pieces = video_rows_advance(pieces, &count, (size_t)bytes);
     }
+
     return true;
 }
 
@@ -105,6 +107,7 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
 {
     struct video_planes planes;
     char colours[16];
+
     *layout = (struct video_layout){.header_bytes = 0};
     if (!video_planes_of(&planes, &format->pixel, format->width, format->height, error))
         return false;
@@ -192,6 +195,7 @@ bool video_output_open(struct video_output **out, const char *path, enum video_o
                        const struct video_format *format, struct error *error)
 {
     struct video_layout layout;
+
     *out = NULL;
     struct video_output *output = make(kind, format, &layout, error);
     if (!output)
@@ -206,6 +210,7 @@ bool video_output_open(struct video_output **out, const char *path, enum video_o
     output->whole = output->written;
     *out = output;
     return true;
+
 fail:
     if (output->fd >= 0)
         close(output->fd);
@@ -218,6 +223,7 @@ bool video_output_open_place(struct video_output **out, const struct video_place
                              struct error *error)
 {
     struct video_layout layout;
+
     *out = NULL;
     struct video_output *output = make(kind, format, &layout, error);
     if (!output)
@@ -267,16 +273,20 @@ bool video_output_write(struct video_output *output, const void *const planes[CO
         output->failure = EIO;
         return false;
     }
+
     output->whole = output->written;
     output->frames++;
+
     return true;
 }
 
 bool video_output_finish(struct video_output **out, struct error *error)
 {
     struct video_output *output = *out;
+
     *out = NULL;
     bool good = true;
+
     if (output->failure)
         good = fail_to_write(output, output->failure, error);
     if (output->fd >= 0) {

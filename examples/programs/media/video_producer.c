@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* False, and `ns` stays as it is, if the clock is gone. A process that has just begun may read 0. */
+/* False, and `ns` stays as it is, if the clock is gone. A process that has just begun may read
+ * 0. */
 static bool read_clock(clockid_t clock, uint64_t *ns)
 {
     struct timespec now;
@@ -30,7 +31,7 @@ static pid_t number_of(const struct dirent *entry)
     return (pid_t)number;
 }
 
-/* --- Threads -------------------------------------------------------------------------------- */
+/* --- Threads ---------------------------------------------------------------------------------- */
 
 void video_threads_list(struct video_threads *threads)
 {
@@ -73,10 +74,11 @@ uint64_t video_threads_cpu_ns(const struct video_threads *threads)
         read_clock(clock, &ns);
         sum_ns += ns;
     }
+
     return sum_ns;
 }
 
-/* --- The program that writes to a pipe ------------------------------------------------------ */
+/* --- The program that writes to a pipe -------------------------------------------------------- */
 
 /* Whether `name`, an entry of an open /proc/PID/fd, is the pipe, open for writing. */
 static bool is_writing_end(int fd, const char *name, const struct stat *pipe)

@@ -16,6 +16,7 @@ static uint32_t depth_of(const char *digits)
         const char *digits;
         uint32_t depth;
     } known[] = {{"", 8}, {"10", 10}, {"12", 12}, {"14", 14}, {"16", 16}};
+
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strcmp(digits, known[i].digits))
             return known[i].depth;
@@ -61,6 +62,7 @@ static bool find_whole(const char *name, struct video_raw *raw)
             raw->light = whole[i].light;
             return true;
         }
+
     return false;
 }
 

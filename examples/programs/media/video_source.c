@@ -43,6 +43,7 @@ bool video_source_open(struct video_source *source, const char *path, struct err
 
     /* Files of /proc claim to be empty and are not. */
     off_t from = lseek(source->fd, 0, SEEK_CUR);
+
     source->seekable = S_ISREG(about.st_mode) && about.st_size > 0 && from >= 0;
     if (source->seekable) {
         source->base = (uint64_t)from;
@@ -56,6 +57,7 @@ bool video_source_open(struct video_source *source, const char *path, struct err
             goto fail;
         }
     }
+
     return true;
 fail:
     video_source_close(source);
@@ -111,6 +113,7 @@ static ssize_t read_some(const struct video_source *source, const struct iovec *
     if (source->seekable)
         return video_team_read(source->team, source->fd, pieces, most,
                                (off_t)(source->base + source->offset));
+
     wait_for_data(source);
     if (atomic_load(&source->cancelled)) {
         errno = EINTR;
@@ -123,6 +126,7 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
                                   uint64_t *got, struct error *error)
 {
     *got = 0;
+
     while (count) {
         if (atomic_load(&source->cancelled))
             return VIDEO_READ_CANCELLED;
@@ -139,6 +143,7 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
         source->offset += (uint64_t)bytes;
         pieces = video_rows_advance(pieces, &count, (size_t)bytes);
     }
+
     return VIDEO_READ_FRAME;
 }
 
@@ -169,6 +174,7 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
         source->offset += *got;
         return *got == bytes ? VIDEO_READ_FRAME : VIDEO_READ_END;
     }
+
     while (*got < bytes) {
         uint8_t dropped[1 << 16];
         uint64_t came;
@@ -178,6 +184,7 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
         if (result != VIDEO_READ_FRAME)
             return result;
     }
+
     return VIDEO_READ_FRAME;
 }
 

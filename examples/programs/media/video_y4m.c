@@ -9,14 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest lines that are read. Nobody writes longer ones, and input without line ends is not y4m. */
+/* Longest lines that are read. Nobody writes longer ones, and input without line ends is not
+ * y4m. */
 enum { HEADER_MAX = 2048, FRAME_HEADER_MAX = 1024 };
 
 static const char magic[] = "YUV4MPEG2";
 static const char marker[] = "FRAME";
 enum { MAGIC_BYTES = sizeof magic - 1, MARKER_BYTES = sizeof marker - 1 };
 
-/* --- The stream's header ------------------------------------------------------------------------------------------ */
+/* --- The stream's header ---------------------------------------------------------------------- */
 
 /* One tag: its letter, and what follows. */
 struct tag {
@@ -35,6 +36,7 @@ static bool read_number(const char **at, uint64_t most, uint64_t *value)
 {
     const char *digits = *at;
     uint64_t v = 0;
+
     while (**at >= '0' && **at <= '9') {
         v = v * 10 + (uint64_t)(*(*at)++ - '0');
         if (v > most)
@@ -62,6 +64,7 @@ static bool take_ratio(const struct tag *tag, struct video_rational *ratio, stru
                 read_number(&at, UINT32_MAX, &den) && !*at;
     if (!good || !num != !den) /* 0:0 = unknown */
         return fail_tag(tag, "not a ratio of two numbers such as 24000:1001", error);
+
     *ratio = (struct video_rational){(uint32_t)num, (uint32_t)den};
     return true;
 }
@@ -76,6 +79,7 @@ static bool take_interlacing(const struct tag *tag, char *letter, struct error *
             tag,
             "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 OUT.y4m)",
             error);
+
     *letter = c;
     return true;
 }
@@ -87,6 +91,7 @@ static uint32_t depth_of(const char *digits)
         const char *digits;
         uint32_t depth;
     } known[] = {{"9", 9}, {"10", 10}, {"12", 12}, {"14", 14}, {"16", 16}};
+
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strcmp(digits, known[i].digits))
             return known[i].depth;
@@ -125,10 +130,12 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
         pixel->site = known[i].site;
         return true;
     }
+
     if (!strncmp(name, "mono", 4))
         return fail_tag(tag, "video without chroma is not supported", error);
     if (!strcmp(name, "444alpha"))
         return fail_tag(tag, "video with an alpha plane is not supported", error);
+
     return fail_tag(tag,
                     "not 4:2:0, 4:2:2 or 4:4:4 of 8, 9, 10, 12, 14 or 16 bits: convert it first "
                     "(ffmpeg -i IN -pix_fmt yuv420p10le -strict -1 OUT.y4m)",
@@ -138,6 +145,7 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
 static bool take_extension(const struct tag *tag, struct video_format *format, struct error *error)
 {
     static const char range[] = "XCOLORRANGE=", piece[] = "XCOXSWAIN=";
+
     if (!strncmp(tag->text, piece, sizeof piece - 1))
         snprintf(format->piece, sizeof format->piece, "%s", tag->text + sizeof piece - 1);
     if (strncmp(tag->text, range, sizeof range - 1))
@@ -190,8 +198,10 @@ static enum video_read read_line(struct video_source *source, char *line, size_t
         }
         ++*length;
     }
+
     error_set(error, "the line that begins at byte %" PRIu64 " does not end: it is over %zu bytes",
               source->offset - *length, capacity);
+
     return VIDEO_READ_ERROR;
 }
 
@@ -209,6 +219,7 @@ static bool read_header(struct video_input *input, struct error *error)
         return error_set(error, "the y4m header, at byte %zu: a zero byte", strlen(line));
     if (strncmp(line, magic, MAGIC_BYTES) || (line[MAGIC_BYTES] && line[MAGIC_BYTES] != ' '))
         return error_set(error, "not y4m: it does not begin with YUV4MPEG2");
+
     for (char *at = line + MAGIC_BYTES; *at;) {
         at += strspn(at, " ");
         size_t bytes = strcspn(at, " ");
@@ -221,6 +232,7 @@ static bool read_header(struct video_input *input, struct error *error)
             return false;
         at += bytes + !last;
     }
+
     return true;
 }
 
@@ -265,7 +277,7 @@ static bool y4m_open(struct video_input *input, struct error *error)
     return true;
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 static enum video_read fail_marker(const struct video_input *input, uint64_t begin,
                                    struct error *error)
@@ -347,6 +359,7 @@ static enum video_read read_marker(struct video_input *input, uint64_t begin, st
     result = read_line(&input->source, line, sizeof line, &length, error);
     if (result == VIDEO_READ_END)
         return video_fail_truncated(input, begin, 1 + input->planes.frame_bytes, error);
+
     return result;
 }
 
