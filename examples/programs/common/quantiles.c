@@ -14,6 +14,7 @@ double figures_quantile(double *values, size_t count, double share)
 {
     if (count == 0)
         return 0;
+
     qsort(values, count, sizeof *values, by_value);
     double at = share * (double)(count - 1);
     size_t below = (size_t)at;
