@@ -26,6 +26,7 @@ static void read_cpu(char *text, size_t bytes)
         snprintf(text, bytes, "%s", colon + 1 + strspn(colon + 1, " "));
         break;
     }
+
     fclose(file);
 }
 

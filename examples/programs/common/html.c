@@ -45,8 +45,8 @@ static bool reserve(struct html *html, size_t bytes)
     size_t needed = html->length + bytes + 1;
     if (needed <= html->capacity)
         return true;
-    size_t capacity = html->capacity ? html->capacity : 4096;
 
+    size_t capacity = html->capacity ? html->capacity : 4096;
     while (capacity < needed)
         capacity *= 2;
     char *text = realloc(html->text, capacity);
@@ -87,6 +87,7 @@ void html_format(struct html *html, const char *format, ...)
     va_start(args, format);
     va_copy(again, args);
     int bytes = vsnprintf(NULL, 0, format, args);
+
     va_end(args);
     if (bytes < 0)
         html->failed = true;
@@ -150,6 +151,7 @@ void html_text_middle(struct html *html, const char *text, unsigned characters)
         html_text(html, text);
         return;
     }
+
     html_text_cut(html, text, characters - tail);
     for (unsigned i = 0; i < count - tail; i++, from += bytes)
         text_character(from, &bytes);

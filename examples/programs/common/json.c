@@ -30,6 +30,7 @@ static void separate(struct json *json)
         json->after_key = false;
         return;
     }
+
     if (json->filled[json->depth])
         fputc(',', json->stream);
     if (json->depth && !json->flat[json->depth])
@@ -94,17 +95,20 @@ static unsigned utf8_length(const unsigned char *s)
 static void put_string(FILE *stream, const char *text)
 {
     fputc('"', stream);
+
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        const unsigned length = utf8_length(s);
+        unsigned length = utf8_length(s);
         if (*s == '"' || *s == '\\')
             fprintf(stream, "\\%c", *s);
         else if (*s < 0x20 || *s == 0x7f)
             fprintf(stream, "\\u%04x", *s);
         else if (length)
             fwrite(s, 1, length, stream);
-        else
+        else {
             fputs("\\ufffd", stream);
-        s += length ? length : 1;
+            length = 1;
+        }
+        s += length;
     }
 
     fputc('"', stream);
@@ -152,6 +156,7 @@ void json_number(struct json *json, double value)
         millionths = 0;
     }
     bool negative = value < 0 && (whole || millionths);
+
     fprintf(json->stream, "%s%" PRIu64 ".%06" PRIu64, negative ? "-" : "", whole, millionths);
 }
 

@@ -17,6 +17,7 @@ static size_t steps_between(const char *a, const char *b)
 
     if (a_letters > NAME_MAX_LETTERS || b_letters > NAME_MAX_LETTERS)
         return NAME_MAX_LETTERS;
+
     for (size_t j = 0; j <= b_letters; j++)
         rows[0][j] = j;
     for (size_t i = 1; i <= a_letters; i++) {
@@ -53,6 +54,7 @@ size_t option_name_list(const struct option *known, const char *written, char *t
 {
     size_t count = 0, used = 0, letters = strlen(written);
     text[0] = 0;
+
     for (const struct option *option = known; option->name; option++) {
         if (strncmp(option->name, written, letters))
             continue;

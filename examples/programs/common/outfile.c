@@ -165,6 +165,7 @@ static int create_temporary(struct outfile *file, mode_t mode)
             fd = -1;
         }
     }
+
     return fd;
 }
 
@@ -234,6 +235,7 @@ static int open_descriptor(struct outfile *file, const char *path)
     }
     if (S_ISREG(about.st_mode))
         return open_replacement(file, path, about.st_mode);
+
     file->special = true;
     return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 }
@@ -270,6 +272,7 @@ fail:
             unlink(file->temporary);
         close(fd);
     }
+
     forget(file);
     free(file);
     return false;
@@ -301,6 +304,7 @@ bool outfile_finish(struct outfile **out, struct error *error)
 
     /* Holds the lock until the file is in its place or removed. */
     const int lock = dup(fileno(file->stream));
+
     if (lock < 0)
         failure = errno;
     errno = 0;
@@ -349,6 +353,7 @@ bool outfile_same_place(const char *path, const char *other)
 {
     char directory[PATH_MAX], other_directory[PATH_MAX];
     struct stat a, b;
+
     if (!strcmp(path, "-") || !strcmp(other, "-"))
         return false;
     const bool there = !stat(path, &a), other_there = !stat(other, &b);

@@ -29,7 +29,9 @@ double figures_percentile(double *values, size_t count, unsigned percent)
         return 0;
     qsort(values, count, sizeof *values, by_value);
     size_t place = (count * percent + 99) / 100;
-    return values[place ? place - 1 : 0];
+    if (place)
+        place--;
+    return values[place];
 }
 
 double figures_median_of(const double *values, size_t count, double *scratch)

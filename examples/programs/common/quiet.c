@@ -14,6 +14,7 @@ static uint64_t read_busy_ns(void)
     FILE *file = fopen("/proc/stat", "r");
     if (!file)
         return 0;
+
     unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
     int got = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system,
                      &idle, &iowait, &irq, &softirq, &steal);
@@ -90,6 +91,7 @@ bool quiet_keep(struct quiet *quiet)
     quiet->kept++;
     quiet->kept_ns += length;
     quiet->others_ns += others_ns(quiet);
+
     return true;
 }
 

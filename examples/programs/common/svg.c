@@ -35,6 +35,7 @@ void svg_line(struct html *out, const char *class, double x0, double y0, double 
     html_format(out, "<path class=\"%s\" d=\"", class);
     svg_number(out, "M", x0);
     svg_number(out, " ", y0);
+
     if (y0 == y1)
         svg_number(out, "H", x1);
     else if (x0 == x1)
@@ -167,6 +168,7 @@ void tags_spread(struct tag *tags, size_t count, double gap, double top, double 
     qsort(tags, count, sizeof *tags, compare_tags);
     for (size_t i = 0; i < count; i++)
         tags[i].y = fmax(tags[i].y, i ? tags[i - 1].y + gap : top);
+
     double limit = bottom;
 
     for (size_t i = count; i-- > 0;) {

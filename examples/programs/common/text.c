@@ -29,6 +29,7 @@ uint32_t text_character(const unsigned char *text, unsigned *bytes)
 
 none:
     *bytes = 1;
+
     return 0xFFFD;
 }
 
@@ -48,10 +49,13 @@ const char *text_plain(const char *text, char *out, size_t out_bytes)
     enum { ESCAPED = 4 };
     const unsigned char *from = (const unsigned char *)(text ? text : "");
     size_t at = 0;
+
     for (unsigned bytes; *from; from += bytes) {
         uint32_t character = text_character(from, &bytes);
         const bool good = text_presentable(character) && !(character == 0xFFFD && bytes == 1);
-        const size_t needed = good ? bytes : ESCAPED * (size_t)bytes;
+        size_t needed = bytes;
+        if (!good)
+            needed *= ESCAPED;
         if (at + needed >= out_bytes)
             break;
 

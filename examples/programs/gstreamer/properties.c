@@ -145,8 +145,8 @@ void properties_install(GObjectClass *class)
                                 ready),
         [PROPERTY_CACHE_DIR] = g_param_spec_string(
             "cache-dir", "Cache folder",
-            "For compiled kernels and device profiles; unset = coxswain in the user's cache folder, "
-            "\"\" = none",
+            "For compiled kernels and device profiles; unset = coxswain in the user's cache "
+            "folder, \"\" = none",
             NULL, ready),
         [PROPERTY_STATS] = g_param_spec_boxed("stats", "Statistics", "Counts since the start",
                                               GST_TYPE_STRUCTURE,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared_runtime.h"
 
+GST_DEBUG_CATEGORY(gst_cox_debug); /* plugin.c initialises it */
+
 struct shared_runtime {
     guint references; /* under `lock`, as is the list */
     char *devices;
