@@ -18,6 +18,7 @@ static bool make_directories(char *path)
         if (!made)
             return false;
     }
+
     return !mkdir(path, 0700) || errno == EEXIST;
 }
 
@@ -25,9 +26,12 @@ const char *cache_folder(char *path, size_t bytes)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = -1;
+
     if (base && *base == '/')
         length = snprintf(path, bytes, "%s/coxswain", base);
     else if (home && *home == '/')
         length = snprintf(path, bytes, "%s/.cache/coxswain", home);
-    return length > 0 && (size_t)length < bytes && make_directories(path) ? path : NULL;
+    if (length <= 0 || (size_t)length >= bytes || !make_directories(path))
+        return NULL;
+    return path;
 }

@@ -2,8 +2,8 @@
  *
  * Thread-safety: safe from any thread, each with an error of its own.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_PROGRAMS_COMMON_ERROR_H
-#define COX_PROGRAMS_COMMON_ERROR_H
+#ifndef ERROR_H
+#define ERROR_H
 
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@ struct error {
 /* Set the text. Returns false, so that a function can `return error_set(...)`. */
 bool error_set(struct error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Replace each character that is not printable ASCII by '?'. For text from a file that goes to a terminal. */
+/* Replace each character that is not printable ASCII by '?', for text that goes to a terminal. */
 void make_printable(char *text);
 
 #endif

@@ -18,6 +18,7 @@ bool html_save(const struct html *html, const char *path, struct error *error)
     struct outfile *file;
     if (!outfile_open(&file, path, error))
         return false;
+
     FILE *to = outfile_stream(file);
     if (fwrite(html->text, 1, html->length, to) != html->length || fflush(to) != 0) {
         int problem = errno; /* abandoning the file changes errno */
@@ -33,16 +34,18 @@ void html_free(struct html *html)
     *html = (struct html){0};
 }
 
-/* Room for so many more bytes and the terminator. */
+/* Make room for `bytes` more and the terminator. */
 static bool reserve(struct html *html, size_t bytes)
 {
     if (html->failed || bytes > SIZE_MAX / 4 - html->length) {
         html->failed = true;
         return false;
     }
+
     size_t needed = html->length + bytes + 1;
     if (needed <= html->capacity)
         return true;
+
     size_t capacity = html->capacity ? html->capacity : 4096;
     while (capacity < needed)
         capacity *= 2;
@@ -80,9 +83,11 @@ void html_append(struct html *html, const struct html *other)
 void html_format(struct html *html, const char *format, ...)
 {
     va_list args, again;
+
     va_start(args, format);
     va_copy(again, args);
     int bytes = vsnprintf(NULL, 0, format, args);
+
     va_end(args);
     if (bytes < 0)
         html->failed = true;
@@ -93,30 +98,43 @@ void html_format(struct html *html, const char *format, ...)
     va_end(again);
 }
 
+/* What is written instead of a character; NULL = the character itself. */
+static const char *escape_of(uint32_t character)
+{
+    switch (character) {
+    case '\t':
+    case '\n':
+    case '\r':
+        return " ";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return text_presentable(character) ? NULL : "\xEF\xBF\xBD";
+    }
+}
+
 void html_text_cut(struct html *html, const char *text, unsigned characters)
 {
     const unsigned char *from = (const unsigned char *)(text ? text : "");
     unsigned bytes;
+
     for (unsigned written = 0; *from; from += bytes, written++) {
         uint32_t character = text_character(from, &bytes);
         if (written + 1 >= characters && from[bytes]) {
             html_raw(html, "…");
             return;
         }
-        if (character == '\t' || character == '\n' || character == '\r')
-            html_raw(html, " ");
-        else if (!text_presentable(character) || character == 0xFFFD)
-            html_raw(html, "\xEF\xBF\xBD");
-        else if (character == '<')
-            html_raw(html, "&lt;");
-        else if (character == '>')
-            html_raw(html, "&gt;");
-        else if (character == '&')
-            html_raw(html, "&amp;");
-        else if (character == '"')
-            html_raw(html, "&quot;");
-        else if (character == '\'')
-            html_raw(html, "&#39;");
+        const char *escape = escape_of(character);
+        if (escape)
+            html_raw(html, escape);
         else
             append(html, (const char *)from, bytes);
     }
@@ -126,12 +144,14 @@ void html_text_middle(struct html *html, const char *text, unsigned characters)
 {
     const unsigned char *from = (const unsigned char *)(text ? text : "");
     unsigned count = 0, bytes, tail = characters / 3;
+
     for (const unsigned char *at = from; *at; at += bytes, count++)
         text_character(at, &bytes);
     if (count <= characters) {
         html_text(html, text);
         return;
     }
+
     html_text_cut(html, text, characters - tail);
     for (unsigned i = 0; i < count - tail; i++, from += bytes)
         text_character(from, &bytes);
@@ -151,6 +171,7 @@ void html_coordinate(struct html *html, double value)
         return;
     }
     int length = snprintf(text, sizeof text, "%.1f", fmin(fmax(value, -1e6), 1e6));
+
     if (text[length - 1] == '0')
         text[length - 2] = 0;
     html_raw(html, text);
@@ -159,19 +180,20 @@ void html_coordinate(struct html *html, double value)
 void html_begin(struct html *html, const char *title, const char *program,
                 const char *const styles[])
 {
-    html_raw(
-        html,
-        "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta charset=\"utf-8\"/>"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
-        "<meta name=\"color-scheme\" content=\"light dark\"/>"
-        "<meta name=\"generator\" content=\"");
+    html_raw(html, "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n"
+                   "<head><meta charset=\"utf-8\"/>"
+                   "<meta http-equiv=\"Content-Security-Policy\" "
+                   "content=\"default-src 'none'; style-src 'unsafe-inline'\"/>"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>"
+                   "<meta name=\"color-scheme\" content=\"light dark\"/>"
+                   "<meta name=\"generator\" content=\"");
     html_text(html, program);
     html_raw(html, ", Coxswain ");
     html_text(html, cox_version());
     html_raw(html, "\"/><title>");
     html_text(html, title);
     html_format(html, " · %s</title>\n<style>\n", program);
+
     for (; *styles; styles++)
         html_raw(html, *styles);
     html_raw(html, "</style></head>\n<body><main>\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "json.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,19 +23,21 @@ static void new_line(const struct json *json)
         fputs("  ", json->stream);
 }
 
-/* What comes before any value or key. */
+/* Write what comes before any value or key. */
 static void separate(struct json *json)
 {
     if (json->after_key) {
         json->after_key = false;
         return;
     }
+
     if (json->filled[json->depth])
         fputc(',', json->stream);
     if (json->depth && !json->flat[json->depth])
         new_line(json);
     else if (json->filled[json->depth])
         fputc(' ', json->stream);
+
     json->filled[json->depth] = true;
 }
 
@@ -79,40 +82,35 @@ void json_close_array(struct json *json)
     close_level(json, ']');
 }
 
-/* Length of the UTF-8 character at `s` (RFC 3629: shortest form, no surrogates), 0 if it is not one. */
-static int utf8_length(const unsigned char *s)
+/* Length of the UTF-8 character at `s`, 0 if it is not one. */
+static unsigned utf8_length(const unsigned char *s)
 {
-    if (s[0] < 0x80)
-        return 1;
-    int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    uint32_t code = s[0] & (0x7f >> length);
-    if (s[0] < 0xc2 || s[0] > 0xf4)
+    unsigned bytes;
+    const uint32_t character = text_character(s, &bytes);
+    if (character == 0xFFFD && bytes == 1)
         return 0;
-    for (int i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0
-                                                                                        : length;
+    return bytes;
 }
 
 static void put_string(FILE *stream, const char *text)
 {
     fputc('"', stream);
+
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        int length = utf8_length(s);
+        unsigned length = utf8_length(s);
         if (*s == '"' || *s == '\\')
             fprintf(stream, "\\%c", *s);
         else if (*s < 0x20 || *s == 0x7f)
             fprintf(stream, "\\u%04x", *s);
         else if (length)
-            fwrite(s, 1, (size_t)length, stream);
-        else
+            fwrite(s, 1, length, stream);
+        else {
             fputs("\\ufffd", stream);
-        s += length ? length : 1;
+            length = 1;
+        }
+        s += length;
     }
+
     fputc('"', stream);
 }
 
@@ -152,11 +150,13 @@ void json_number(struct json *json, double value)
     double magnitude = fabs(value);
     uint64_t whole = (uint64_t)magnitude;
     uint64_t millionths = (uint64_t)llround((magnitude - (double)whole) * 1e6);
+
     if (millionths == 1000000) {
         whole++;
         millionths = 0;
     }
     bool negative = value < 0 && (whole || millionths);
+
     fprintf(json->stream, "%s%" PRIu64 ".%06" PRIu64, negative ? "-" : "", whole, millionths);
 }
 

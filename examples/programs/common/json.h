@@ -1,4 +1,5 @@
-/* A JSON writer: commas, indentation and escapes; numbers without the locale. Nesting errors are the caller's.
+/* A JSON writer: commas, indentation and escapes; numbers do not depend on the locale. The caller
+ * must nest correctly.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef JSON_H
 #define JSON_H
@@ -20,7 +21,7 @@ struct json {
 void json_begin(struct json *json, FILE *stream);
 void json_end(struct json *json); /* a final newline */
 
-/* `flat`: on one line, with all that is in it. */
+/* `flat`: on one line, with everything in it. */
 void json_open_object(struct json *json, bool flat);
 void json_open_array(struct json *json, bool flat);
 void json_close_object(struct json *json);
@@ -28,7 +29,7 @@ void json_close_array(struct json *json);
 
 void json_key(struct json *json, const char *key);
 
-/* UTF-8 expected; bytes that are not become U+FFFD. */
+/* UTF-8; other bytes become U+FFFD. */
 void json_string(struct json *json, const char *text);
 void json_unsigned(struct json *json, uint64_t value);
 /* Nanoseconds as microseconds with three decimals. */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Clocks in nanoseconds.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef NOW_H
 #define NOW_H
 
@@ -9,8 +10,9 @@
 static inline uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    return clock_gettime(clock, &now) ? 0
-                                      : (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    if (clock_gettime(clock, &now))
+        return 0;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* The monotonic clock. */

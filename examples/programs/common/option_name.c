@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "option_name.h"
+#include "least.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME_MAX_LETTERS = 31, STEPS_MAX = 2 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The steps from one name to the other: the distance of Damerau and Levenshtein in which no letter is changed twice
- * (optimal string alignment). Three rows of its table are enough. */
+/* Damerau and Levenshtein's distance in which no letter changes twice (optimal string alignment).
+ * Three rows of its table are enough. */
 static size_t steps_between(const char *a, const char *b)
 {
     const size_t a_letters = strlen(a), b_letters = strlen(b);
     size_t rows[3][NAME_MAX_LETTERS + 1];
+
     if (a_letters > NAME_MAX_LETTERS || b_letters > NAME_MAX_LETTERS)
         return NAME_MAX_LETTERS;
+
     for (size_t j = 0; j <= b_letters; j++)
         rows[0][j] = j;
     for (size_t i = 1; i <= a_letters; i++) {
@@ -33,13 +31,15 @@ static size_t steps_between(const char *a, const char *b)
                 now[j] = least(now[j], two_before[j - 2] + 1);
         }
     }
+
     return rows[a_letters % 3][b_letters];
 }
 
 const char *option_name_nearest(const struct option *known, const char *written)
 {
     const char *nearest = NULL;
-    size_t fewest = least(STEPS_MAX + 1, (strlen(written) + 1) / 2);
+    size_t fewest = (size_t)least(STEPS_MAX + 1, (strlen(written) + 1) / 2);
+
     for (const struct option *option = known; option->name; option++) {
         const size_t steps = steps_between(written, option->name);
         if (steps < fewest) {
@@ -54,6 +54,7 @@ size_t option_name_list(const struct option *known, const char *written, char *t
 {
     size_t count = 0, used = 0, letters = strlen(written);
     text[0] = 0;
+
     for (const struct option *option = known; option->name; option++) {
         if (strncmp(option->name, written, letters))
             continue;
@@ -62,6 +63,7 @@ size_t option_name_list(const struct option *known, const char *written, char *t
                                      option->name);
         count++;
     }
+
     return count;
 }
 

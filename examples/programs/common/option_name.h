@@ -1,4 +1,4 @@
-/* Names of long options as people mistype them, and words that are the same for several programs.
+/* Names of long options that people mistype, and values that several programs share.
  * Thread-safety: safe from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef OPTION_NAME_H
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The option of a getopt_long list (its last one has no name) whose name is nearest to `written`, which has neither
- * dashes nor a value. A letter that is missing, too many, another one, or changed with its neighbour is one step; an
- * option is near if it is at most two steps away, and fewer than half as many steps as `written` has letters. NULL if
- * none is near. */
+/* The option of a getopt_long list (its last one has no name) whose name is nearest to `written`,
+ * which has neither dashes nor a value; NULL if none is near. One step is a letter that is missing,
+ * added, replaced, or swapped with its neighbour. An option is near if it is at most two steps
+ * away, and fewer than half as many steps as `written` has letters. */
 const char *option_name_nearest(const struct option *known, const char *written);
 
 /* "'--repeat', '--reserve'": the options that begin with `written`. Returns how many. */

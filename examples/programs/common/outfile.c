@@ -15,15 +15,14 @@
 
 struct outfile {
     FILE *stream;
-    bool standard;
     bool special;
     bool nameless;
     int slot;                      /* in `pending`; -1 = none */
-    char place[PATH_MAX];          /* where it is to appear */
-    char temporary[PATH_MAX + 48]; /* "" = written in place, or nameless still */
+    char place[PATH_MAX];          /* where it will appear */
+    char temporary[PATH_MAX + 48]; /* "" = written in place, or without a name yet */
 };
 
-/* What a signal handler has to remove. A slot holds a pointer into a living outfile. */
+/* The files that a signal handler removes. A slot points into an outfile. */
 enum { PENDING_MAX = 8 };
 static _Atomic(const char *) pending[PENDING_MAX];
 
@@ -60,16 +59,29 @@ static int directory_length(const char *path)
     return slash ? (int)(slash - path) + 1 : 0;
 }
 
+/* The directory that a path is in. */
+static void directory_of(const char *path, char directory[PATH_MAX])
+{
+    const int length = directory_length(path);
+    if (length)
+        snprintf(directory, PATH_MAX, "%.*s", length, path);
+    else
+        snprintf(directory, PATH_MAX, ".");
+}
+
 enum { NAMES_MAX = 100, SHARED_NAMES = 10 };
 
-/* Beside the place, hidden. The first names are the same in all processes, so that what a killed one has left is found;
- * where there are no locks it stays, and the names behind them have the process's number. */
+/* Hidden, next to the place. The first names are the same in all processes, so that the next one
+ * finds what a killed one has left. Without locks that stays, and later names have the process's
+ * number. */
 static void name_temporary(struct outfile *file, unsigned attempt)
 {
     const int directory = directory_length(file->place);
-    const unsigned long process = attempt < SHARED_NAMES ? 0 : (unsigned long)getpid() * NAMES_MAX;
+    unsigned long number = attempt;
+    if (attempt >= SHARED_NAMES)
+        number += (unsigned long)getpid() * NAMES_MAX;
     snprintf(file->temporary, sizeof file->temporary, "%.*s.%.100s.%lu.tmp", directory, file->place,
-             file->place + directory, process + attempt);
+             file->place + directory, number);
 }
 
 static bool is_named(int fd, const char *path)
@@ -79,8 +91,9 @@ static bool is_named(int fd, const char *path)
            file.st_ino == named.st_ino;
 }
 
-/* Remove a temporary file if the process that wrote it is gone, and its lock with it. The name cannot come to mean
- * another file before it is removed: only the file's lock allows to rename or remove it. Leaves errno as it is. */
+/* Remove a temporary file if the process that wrote it is gone, and its lock with it. Only the
+ * holder of the lock may rename or remove the file, so the name still means it. Leaves errno as it
+ * is. */
 static bool remove_left(const char *path)
 {
     const int kept = errno, fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -92,12 +105,13 @@ static bool remove_left(const char *path)
     return removed;
 }
 
-/* Until it is closed. False: another process has taken the new file for one that was left, and removes it. */
+/* Lock the new file until it is closed. False: another process takes it for one that was left, and
+ * removes it. */
 static bool lock_temporary(int fd, const char *path)
 {
     if (!flock(fd, LOCK_EX | LOCK_NB))
         return is_named(fd, path);
-    return errno != EWOULDBLOCK; /* there are no locks here */
+    return errno != EWOULDBLOCK; /* other errors: no locks on this file system */
 }
 
 static bool names_only;
@@ -107,26 +121,29 @@ void outfile_use_names(void)
     names_only = true;
 }
 
-/* How a file without a name is reached to be given one. */
+/* The path under which a file without a name can be linked. */
 static void descriptor_path(int fd, char path[32])
 {
     snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-/* A file that is gone with the process, however that ends. -1 where there is no such thing. */
+/* A file that vanishes with the process, however that ends. -1: not possible here. */
 static int create_nameless(struct outfile *file, mode_t mode)
 {
     char directory[PATH_MAX], path[32];
-    int length = directory_length(file->place);
-    snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? file->place : ".");
-    int fd = names_only ? -1 : open(directory, O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    if (names_only)
+        return -1;
+    directory_of(file->place, directory);
+    const int fd = open(directory, O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
     if (fd < 0)
         return -1;
+
     descriptor_path(fd, path);
     if (access(path, F_OK)) {
         close(fd);
         return -1;
     }
+
     (void)!flock(fd, LOCK_EX | LOCK_NB); /* before it has a name */
     file->nameless = true;
     return fd;
@@ -135,6 +152,7 @@ static int create_nameless(struct outfile *file, mode_t mode)
 static int create_temporary(struct outfile *file, mode_t mode)
 {
     int fd = create_nameless(file, mode);
+
     for (unsigned attempt = 0; fd < 0 && attempt < NAMES_MAX; attempt++) {
         name_temporary(file, attempt);
         do
@@ -147,13 +165,15 @@ static int create_temporary(struct outfile *file, mode_t mode)
             fd = -1;
         }
     }
+
     return fd;
 }
 
-/* A link cannot replace a file, but a renaming can. */
+/* Link the file to a temporary name. A link cannot replace a file, the rename that follows can. */
 static bool give_name(struct outfile *file)
 {
     char path[32];
+
     descriptor_path(fileno(file->stream), path);
     for (unsigned attempt = 0; attempt < NAMES_MAX; attempt++) {
         name_temporary(file, attempt);
@@ -168,62 +188,91 @@ static bool give_name(struct outfile *file)
         if (errno != EEXIST)
             break;
     }
+
     file->temporary[0] = 0;
     return false;
+}
+
+static int open_new(struct outfile *file, const char *path)
+{
+    if (strlen(path) >= sizeof file->place) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    strcpy(file->place, path);
+    return create_temporary(file, 0666);
+}
+
+/* A new file in the place of one that exists, with its mode. */
+static int open_replacement(struct outfile *file, const char *path, mode_t mode)
+{
+    if (access(path, W_OK) || !realpath(path, file->place))
+        return -1;
+    const int fd = create_temporary(file, mode & 0777);
+    if (fd >= 0)
+        (void)!fchmod(fd, mode & 0777); /* the umask has been applied to the file before */
+    return fd;
+}
+
+/* A descriptor to write to; -1 and errno. */
+static int open_descriptor(struct outfile *file, const char *path)
+{
+    struct stat about;
+
+    if (!strcmp(path, "-")) {
+        file->special = true;
+        return dup(STDOUT_FILENO);
+    }
+    if (stat(path, &about)) {
+        if (errno != ENOENT)
+            return -1;
+        return open_new(file, path);
+    }
+
+    if (S_ISDIR(about.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (S_ISREG(about.st_mode))
+        return open_replacement(file, path, about.st_mode);
+
+    file->special = true;
+    return open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 }
 
 bool outfile_open(struct outfile **out, const char *path, struct error *error)
 {
     *out = NULL;
+    if (!*path)
+        return error_set(error, "an empty name");
     struct outfile *file = calloc(1, sizeof *file);
     if (!file)
         return error_set(error, "out of memory");
+
     file->slot = -1;
-    struct stat about;
-    int fd = -1;
-    if (!strcmp(path, "-")) {
-        file->standard = file->special = true;
-        fd = dup(STDOUT_FILENO);
-    } else if (!*path) {
-        error_set(error, "an empty name");
+    const int fd = open_descriptor(file, path);
+    if (fd < 0)
         goto fail;
-    } else if (stat(path, &about)) {
-        if (errno != ENOENT || strlen(path) >= sizeof file->place) {
-            error_set(error, "cannot be written: %s",
-                      strerror(errno == ENOENT ? ENAMETOOLONG : errno));
-            goto fail;
-        }
-        strcpy(file->place, path);
-        fd = create_temporary(file, 0666);
-    } else if (S_ISDIR(about.st_mode)) {
-        error_set(error, "is a directory");
-        goto fail;
-    } else if (!S_ISREG(about.st_mode)) {
-        file->special = true;
-        fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    } else if (!access(path, W_OK) && realpath(path, file->place)) {
-        fd = create_temporary(file, about.st_mode & 0777);
-        if (fd >= 0)
-            (void)!fchmod(fd, about.st_mode &
-                                  0777); /* the mask had its say when the file was made first */
-    }
-    if (fd < 0) {
-        error_set(error, "cannot be written: %s", strerror(errno));
-        goto fail;
-    }
     if (file->temporary[0])
         remember(file);
     file->stream = fdopen(fd, "wb");
-    if (!file->stream) {
+    if (file->stream) {
+        *out = file;
+        return true;
+    }
+
+fail:
+    if (errno == EISDIR)
+        error_set(error, "is a directory");
+    else
         error_set(error, "cannot be written: %s", strerror(errno));
+
+    if (fd >= 0) {
         if (file->temporary[0])
             unlink(file->temporary);
         close(fd);
-        goto fail;
     }
-    *out = file;
-    return true;
-fail:
+
     forget(file);
     free(file);
     return false;
@@ -239,7 +288,7 @@ bool outfile_is_special(const struct outfile *file)
     return file->special;
 }
 
-/* Some things that can be written cannot be synchronised, and need not be. */
+/* Pipes, devices and some file systems cannot be synchronised, and need not be. */
 static bool synchronise(int fd)
 {
     return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP || errno == ENOSYS ||
@@ -249,10 +298,13 @@ static bool synchronise(int fd)
 bool outfile_finish(struct outfile **out, struct error *error)
 {
     struct outfile *file = *out;
+
     *out = NULL;
     int failure = 0;
-    const int lock =
-        dup(fileno(file->stream)); /* holds the lock until the file has its place or is removed */
+
+    /* Holds the lock until the file is in its place or removed. */
+    const int lock = dup(fileno(file->stream));
+
     if (lock < 0)
         failure = errno;
     errno = 0;
@@ -266,13 +318,16 @@ bool outfile_finish(struct outfile **out, struct error *error)
         failure = errno;
     if (!failure && file->temporary[0] && rename(file->temporary, file->place))
         failure = errno;
+
     if (failure && file->temporary[0])
         unlink(file->temporary);
     if (lock >= 0)
         close(lock);
     forget(file);
     free(file);
-    return failure ? error_set(error, "cannot be written: %s", strerror(failure)) : true;
+    if (failure)
+        return error_set(error, "cannot be written: %s", strerror(failure));
+    return true;
 }
 
 void outfile_abandon(struct outfile **out)
@@ -280,6 +335,7 @@ void outfile_abandon(struct outfile **out)
     struct outfile *file = *out;
     if (!file)
         return;
+
     *out = NULL;
     if (file->temporary[0])
         unlink(file->temporary);
@@ -288,31 +344,34 @@ void outfile_abandon(struct outfile **out)
     free(file);
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 bool outfile_same_place(const char *path, const char *other)
 {
+    char directory[PATH_MAX], other_directory[PATH_MAX];
     struct stat a, b;
+
     if (!strcmp(path, "-") || !strcmp(other, "-"))
         return false;
-    bool there = !stat(path, &a), other_there = !stat(other, &b);
+    const bool there = !stat(path, &a), other_there = !stat(other, &b);
     if (there || other_there)
-        return there && other_there && S_ISREG(a.st_mode) && a.st_dev == b.st_dev &&
-               a.st_ino == b.st_ino;
-    int length = directory_length(path), other_length = directory_length(other);
-    if (strcmp(path + length, other + other_length))
+        return there && other_there && S_ISREG(a.st_mode) && is_same_file(&a, &b);
+
+    if (strcmp(path + directory_length(path), other + directory_length(other)) != 0)
         return false;
-    char directory[PATH_MAX], other_directory[PATH_MAX];
-    snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? path : ".");
-    snprintf(other_directory, sizeof other_directory, "%.*s", other_length ? other_length : 1,
-             other_length ? other : ".");
-    return !stat(directory, &a) && !stat(other_directory, &b) && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
+    directory_of(path, directory);
+    directory_of(other, other_directory);
+    return !stat(directory, &a) && !stat(other_directory, &b) && is_same_file(&a, &b);
 }
 
 void outfile_guard_standard(void)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        const int flags = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)!open("/dev/null", fd == STDIN_FILENO
-                                         ? O_WRONLY
-                                         : O_RDONLY); /* the least free number: this one */
+            (void)!open("/dev/null", flags); /* it gets the lowest free descriptor, this one */
+    }
 }

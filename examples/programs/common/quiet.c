@@ -3,19 +3,22 @@
 #include "common/quiet.h"
 #include "common/now.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-/* Busy time of all processors since boot, everybody's, in nanoseconds (of ticks, usually 10 ms); 0 = unknown. */
+/* Busy time of all processors since boot, counted in ticks of usually 10 ms; 0 = unknown. */
 static uint64_t read_busy_ns(void)
 {
     FILE *file = fopen("/proc/stat", "r");
     if (!file)
         return 0;
+
     unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
     int got = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system,
                      &idle, &iowait, &irq, &softirq, &steal);
+
     fclose(file);
     long ticks = sysconf(_SC_CLK_TCK);
     if (got != 8 || ticks <= 0)
@@ -38,8 +41,9 @@ static uint64_t read_own_ns(const struct quiet *quiet)
 static double others_ns(const struct quiet *quiet)
 {
     uint64_t busy = read_busy_ns();
-    return busy ? (double)(busy - quiet->busy_ns) - (double)(read_own_ns(quiet) - quiet->own_ns)
-                : 0;
+    if (!busy)
+        return 0;
+    return (double)(busy - quiet->busy_ns) - (double)(read_own_ns(quiet) - quiet->own_ns);
 }
 
 static bool is_quiet(const struct quiet *quiet, double length_ns)
@@ -83,16 +87,20 @@ bool quiet_keep(struct quiet *quiet)
         wait_for_quiet(quiet);
         return false;
     }
+
     quiet->kept++;
     quiet->kept_ns += length;
     quiet->others_ns += others_ns(quiet);
+
     return true;
 }
 
 double quiet_others_now(const struct quiet *quiet)
 {
-    double length = (double)(now_ns() - quiet->begin_ns), others = others_ns(quiet);
-    return others > 0 && length > 0 ? others / length : 0;
+    const double length = (double)(now_ns() - quiet->begin_ns), others = others_ns(quiet);
+    if (others <= 0 || length <= 0)
+        return 0;
+    return others / length;
 }
 
 bool quiet_busy(const struct quiet *quiet)
@@ -104,5 +112,5 @@ double quiet_others(const struct quiet *quiet)
 {
     if (quiet->busy_ns == 0 || quiet->kept_ns <= 0)
         return -1;
-    return quiet->others_ns > 0 ? quiet->others_ns / quiet->kept_ns : 0;
+    return fmax(quiet->others_ns, 0) / quiet->kept_ns;
 }

@@ -1,5 +1,6 @@
-/* Whether other programs ran while something was measured: a round in which they used more than a tenth of a processor
- * is disturbed, whatever its figures are. While there is time, such rounds are done again; the output says how many.
+/* Whether other programs ran during a measurement. A round in which they used more than a tenth of
+ * a processor is disturbed, and is repeated while there is time. The output says how many were.
+ *
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef QUIET_H
@@ -11,21 +12,20 @@
 #include <sys/types.h>
 
 struct quiet {
-    double budget_ns;      /* left for doing rounds again */
+    double budget_ns;      /* left for repeating rounds */
     const pid_t *children; /* processes that are ours too; may be NULL */
     size_t child_count;
     uint64_t begin_ns, busy_ns, own_ns;
     uint32_t kept, again;
-    double kept_ns,
-        others_ns; /* of the kept rounds: their length, processor time of other programs in it */
+    double kept_ns, others_ns; /* length of the kept rounds; others' processor time in them */
 };
 
-/* Waits until it is quiet, `seconds` at most. */
+/* Wait until it is quiet. `seconds` is the budget for waiting and repeating. */
 void quiet_start(struct quiet *quiet, double seconds);
 
 void quiet_begin(struct quiet *quiet);
 
-/* Returns false if the round is to be done again. */
+/* End a round. False: it was disturbed, repeat it. */
 bool quiet_keep(struct quiet *quiet);
 
 /* Processors that other programs used since quiet_begin; 0 = unknown. */
@@ -34,7 +34,7 @@ double quiet_others_now(const struct quiet *quiet);
 /* Processors that other programs used in the kept rounds; negative = unknown. */
 double quiet_others(const struct quiet *quiet);
 
-/* Whether that is so much that the figures say little. */
+/* Whether that is too much for the figures to mean anything. */
 bool quiet_busy(const struct quiet *quiet);
 
 #endif

@@ -4,17 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* --- Paper and pen ------------------------------------------------------------------------------------------------ */
+/* --- Shapes ----------------------------------------------------------------------------------- */
 
 struct svg svg_of(struct html *out, bool narrow, double label_width)
 {
-    return (struct svg){
-        .out = out,
-        .narrow = narrow,
-        .width = narrow ? 360 : 880,
-        .left = narrow ? 34 : 44,
-        .right = narrow ? 354 : 880 - label_width,
-    };
+    if (narrow)
+        return (struct svg){.out = out, .narrow = true, .width = 360, .left = 34, .right = 354};
+    return (struct svg){.out = out, .width = 880, .left = 44, .right = 880 - label_width};
 }
 
 void svg_number(struct html *out, const char *before, double value)
@@ -39,6 +35,7 @@ void svg_line(struct html *out, const char *class, double x0, double y0, double 
     html_format(out, "<path class=\"%s\" d=\"", class);
     svg_number(out, "M", x0);
     svg_number(out, " ", y0);
+
     if (y0 == y1)
         svg_number(out, "H", x1);
     else if (x0 == x1)
@@ -47,6 +44,7 @@ void svg_line(struct html *out, const char *class, double x0, double y0, double 
         svg_number(out, "L", x1);
         svg_number(out, " ", y1);
     }
+
     html_raw(out, "\"/>");
 }
 
@@ -65,10 +63,10 @@ void svg_label_end(struct html *out)
 
 void svg_begin(const struct svg *svg, double height)
 {
-    html_format(
-        svg->out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"%s\" role=\"img\" viewBox=\"0 0 %.0f %.0f\">",
-        svg->narrow ? "narrow" : "wide", svg->width, height);
+    html_format(svg->out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"%s\" role=\"img\" "
+                "viewBox=\"0 0 %.0f %.0f\">",
+                svg->narrow ? "narrow" : "wide", svg->width, height);
 }
 
 void svg_title(const struct svg *svg, const char *text, double y)
@@ -78,7 +76,7 @@ void svg_title(const struct svg *svg, const char *text, double y)
     svg_label_end(svg->out);
 }
 
-/* --- Axes --------------------------------------------------------------------------------------------------------- */
+/* --- Axes ------------------------------------------------------------------------------------- */
 
 double scale_place(const struct scale *scale, double value)
 {
@@ -102,7 +100,7 @@ struct ticks ticks_of(double low, double high, unsigned most)
     struct ticks ticks = {.step = ticks_step(high - low, most)};
     ticks.first = ceil(low / ticks.step - 1e-9);
     double count = floor(high / ticks.step + 1e-9) - ticks.first + 1;
-    ticks.count = count > 0 ? (unsigned)fmin(count, 2.0 * most) : 0;
+    ticks.count = (unsigned)fmin(fmax(count, 0), 2.0 * most);
     return ticks;
 }
 
@@ -113,7 +111,9 @@ double tick_at(const struct ticks *ticks, unsigned index)
 
 void tick_text(struct html *out, double value, double step)
 {
-    int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
+    int decimals = 0;
+    if (step < 1)
+        decimals = (int)ceil(-log10(step) - 1e-9);
     html_format(out, "%.*f", decimals, value);
 }
 
@@ -129,13 +129,14 @@ void svg_value_axis(const struct svg *svg, const struct scale *scale, unsigned t
     }
 }
 
-/* --- Lines and areas ---------------------------------------------------------------------------------------------- */
+/* --- Lines and areas -------------------------------------------------------------------------- */
 
 void step_to(struct html *out, struct steps *steps, size_t index, double height)
 {
     if (steps->open && fabs(height - steps->last) < 0.05)
         return;
     double x = steps->left + (double)index * steps->width;
+
     svg_number(out, steps->open ? "H" : "M", x);
     if (!steps->open)
         svg_number(out, " ", steps->base);
@@ -154,7 +155,7 @@ void step_end(struct html *out, struct steps *steps, size_t index)
     steps->open = false;
 }
 
-/* --- Labels that make room for each other ------------------------------------------------------------------------- */
+/* --- Labels that make room for each other ----------------------------------------------------- */
 
 static int compare_tags(const void *a, const void *b)
 {
@@ -167,7 +168,9 @@ void tags_spread(struct tag *tags, size_t count, double gap, double top, double 
     qsort(tags, count, sizeof *tags, compare_tags);
     for (size_t i = 0; i < count; i++)
         tags[i].y = fmax(tags[i].y, i ? tags[i - 1].y + gap : top);
+
     double limit = bottom;
+
     for (size_t i = count; i-- > 0;) {
         tags[i].y = fmin(tags[i].y, limit);
         limit = tags[i].y - gap;

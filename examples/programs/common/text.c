@@ -10,6 +10,7 @@ uint32_t text_character(const unsigned char *text, unsigned *bytes)
         unsigned char mask, head;
         uint32_t least;
     } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+
     for (unsigned form = 0; form < 4; form++) {
         if ((text[0] & forms[form].mask) != forms[form].head)
             continue;
@@ -25,8 +26,10 @@ uint32_t text_character(const unsigned char *text, unsigned *bytes)
         *bytes = form + 1;
         return character;
     }
+
 none:
     *bytes = 1;
+
     return 0xFFFD;
 }
 
@@ -46,17 +49,23 @@ const char *text_plain(const char *text, char *out, size_t out_bytes)
     enum { ESCAPED = 4 };
     const unsigned char *from = (const unsigned char *)(text ? text : "");
     size_t at = 0;
+
     for (unsigned bytes; *from; from += bytes) {
         uint32_t character = text_character(from, &bytes);
-        bool good = text_presentable(character) && !(character == 0xFFFD && bytes == 1);
-        if (at + (good ? bytes : ESCAPED * (size_t)bytes) >= out_bytes)
+        const bool good = text_presentable(character) && !(character == 0xFFFD && bytes == 1);
+        size_t needed = bytes;
+        if (!good)
+            needed *= ESCAPED;
+        if (at + needed >= out_bytes)
             break;
+
         if (good)
             memcpy(out + at, from, bytes);
         for (unsigned i = 0; !good && i < bytes; i++)
             snprintf(out + at + (size_t)ESCAPED * i, ESCAPED + 1, "\\x%02x", (unsigned)from[i]);
-        at += good ? bytes : ESCAPED * (size_t)bytes;
+        at += needed;
     }
+
     if (out_bytes)
         out[at] = '\0';
     return out;

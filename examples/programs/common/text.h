@@ -1,22 +1,23 @@
-/* Text from elsewhere (a database, a driver) on its way to a terminal: what is no printable UTF-8 may steer the
- * terminal, or hide what is beside it.
+/* Text from elsewhere (a database, a driver) on its way to a terminal or a page. Text that is not
+ * printable UTF-8 could control the terminal, or hide what is next to it.
  * Thread-safety: no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_EXAMPLES_LAB_PLAIN_H
-#define COX_EXAMPLES_LAB_PLAIN_H
+#ifndef TEXT_H
+#define TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character that begins at `text` and its bytes. Where none does: 0xFFFD, and one byte. */
+/* The UTF-8 character at `text`, and its bytes; 0xFFFD and one byte if there is none. */
 uint32_t text_character(const unsigned char *text, unsigned *bytes);
 
-/* False for control characters, those that turn the direction of writing, those without a width, and what XML
- * forbids. */
+/* False for control characters, changes of the writing direction, characters without a width, and
+ * what XML forbids. */
 bool text_presentable(uint32_t character);
 
-/* `text` with each byte of what is not presentable, or no UTF-8, as \xNN; cut to fit. NULL = "". Returns `out`. */
+/* Write `text` to `out`, cut to fit, with \xNN for each byte that is not presentable UTF-8. NULL =
+ * "". Returns `out`. */
 const char *text_plain(const char *text, char *out, size_t out_bytes);
 
 #endif

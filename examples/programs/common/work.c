@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* The rounds of one repetition start from what the one before gave, times `zero`: nothing changes, but no compiler can
- * know that, so FACTOR repetitions are FACTOR times the work for the same bits. */
+/* Each repetition starts from the result of the one before, times `zero`. That changes nothing, but
+ * no compiler can know it: FACTOR repetitions are FACTOR times the work, for the same bits. */
 const char work_source[] =
     "kernel void " WORK_KERNEL
     "(global const float4 *in, global float4 *out, int columns, int rows, int pitch,\n"
@@ -68,8 +68,10 @@ void work_input_fill(float *data, const struct work_shape *shape)
 
 char *work_build_options(const struct cox_variant *variant, enum cox_arithmetic arithmetic)
 {
-    char *options;
-    const bool fma = arithmetic == COX_ARITHMETIC_FMA;
     const char *own = variant->options ? variant->options : "";
-    return asprintf(&options, "%s%s", own, fma ? " -DCOX_FMA" : "") < 0 ? NULL : options;
+    const char *fma = arithmetic == COX_ARITHMETIC_FMA ? " -DCOX_FMA" : "";
+    char *options;
+    if (asprintf(&options, "%s%s", own, fma) < 0)
+        return NULL;
+    return options;
 }

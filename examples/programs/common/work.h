@@ -1,5 +1,5 @@
-/* A kernel to measure with: out = f(in) per float4, `work` rounds of arithmetic; -D FACTOR=n does the work n times and
- * gives the same bits.
+/* A kernel to measure with: out = f(in) per float4, with `work` rounds of arithmetic. -D FACTOR=n
+ * does the work n times, with the same bits as the result.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WORK_H
 #define WORK_H
@@ -37,8 +37,8 @@ void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape 
 struct work_params work_params_of(const struct work_shape *shape);
 void work_input_fill(float *data, const struct work_shape *shape);
 
-/* What the library builds a variant with, for programs that build it by hand: its options, and the arithmetic of the
- * runtime whose bits they are to give. The caller frees it; NULL without memory. */
+/* The library's build options of a variant, for programs that build it by hand and need the
+ * runtime's bits. The caller frees them; NULL = out of memory. */
 char *work_build_options(const struct cox_variant *variant, enum cox_arithmetic arithmetic);
 
 #endif

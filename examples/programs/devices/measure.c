@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/work.h"
 
 #include <math.h>

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-/* --- Formats ------------------------------------------------------------------------------------------------------ */
+/* --- Formats ---------------------------------------------------------------------------------- */
 
 enum { IN = 1, OUT = 2 };
 
-/* The formats that the library has too, and on which side. The library's description follows from GStreamer's. */
+/* The formats that the library supports, and on which side. GStreamer describes them; the library's
+ * description follows from that. */
 static const struct format {
     GstVideoFormat gst;
     int sides;
@@ -59,7 +60,7 @@ static enum cox_video_layout layout_of(const struct format *format)
     }
 }
 
-/* The library's description, but for site and range. */
+/* The library's description, without site and range. */
 static struct cox_video_format cox_format(const struct format *format)
 {
     const GstVideoFormatInfo *info = info_of(format);
@@ -80,16 +81,16 @@ static bool has_side(const struct format *format, GstPadDirection direction)
     return format->sides & (direction == GST_PAD_SINK ? IN : OUT);
 }
 
-/* Chroma may become less, not more. */
+/* Chroma may be reduced, not increased. */
 static bool becomes(const struct format *in, const struct format *out)
 {
     const GstVideoFormatInfo *from = info_of(in), *to = info_of(out);
     return is_rgb(out) || (to->w_sub[1] >= from->w_sub[1] && to->h_sub[1] >= from->h_sub[1]);
 }
 
-/* --- Fields of caps ----------------------------------------------------------------------------------------------- */
+/* --- Fields of caps --------------------------------------------------------------------------- */
 
-/* Whether a field may be `text`: it is not there, is this text, or a list with it. */
+/* Whether a field allows `text`: it is missing, is this text, or is a list with it. */
 static bool admits(const GstStructure *structure, const char *field, const char *text)
 {
     const GValue *value = gst_structure_get_value(structure, field);
@@ -115,7 +116,8 @@ static bool is_hdr_transfer(const GstVideoColorimetry *colours)
            colours->transfer == GST_VIDEO_TRANSFER_ARIB_STD_B67;
 }
 
-/* The matrices and primaries that go together, where streams leave out one or both, too; the first are of R'G'B'. */
+/* The matrices and primaries that go together, also with one or both left out. The first ones are
+ * for R'G'B'. */
 enum { KNOWN_OF_RGB = 3 };
 static const struct {
     GstVideoColorMatrix matrix;
@@ -131,11 +133,12 @@ static const struct {
                      {GST_VIDEO_COLOR_MATRIX_UNKNOWN, GST_VIDEO_COLOR_PRIMARIES_BT709},
                      {GST_VIDEO_COLOR_MATRIX_BT709, GST_VIDEO_COLOR_PRIMARIES_UNKNOWN}};
 
-/* HDR that the library maps; and, where `text` is NULL or means nothing, none. */
+/* Whether this is HDR that the library maps. False if `text` is NULL or unknown. */
 static bool is_hdr(const char *text)
 {
     GstVideoColorimetry colours;
     bool known = false;
+
     if (!text || !gst_video_colorimetry_from_string(&colours, text) || !is_hdr_transfer(&colours))
         return false;
     if (colours.matrix == GST_VIDEO_COLOR_MATRIX_RGB &&
@@ -154,7 +157,7 @@ static bool is_sdr(const char *text)
            !is_hdr_transfer(&colours);
 }
 
-/* Each colorimetry of HDR by its name in caps. R'G'B' is of full range. */
+/* The names of all HDR colorimetries in caps. R'G'B' has full range. */
 static void list_hdr(GValue *list, bool rgb)
 {
     static const GstVideoTransferFunction transfers[] = {GST_VIDEO_TRANSFER_SMPTE2084,
@@ -163,6 +166,7 @@ static void list_hdr(GValue *list, bool rgb)
                                                 GST_VIDEO_COLOR_RANGE_16_235};
     const guint first = rgb ? 0 : KNOWN_OF_RGB,
                 end = rgb ? KNOWN_OF_RGB : G_N_ELEMENTS(known_colours);
+
     for (guint i = first * 4; i < end * 4; i++) {
         const GstVideoColorimetry colours = {.range = ranges[i / 2 % 2],
                                              .matrix = known_colours[i / 4].matrix,
@@ -186,9 +190,9 @@ static bool some_colorimetry(const GstStructure *structure, bool (*good)(const c
     return !value || (G_VALUE_HOLDS_STRING(value) && good(g_value_get_string(value)));
 }
 
-/* --- From one pad to the other ------------------------------------------------------------------------------------ */
+/* --- From one pad to the other ---------------------------------------------------------------- */
 
-/* Colorimetry and chroma are said in other words for each of these. */
+/* Caps describe colours and chroma differently for each of these. */
 enum group { SUBSAMPLED, FULL_CHROMA, RGB, GROUPS };
 
 static enum group group_of(const struct format *format)
@@ -202,7 +206,7 @@ static enum group group_of(const struct format *format)
 static const char *const out_colours[GROUPS][2] = {
     {"bt709", "1:3:5:1"}, {"bt709", "1:3:5:1"}, {"1:1:5:1", NULL}};
 
-/* Whether a side's caps can be of this format. */
+/* Whether a side's caps allow this format. */
 static bool offers(const struct format *format, GstPadDirection direction,
                    const GstStructure *structure)
 {
@@ -215,22 +219,28 @@ static bool offers(const struct format *format, GstPadDirection direction,
            (colours[1] && admits(structure, "colorimetry", colours[1]));
 }
 
-/* The formats of a group that the other pad can have where this one has those of `structure`. */
+/* List the formats of a group that the other pad can have if this one has those of `structure`. */
 static bool list_formats(const GstStructure *structure, GstPadDirection direction, enum group group,
                          GValue *list)
 {
     const GstPadDirection other = direction == GST_PAD_SINK ? GST_PAD_SRC : GST_PAD_SINK;
+
     for (guint there = 0; there < G_N_ELEMENTS(formats); there++) {
         const struct format *to = &formats[there];
         bool found = false;
         for (guint here = 0; here < G_N_ELEMENTS(formats); here++) {
             const struct format *from = &formats[here];
-            if (offers(from, direction, structure))
-                found |= direction == GST_PAD_SINK ? becomes(from, to) : becomes(to, from);
+            if (!offers(from, direction, structure))
+                continue;
+            if (direction == GST_PAD_SINK)
+                found |= becomes(from, to);
+            else
+                found |= becomes(to, from);
         }
         if (found && group_of(to) == group && has_side(to, other))
             add_text(list, name_of(to));
     }
+
     return gst_value_list_get_size(list) > 0;
 }
 
@@ -241,14 +251,16 @@ static void add_site(GValue *list, GstVideoChromaSite site)
     g_free(text);
 }
 
-/* What is said of colours and chroma on the other pad. */
+/* Set colours and chroma for the other pad. */
 static void set_colours(GstStructure *structure, GstPadDirection other, enum group group, bool any)
 {
     GValue colours = G_VALUE_INIT, sites = G_VALUE_INIT;
+
     gst_structure_remove_fields(structure, "colorimetry", "chroma-site", "mastering-display-info",
                                 "content-light-level", NULL);
     if (other == GST_PAD_SINK && any)
         return;
+
     g_value_init(&colours, GST_TYPE_LIST);
     if (other == GST_PAD_SINK)
         list_hdr(&colours, group == RGB);
@@ -264,11 +276,12 @@ static void set_colours(GstStructure *structure, GstPadDirection other, enum gro
     gst_structure_take_value(structure, "chroma-site", &sites);
 }
 
-/* A side of an eighth to eightfold. */
+/* Allow a side from an eighth to eight times its length. */
 static void widen(GstStructure *structure, const char *side)
 {
     const GValue *value = gst_structure_get_value(structure, side);
     int least = 1, most = 65536;
+
     if (value && G_VALUE_HOLDS_INT(value)) {
         least = most = g_value_get_int(value);
     } else if (value && GST_VALUE_HOLDS_INT_RANGE(value)) {
@@ -292,13 +305,15 @@ static void append_unless_there(GstCaps *caps, GstStructure *structure, GstCapsF
     }
 }
 
-/* What is mapped, of the same size or scaled. */
+/* Append what mapping gives, in the same size or scaled. */
 static void append_mapped(const struct caps_rules *rules, GstPadDirection direction,
                           const GstStructure *from, bool scaled, GstCaps *to)
 {
     const GstPadDirection other = direction == GST_PAD_SINK ? GST_PAD_SRC : GST_PAD_SINK;
+
     if (scaled && !admits(from, "interlace-mode", "progressive"))
         return; /* rows of two fields would be mixed */
+
     for (enum group group = SUBSAMPLED; group < GROUPS; group++) {
         GValue list = G_VALUE_INIT;
         g_value_init(&list, GST_TYPE_LIST);
@@ -322,11 +337,12 @@ static void append_mapped(const struct caps_rules *rules, GstPadDirection direct
     }
 }
 
-/* What passes as it is: the structure without what is HDR in it. */
+/* Append what passes unchanged: the structure without its HDR colorimetries. */
 static void append_passing(const GstStructure *from, const GstCapsFeatures *features, GstCaps *to)
 {
     GstStructure *made = gst_structure_copy(from);
     const GValue *value = gst_structure_get_value(from, "colorimetry");
+
     if (value && GST_VALUE_HOLDS_LIST(value)) {
         GValue kept = G_VALUE_INIT;
         g_value_init(&kept, GST_TYPE_LIST);
@@ -338,7 +354,7 @@ static void append_passing(const GstStructure *from, const GstCapsFeatures *feat
     append_unless_there(to, made, features ? gst_caps_features_copy(features) : NULL);
 }
 
-/* Whether these caps, on the pad of `direction`, can be of a stream that is mapped, or of one that passes. */
+/* Whether a stream with these caps, on the pad of `direction`, can be mapped, or can pass. */
 static bool may_map(const struct caps_rules *rules, GstPadDirection direction, const GstCaps *caps,
                     guint i)
 {
@@ -350,6 +366,7 @@ static bool may_map(const struct caps_rules *rules, GstPadDirection direction, c
         return true; /* list_formats looks at the colours of the output */
     const bool says_nothing = !gst_structure_has_field(structure, "colorimetry") &&
                               gst_caps_is_fixed(caps);
+
     return !says_nothing && some_colorimetry(structure, is_hdr);
 }
 
@@ -362,7 +379,8 @@ static bool may_pass(const struct caps_rules *rules, const GstStructure *structu
 GstCaps *caps_transform(const struct caps_rules *rules, GstPadDirection direction, GstCaps *caps)
 {
     GstCaps *to = gst_caps_new_empty();
-    for (int scaled = 0; scaled < (rules->scale ? 2 : 1); scaled++)
+
+    for (int scaled = 0; scaled <= rules->scale; scaled++)
         for (guint i = 0; i < gst_caps_get_size(caps); i++)
             if (may_map(rules, direction, caps, i))
                 append_mapped(rules, direction, gst_caps_get_structure(caps, i), scaled, to);
@@ -379,6 +397,7 @@ GstCaps *caps_template(GstPadDirection direction)
                                          "width=(int)[1, 65536], height=(int)[1, 65536], "
                                          "framerate=(fraction)[0/1, max]; "
                                          "video/x-raw(ANY)" /* what passes */);
+
     g_value_init(&list, GST_TYPE_LIST);
     for (guint i = 0; i < G_N_ELEMENTS(formats); i++)
         if (has_side(&formats[i], direction))
@@ -387,9 +406,9 @@ GstCaps *caps_template(GstPadDirection direction)
     return caps;
 }
 
-/* --- One of many -------------------------------------------------------------------------------------------------- */
+/* --- One of many ------------------------------------------------------------------------------ */
 
-/* How little an output of this format is like the input. */
+/* How much an output of this format differs from the input. */
 static int distance(const GstVideoFormatInfo *in, const GstVideoFormatInfo *out)
 {
     const int chroma = abs((int)out->w_sub[1] - (int)in->w_sub[1]) +
@@ -404,13 +423,16 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
 {
     const GstStructure *from = gst_caps_get_structure(caps, 0);
     const char *in = gst_structure_get_string(from, "format");
-    const GstVideoFormatInfo *in_info =
-        gst_video_format_get_info(in ? gst_video_format_from_string(in) : GST_VIDEO_FORMAT_UNKNOWN);
+    const GstVideoFormatInfo *in_info = NULL;
+
+    if (in)
+        in_info = gst_video_format_get_info(gst_video_format_from_string(in));
     const GValue *width = gst_structure_get_value(from, "width"),
                  *height = gst_structure_get_value(from, "height");
     const struct format *best = NULL;
     guint best_at = 0;
     int least = G_MAXINT;
+
     for (guint at = 0; in_info && at < gst_caps_get_size(wanted); at++) {
         const GstStructure *structure = gst_caps_get_structure(wanted, at);
         const GValue *w = gst_structure_get_value(structure, "width"),
@@ -418,7 +440,7 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
         const bool same_size = (!w || !width || gst_value_can_intersect(w, width)) &&
                                (!h || !height || gst_value_can_intersect(h, height));
         for (guint i = 0; i < G_N_ELEMENTS(formats); i++) {
-            const int far = distance(in_info, info_of(&formats[i])) + (same_size ? 0 : 10000);
+            const int far = distance(in_info, info_of(&formats[i])) + 10000 * !same_size;
             if (far < least && admits(structure, "format", name_of(&formats[i]))) {
                 best = &formats[i];
                 best_at = at;
@@ -427,6 +449,7 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
         }
     }
     GstCaps *one = gst_caps_copy_nth(wanted, best_at);
+
     gst_caps_unref(wanted);
     if (best)
         gst_structure_set(gst_caps_get_structure(one, 0), "format", G_TYPE_STRING, name_of(best),
@@ -434,7 +457,7 @@ static GstCaps *choose_format(const GstCaps *caps, GstCaps *wanted)
     return one;
 }
 
-/* Take for a side what is nearest to part * num / den, an even number. Whether that is allowed. */
+/* Set a side to the even number nearest to part * num / den. False: that is not allowed. */
 static bool choose_side(GstStructure *to, const char *side, int part, guint64 num, guint64 den)
 {
     const guint64 scaled = gst_util_uint64_scale_round((guint64)part, num, 2 * den) * 2;
@@ -444,23 +467,26 @@ static bool choose_side(GstStructure *to, const char *side, int part, guint64 nu
     return gst_structure_get_int(to, side, &got) && got == wanted;
 }
 
-/* Width, height and pixels' aspect, so that the picture keeps its shape: to the nearest even side, or by the pixels'
- * aspect where both sides are given. */
+/* Choose width, height and pixel aspect so that the picture keeps its shape: by the nearest even
+ * side, or by the pixel aspect if both sides are given. */
 static void choose_size(const GstStructure *from, GstStructure *to)
 {
     int w, h, to_w = 0, to_h = 0, par_n = 1, par_d = 1, to_n = 1, to_d = 1, num, den;
     bool in_shape = false;
+
     if (!gst_structure_get_int(from, "width", &w) || !gst_structure_get_int(from, "height", &h))
         return;
     gst_structure_get_fraction(from, "pixel-aspect-ratio", &par_n, &par_d);
     const bool has_par = gst_structure_has_field(to, "pixel-aspect-ratio");
     const bool wide = gst_structure_get_int(to, "width", &to_w),
                high = gst_structure_get_int(to, "height", &to_h);
+
     if (has_par && !(wide && high))
         gst_structure_fixate_field_nearest_fraction(to, "pixel-aspect-ratio", par_n, par_d);
     if (has_par)
         gst_structure_get_fraction(to, "pixel-aspect-ratio", &to_n, &to_d);
     const guint64 across = (guint64)par_n * (guint)to_d, down = (guint64)par_d * (guint)to_n;
+
     if (!wide && !high) {
         gst_structure_fixate_field_nearest_int(to, "height", h);
         gst_structure_get_int(to, "height", &to_h);
@@ -489,6 +515,7 @@ GstCaps *caps_fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wa
     const char *site = gst_structure_get_string(from, "chroma-site");
     GstCaps *one = gst_caps_make_writable(choose_format(caps, wanted));
     GstStructure *to = gst_caps_get_structure(one, 0);
+
     choose_size(from, to);
     if (direction == GST_PAD_SINK) {
         gst_structure_fixate_field_string(to, "colorimetry", out_colours[SUBSAMPLED][0]);
@@ -498,7 +525,7 @@ GstCaps *caps_fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wa
     return gst_caps_fixate(one);
 }
 
-/* --- What frames are ---------------------------------------------------------------------------------------------- */
+/* --- What frames are -------------------------------------------------------------------------- */
 
 bool caps_are_hdr(const struct caps_rules *rules, const GstCaps *caps)
 {
@@ -508,8 +535,10 @@ bool caps_are_hdr(const struct caps_rules *rules, const GstCaps *caps)
 static enum cox_chroma_site site_of(const GstStructure *structure)
 {
     const char *text = gst_structure_get_string(structure, "chroma-site");
-    const GstVideoChromaSite site = text ? gst_video_chroma_site_from_string(text)
-                                         : GST_VIDEO_CHROMA_SITE_UNKNOWN;
+    GstVideoChromaSite site = GST_VIDEO_CHROMA_SITE_UNKNOWN;
+
+    if (text)
+        site = gst_video_chroma_site_from_string(text);
     if (site == GST_VIDEO_CHROMA_SITE_NONE)
         return COX_SITE_CENTRE;
     if ((site & GST_VIDEO_CHROMA_SITE_COSITED) == GST_VIDEO_CHROMA_SITE_COSITED)
@@ -517,27 +546,31 @@ static enum cox_chroma_site site_of(const GstStructure *structure)
     return COX_SITE_LEFT;
 }
 
-/* The mastering display's peak where it is one of HDR, else that of the brightest pixel; 0 = neither is said. */
+/* The mastering display's peak if that is an HDR display, else the brightest pixel; 0 = unknown. */
 static float said_peak(const GstCaps *caps)
 {
     GstVideoMasteringDisplayInfo display;
     GstVideoContentLightLevel content;
+
     if (gst_video_mastering_display_info_from_caps(&display, caps)) {
         const float nits = (float)display.max_display_mastering_luminance / 10000.0f;
         if (nits >= 203 && nits <= 10000)
             return nits;
     }
-    return gst_video_content_light_level_from_caps(&content, caps) ? content.max_content_light_level
-                                                                   : 0;
+    if (gst_video_content_light_level_from_caps(&content, caps))
+        return content.max_content_light_level;
+    return 0;
 }
 
 bool caps_image(const struct caps_rules *rules, const GstCaps *caps, const GstVideoInfo *info,
                 struct cox_video_image *image)
 {
     const struct format *format = NULL;
+
     for (guint i = 0; i < G_N_ELEMENTS(formats); i++)
         if (formats[i].gst == GST_VIDEO_INFO_FORMAT(info))
             format = &formats[i];
+
     if (!format)
         return false;
     *image = (struct cox_video_image){.format = cox_format(format),

@@ -1,9 +1,10 @@
-/* coxconvolve: a pipeline of the library's in an element, in as few lines as it takes. Every plane is convolved by a
- * session of its own, which all OpenCL devices share; the frames' memory is wrapped where it lies.
+/* coxconvolve: a pipeline of the library in an element, as short as possible. Each plane has a
+ * session that convolves it on all OpenCL devices; the frames' memory is wrapped in place.
  *
- *     gst-launch-1.0 videotestsrc ! coxconvolve weights="0 -1 0 -1 5 -1 0 -1 0" shift=0 ! videoconvert ! autovideosink
+ *     gst-launch-1.0 videotestsrc ! coxconvolve weights="0 -1 0 -1 5 -1 0 -1 0" shift=0 !
+ *         videoconvert ! autovideosink
  *
- * For a kernel of your own, put what hello.c says in the place of cox_filter_convolution: bindings, a stage, its
+ * For your own kernel, replace cox_filter_convolution by what hello.c shows: bindings, a stage, its
  * arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "elements.h"
@@ -32,10 +33,11 @@ typedef GstVideoFilterClass GstCoxConvolveClass;
 G_DEFINE_TYPE(GstCoxConvolve, gst_cox_convolve, GST_TYPE_VIDEO_FILTER)
 GST_ELEMENT_REGISTER_DEFINE(coxconvolve, "coxconvolve", GST_RANK_NONE, gst_cox_convolve_get_type())
 
-/* Read a square of an odd side from the text; its radius, or -1. */
+/* Read a square with an odd side from the text. Returns its radius, or -1. */
 static int read_weights(const char *text, int32_t *weights)
 {
     int count = 0, radius = 0;
+
     for (char *end; count < WEIGHTS_MAX; text = end) {
         const long weight = strtol(text, &end, 10);
         if (end == text)
@@ -44,23 +46,26 @@ static int read_weights(const char *text, int32_t *weights)
     }
     while ((2 * radius + 1) * (2 * radius + 1) < count)
         radius++;
-    return (2 * radius + 1) * (2 * radius + 1) == count ? radius : -1;
+    if ((2 * radius + 1) * (2 * radius + 1) != count)
+        return -1;
+    return radius;
 }
 
-/* A session for the shape, if the plane has none. */
+/* Make sure that the plane has a session for the shape. */
 static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
                             const struct cox_filter_shape *shape)
 {
     struct cox_filter_storage storage;
-    struct cox_session_params params = {0};
+    struct cox_session_params params = {.struct_size = sizeof params};
+
     if (plane->session && !memcmp(shape, &plane->shape, sizeof *shape))
         return COX_OK;
     cox_session_destroy(&plane->session);
     plane->shape = *shape;
     const cox_status status = cox_filter_convolution(shape, &storage, &params);
-    return status == COX_OK
-               ? cox_session_create(shared_runtime_of(self->shared), &params, &plane->session)
-               : status;
+    if (status != COX_OK)
+        return status;
+    return cox_session_create(shared_runtime_of(self->shared), &params, &plane->session);
 }
 
 static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
@@ -71,6 +76,7 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
     cox_buffer *buffers[2] = {NULL, NULL};
     cox_status status = cox_buffer_wrap(runtime, in, shape->in_pitch_bytes * shape->height, NULL,
                                         NULL, &buffers[0]);
+
     if (status == COX_OK)
         status = cox_buffer_wrap(runtime, out, shape->out_pitch_bytes * shape->height, NULL, NULL,
                                  &buffers[1]);
@@ -83,7 +89,7 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
     return status;
 }
 
-/* Whether rows are as far apart as cox_filter_shape takes them. */
+/* Whether cox_filter_shape allows the pitches. */
 static bool strides_suit(const GstVideoFrame *frame)
 {
     for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(frame); p++)
@@ -99,9 +105,12 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     int32_t numbers[WEIGHTS_MAX];
     struct cox_filter_params params;
     cox_status status = COX_OK;
+
     GST_OBJECT_LOCK(self);
     const int radius = read_weights(self->text, numbers);
-    const struct cox_filter_weights weights = {.across_int = numbers, .shift = self->shift};
+    const struct cox_filter_weights weights = {
+        .struct_size = sizeof weights, .across_int = numbers, .shift = self->shift};
+
     GST_OBJECT_UNLOCK(self);
     if (radius < 0)
         status = COX_E_INVALID;
@@ -111,6 +120,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
                           (NULL));
         return GST_FLOW_ERROR;
     }
+
     for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(in) && status == COX_OK; p++) {
         struct cox_filter_shape shape = {
             .width = (uint32_t)GST_VIDEO_FRAME_COMP_WIDTH(in, p),
@@ -127,6 +137,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
             status = convolve(self, &self->planes[p], &params, GST_VIDEO_FRAME_COMP_DATA(in, p),
                               GST_VIDEO_FRAME_COMP_DATA(out, p));
     }
+
     if (status == COX_OK)
         return GST_FLOW_OK;
     GST_ELEMENT_ERROR(self, LIBRARY, FAILED,
@@ -158,6 +169,7 @@ static void set_property(GObject *object, guint number, const GValue *value, GPa
 {
     (void)spec;
     GstCoxConvolve *self = (GstCoxConvolve *)object;
+
     GST_OBJECT_LOCK(self);
     if (number == PROPERTY_SHIFT) {
         self->shift = g_value_get_uint(value);
@@ -181,6 +193,7 @@ static void gst_cox_convolve_class_init(GstCoxConvolveClass *class)
     const GParamFlags flags = G_PARAM_WRITABLE | G_PARAM_CONSTRUCT | G_PARAM_STATIC_STRINGS |
                               GST_PARAM_MUTABLE_PLAYING;
     GstCaps *caps = gst_caps_from_string(formats);
+
     object->set_property = set_property;
     object->finalize = finalize;
     g_object_class_install_property(object, PROPERTY_WEIGHTS,

@@ -9,8 +9,6 @@
 #define VERSION TEXT(COX_VERSION_MAJOR) "." TEXT(COX_VERSION_MINOR) "." TEXT(COX_VERSION_PATCH)
 #define PACKAGE "coxswain"
 
-GST_DEBUG_CATEGORY(gst_cox_debug);
-
 static gboolean plugin_init(GstPlugin *plugin)
 {
     GST_DEBUG_CATEGORY_INIT(gst_cox_debug, "coxswain", 0, "Video on all OpenCL devices");

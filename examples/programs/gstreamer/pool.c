@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-/* --- The allocator ------------------------------------------------------------------------------------------------ */
+/* --- The allocator ---------------------------------------------------------------------------- */
 
 struct cox_memory {
     GstMemory memory;
-    cox_buffer *buffer; /* of a part of another memory: that one's */
+    cox_buffer *buffer; /* a part of another memory has that one's */
 };
 
-/* Buffers that are given back are kept for the next allocation: pools throw away what GStreamer 1.22 reads through
- * another GstBuffer still, as it does each frame that a decoder of gst-libav keeps, and new pages are dear. */
+/* Freed buffers are kept for the next allocation. Pools discard a buffer that GStreamer 1.22 still
+ * reads through another GstBuffer, as with each frame that a decoder of gst-libav keeps, and new
+ * pages are expensive. */
 enum { KEPT_MOST = 24 };
 
 typedef struct {
@@ -33,11 +34,12 @@ static cox_buffer *take(GstCoxAllocator *self, guint i)
     return buffer;
 }
 
-/* A kept buffer of exactly so many bytes, or NULL. */
+/* Take out a kept buffer of exactly this size, or NULL. */
 static cox_buffer *take_of_size(GstCoxAllocator *self, gsize bytes)
 {
     struct cox_buffer_info info;
     cox_buffer *buffer = NULL;
+
     g_mutex_lock(&self->lock);
     for (guint i = self->kept_count; i > 0 && !buffer; i--) {
         cox_buffer_info(self->kept[i - 1], &info);
@@ -64,6 +66,7 @@ static GstMemory *allocate(GstAllocator *allocator, gsize size, GstAllocationPar
     GstCoxAllocator *self = (GstCoxAllocator *)allocator;
     const gsize most = size + params->prefix + params->padding;
     cox_buffer *buffer = take_of_size(self, most);
+
     /* Pages are aligned to more than anything asks for. */
     if (!buffer && cox_buffer_create(shared_runtime_of(self->shared), most, &buffer) != COX_OK)
         return NULL;
@@ -90,13 +93,14 @@ static gpointer map(GstMemory *memory, gsize most, GstMapFlags flags)
 
 static void unmap(GstMemory *memory)
 {
-    /* The host's memory is there always. */
+    /* Host memory stays mapped. */
 }
 
 static GstMemory *share(GstMemory *memory, gssize offset, gssize size)
 {
     GstMemory *whole = memory->parent ? memory->parent : memory;
     struct cox_memory *part = g_new0(struct cox_memory, 1);
+
     part->buffer = ((struct cox_memory *)memory)->buffer;
     if (size < 0)
         size = (gssize)memory->size - offset;
@@ -151,10 +155,12 @@ void gst_cox_allocator_trim(GstAllocator *allocator)
 
 cox_buffer *gst_cox_memory_buffer(const GstMemory *memory, const GstAllocator *allocator)
 {
-    return memory->allocator == allocator ? ((const struct cox_memory *)memory)->buffer : NULL;
+    if (memory->allocator != allocator)
+        return NULL;
+    return ((const struct cox_memory *)memory)->buffer;
 }
 
-/* --- The pool ----------------------------------------------------------------------------------------------------- */
+/* --- The pool --------------------------------------------------------------------------------- */
 
 typedef struct {
     GstBufferPool parent;
@@ -175,31 +181,36 @@ static const gchar **options(GstBufferPool *pool)
     return names;
 }
 
-/* Where each plane's memory begins and ends in a buffer of `size` bytes: from what is padded above its first sample on.
- * The planes that gst_video_info_align_full tells are shorter than the rows that its offsets leave room for. */
+/* Divide a buffer of `size` bytes among the planes. A plane begins with the padding above its first
+ * sample. gst_video_info_align_full reports shorter planes than its offsets leave room for. */
 static void divide(GstCoxPool *self, const GstVideoAlignment *align, gsize size)
 {
     const GstVideoInfo *info = &self->info;
     gsize end = size;
+
     for (guint p = GST_VIDEO_INFO_N_PLANES(info); p-- > 0;) {
         const guint above = GST_VIDEO_FORMAT_INFO_SCALE_HEIGHT(info->finfo, p, align->padding_top);
         const guint left = GST_VIDEO_FORMAT_INFO_SCALE_WIDTH(info->finfo, p, align->padding_left);
         const gsize lead = above * (gsize)GST_VIDEO_INFO_PLANE_STRIDE(info, p) +
                            left * (gsize)GST_VIDEO_FORMAT_INFO_PSTRIDE(info->finfo, p);
-        const gsize begin = p > 0 ? GST_VIDEO_INFO_PLANE_OFFSET(info, p) - lead : 0;
+        gsize begin = 0;
+        if (p > 0)
+            begin = GST_VIDEO_INFO_PLANE_OFFSET(info, p) - lead;
         self->plane_bytes[p] = end - begin;
         end = begin;
     }
 }
 
-/* Rows are as far apart as the alignment says; where none is asked for, as the devices like. With both, rows would lie
- * otherwise than in the frames that a decoder of gst-libav began with, and it would not use the pool. */
+/* Pitches are what the alignment asks for, or else what the devices prefer. With both, rows
+ * would be elsewhere than in the first frames of a gst-libav decoder, which would then not use
+ * the pool. */
 static gboolean configure(GstBufferPool *pool, GstStructure *config)
 {
     GstCoxPool *self = (GstCoxPool *)pool;
     GstVideoAlignment align;
     GstCaps *caps;
     guint size, least, most;
+
     gst_video_alignment_reset(&align);
     gst_buffer_pool_config_get_allocator(config, NULL, &self->params);
     self->params.flags = 0; /* memory that was used before is not zero */
@@ -208,6 +219,7 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
         return FALSE;
     const bool aligned = gst_buffer_pool_config_has_option(config,
                                                            GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
+
     if (aligned)
         gst_buffer_pool_config_get_video_alignment(config, &align);
     if (!aligned && gst_buffer_pool_config_has_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META)) {
@@ -220,16 +232,18 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
         return FALSE;
     if (aligned)
         gst_buffer_pool_config_set_video_alignment(config, &align);
-    /* A buffer that is not as long as configured is not kept. */
+
+    /* Pools do not keep a buffer that is shorter than configured. */
     size = MAX(size, (guint)self->info.size);
     divide(self, &align, size);
     gst_buffer_pool_config_set_params(config, caps, size, least, most);
     return GST_BUFFER_POOL_CLASS(gst_cox_pool_parent_class)->set_config(pool, config);
 }
 
-/* Map a plane, for writing too, with a lock for reading alone. Decoders keep their frames mapped for writing while they
- * read them, and GStreamer copies memory that is locked for writing as soon as it needs a second GstBuffer for it: once
- * for each frame that avdec_h265 and the like decode. A frame that leaves a decoder is not written to again. */
+/* Map a plane with a lock for reading, also for writing. Decoders keep their frames mapped for
+ * writing while they read them, and GStreamer copies memory that is locked for writing when it
+ * needs a second GstBuffer for it: once per frame that avdec_h265 decodes, for example. A frame
+ * that has left a decoder is not written to again. */
 static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpointer *data,
                           gint *stride, GstMapFlags flags)
 {
@@ -241,6 +255,7 @@ static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpo
     if ((flags & GST_MAP_WRITE) && gst_buffer_is_writable(buffer) &&
         gst_buffer_is_memory_range_writable(buffer, first, (gint)count))
         flags = (flags & ~(guint)GST_MAP_WRITE) | GST_MAP_READ;
+
     if (!gst_buffer_map_range(buffer, first, (gint)count, info, flags))
         return FALSE;
     *data = info->data + skip;
@@ -255,6 +270,7 @@ static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out,
     GstCoxPool *self = (GstCoxPool *)pool;
     GstVideoInfo *info = &self->info;
     GstBuffer *buffer = gst_buffer_new();
+
     for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(info); p++) {
         GstMemory *memory = gst_allocator_alloc(self->allocator, self->plane_bytes[p],
                                                 &self->params);
@@ -270,6 +286,7 @@ static GstFlowReturn make_buffer(GstBufferPool *pool, GstBuffer **out,
                                                         (guint)GST_VIDEO_INFO_HEIGHT(info),
                                                         GST_VIDEO_INFO_N_PLANES(info), info->offset,
                                                         info->stride);
+
     meta->map = map_plane;
     *out = buffer;
     return GST_FLOW_OK;

@@ -1,8 +1,8 @@
-/* Memory of the library's as GStreamer's: an allocator of GstMemory, each one cox_buffer, and a pool of video buffers
- * with one such memory for each plane.
+/* The library's memory for GStreamer: an allocator whose GstMemory is a cox_buffer each, and a pool
+ * of video buffers with one such memory per plane.
  *
- * Decoders write to it and encoders read from it, and the devices work in it: nothing is copied. Where the memory lies
- * is asked for at each map, since a device that was given up makes a buffer move (cox_buffer_data).
+ * Decoders write to it, encoders read from it, and devices work in it: nothing is copied. Each map
+ * asks where the memory is, since a buffer moves if a device is lost (cox_buffer_data).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GST_COX_POOL_H
 #define GST_COX_POOL_H
@@ -11,17 +11,19 @@
 
 #include <gst/video/video.h>
 
-/* An allocator of this runtime's memory, which keeps a reference to it. */
+/* An allocator of this runtime's memory. It keeps a reference to the runtime. */
 GstAllocator *gst_cox_allocator_new(struct shared_runtime *shared);
 
-/* Free what is kept for the next allocation, which is likely of another size. */
+/* Free the buffers that are kept for reuse: the next ones will have another size. */
 void gst_cox_allocator_trim(GstAllocator *allocator);
 
-/* The buffer that a memory of this allocator's is, or is a part of; it stays the memory's. NULL: it is another's. */
+/* The buffer of a memory, or of the memory that it is a part of. The memory owns it. NULL if it is
+ * another allocator's. */
 cox_buffer *gst_cox_memory_buffer(const GstMemory *memory, const GstAllocator *allocator);
 
-/* A pool of such memory. Options: GST_BUFFER_POOL_OPTION_VIDEO_META, without which rows lie as GstVideoInfo has them by
- * default; GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT. Every buffer has a GstVideoMeta. */
+/* A pool of this memory. Options: GST_BUFFER_POOL_OPTION_VIDEO_META (without it, rows are where
+ * GstVideoInfo has them by default) and GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT. Every buffer has a
+ * GstVideoMeta. */
 GstBufferPool *gst_cox_pool_new(GstAllocator *allocator);
 
 #endif

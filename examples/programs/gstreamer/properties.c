@@ -2,13 +2,15 @@
 #include "properties.h"
 
 #include <math.h>
+#include <stddef.h>
 
-/* --- Types -------------------------------------------------------------------------------------------------------- */
+/* --- Types ------------------------------------------------------------------------------------ */
 
-/* All operators of video by the library's names for them. */
+/* All operators for video, by the library's names. */
 static GType operator_type(void)
 {
     static gsize type;
+
     if (g_once_init_enter(&type)) {
         static GEnumValue values[COX_OPERATOR_COUNT + 1];
         guint count = 0;
@@ -49,6 +51,7 @@ static GType gamut_type(void)
          "compress"},
         {0, NULL, NULL}};
     static gsize type;
+
     return enum_type(&type, "GstCoxGamut", values);
 }
 
@@ -73,7 +76,7 @@ static GType primaries_type(void)
     return enum_type(&type, "GstCoxPrimaries", values);
 }
 
-/* --- The list ----------------------------------------------------------------------------------------------------- */
+/* --- The list --------------------------------------------------------------------------------- */
 
 void properties_install(GObjectClass *class)
 {
@@ -142,15 +145,18 @@ void properties_install(GObjectClass *class)
                                 ready),
         [PROPERTY_CACHE_DIR] = g_param_spec_string(
             "cache-dir", "Cache folder",
-            "For compiled kernels and device profiles; unset = coxswain in the user's cache folder, \"\" = none",
+            "For compiled kernels and device profiles; unset = coxswain in the user's cache "
+            "folder, \"\" = none",
             NULL, ready),
         [PROPERTY_STATS] = g_param_spec_boxed("stats", "Statistics", "Counts since the start",
                                               GST_TYPE_STRUCTURE,
                                               G_PARAM_READABLE | G_PARAM_STATIC_STRINGS),
     };
+
     for (guint i = 0; i < G_N_ELEMENTS(specs); i++)
         if (specs[i])
             g_object_class_install_property(class, i, specs[i]);
+
     gst_type_mark_as_plugin_api(operator_type(), 0);
     gst_type_mark_as_plugin_api(dither_type(), 0);
     gst_type_mark_as_plugin_api(gamut_type(), 0);
@@ -178,51 +184,35 @@ void properties_clear(struct properties *properties)
     g_free(properties->cache_dir);
 }
 
-/* Where a property's value is. */
+/* The place of a property's value; NULL: it is not one of these. */
 static void *place_of(struct properties *properties, guint number)
 {
-    switch (number) {
-    case PROPERTY_OPERATOR:
-        return &properties->op;
-    case PROPERTY_PEAK:
-        return &properties->peak_nits;
-    case PROPERTY_LOOKAHEAD:
-        return &properties->lookahead;
-    case PROPERTY_SDR_WHITE:
-        return &properties->sdr_white_nits;
-    case PROPERTY_EXPOSURE:
-        return &properties->exposure_stops;
-    case PROPERTY_DESATURATE:
-        return &properties->desaturate;
-    case PROPERTY_DITHER:
-        return &properties->dither;
-    case PROPERTY_GAMUT:
-        return &properties->compress;
-    case PROPERTY_GAMUT_KNEE:
-        return &properties->gamut_knee;
-    case PROPERTY_DETAIL:
-        return &properties->detail;
-    case PROPERTY_TRUST_METADATA:
-        return &properties->trust_metadata;
-    case PROPERTY_TRANSFER:
-        return &properties->transfer;
-    case PROPERTY_PRIMARIES:
-        return &properties->primaries;
-    case PROPERTY_PASSTHROUGH_SDR:
-        return &properties->passthrough_sdr;
-    case PROPERTY_DEVICES:
-        return &properties->devices;
-    case PROPERTY_POLICY:
-        return &properties->policy;
-    case PROPERTY_IN_FLIGHT:
-        return &properties->in_flight;
-    case PROPERTY_VERIFY:
-        return &properties->verify;
-    case PROPERTY_CACHE_DIR:
-        return &properties->cache_dir;
-    default:
+    static const size_t offsets[PROPERTY_STATS] = {
+        [PROPERTY_OPERATOR] = offsetof(struct properties, op),
+        [PROPERTY_PEAK] = offsetof(struct properties, peak_nits),
+        [PROPERTY_LOOKAHEAD] = offsetof(struct properties, lookahead),
+        [PROPERTY_SDR_WHITE] = offsetof(struct properties, sdr_white_nits),
+        [PROPERTY_EXPOSURE] = offsetof(struct properties, exposure_stops),
+        [PROPERTY_DESATURATE] = offsetof(struct properties, desaturate),
+        [PROPERTY_DITHER] = offsetof(struct properties, dither),
+        [PROPERTY_GAMUT] = offsetof(struct properties, compress),
+        [PROPERTY_GAMUT_KNEE] = offsetof(struct properties, gamut_knee),
+        [PROPERTY_DETAIL] = offsetof(struct properties, detail),
+        [PROPERTY_TRUST_METADATA] = offsetof(struct properties, trust_metadata),
+        [PROPERTY_TRANSFER] = offsetof(struct properties, transfer),
+        [PROPERTY_PRIMARIES] = offsetof(struct properties, primaries),
+        [PROPERTY_PASSTHROUGH_SDR] = offsetof(struct properties, passthrough_sdr),
+        [PROPERTY_DEVICES] = offsetof(struct properties, devices),
+        [PROPERTY_POLICY] = offsetof(struct properties, policy),
+        [PROPERTY_IN_FLIGHT] = offsetof(struct properties, in_flight),
+        [PROPERTY_VERIFY] = offsetof(struct properties, verify),
+        [PROPERTY_CACHE_DIR] = offsetof(struct properties, cache_dir),
+    };
+
+    if (number == 0 || number >= PROPERTY_STATS || number == PROPERTIES_OF_LOOK)
         return NULL;
-    }
+
+    return (char *)properties + offsets[number];
 }
 
 bool properties_set(struct properties *properties, guint number, const GValue *value)
@@ -242,6 +232,7 @@ bool properties_set(struct properties *properties, guint number, const GValue *v
         g_free(*(char **)place);
         *(char **)place = g_value_dup_string(value);
     }
+
     return true;
 }
 
@@ -260,31 +251,38 @@ bool properties_get(const struct properties *properties, guint number, GValue *v
         g_value_set_uint(value, *(const guint *)place);
     else
         g_value_set_string(value, *(char *const *)place);
+
     return true;
 }
 
 void properties_look(const struct properties *properties, struct look *out)
 {
-    const float peak_nits = properties->peak_nits > 0 ? (float)MAX(properties->peak_nits, 1)
-                                                      : 0; /* what counts */
-    *out = (struct look){
-        .settings = {.sdr_white_nits = (float)properties->sdr_white_nits,
-                     .peak_nits = peak_nits,
-                     .gain = (float)exp2(properties->exposure_stops),
-                     /* The library's 0 means its default. */
-                     .desaturate = properties->desaturate > 0 ? (float)properties->desaturate
-                                                              : -1.0f,
-                     .detail = (float)properties->detail,
-                     /* 0 is exactly 0.9, which no float is. */
-                     .gamut_knee = properties->gamut_knee == 0.9 ? 0
-                                                                 : (float)properties->gamut_knee},
-        .look = {.op = properties->op,
-                 .dither = properties->dither,
-                 .compress = properties->compress,
-                 .settings = &out->settings,
-                 .trust_peak = properties->trust_metadata}};
+    /* The library's 0 means its default: -1 is 0, and 0.9 is not a float. */
+    float peak_nits = 0, desaturate = -1, gamut_knee = 0;
+    if (properties->peak_nits > 0)
+        peak_nits = (float)MAX(properties->peak_nits, 1);
+    if (properties->desaturate > 0)
+        desaturate = (float)properties->desaturate;
+    if (properties->gamut_knee != 0.9)
+        gamut_knee = (float)properties->gamut_knee;
+
+    *out = (struct look){.settings = {.struct_size = sizeof out->settings,
+                                      .sdr_white_nits = (float)properties->sdr_white_nits,
+                                      .peak_nits = peak_nits,
+                                      .gain = (float)exp2(properties->exposure_stops),
+                                      .desaturate = desaturate,
+                                      .detail = (float)properties->detail,
+                                      .gamut_knee = gamut_knee},
+                         .look = {.struct_size = sizeof out->look,
+                                  .op = properties->op,
+                                  .dither = properties->dither,
+                                  .compress = properties->compress,
+                                  .settings = &out->settings,
+                                  .trust_peak = properties->trust_metadata}};
+
+    out->look.peak = COX_PEAK_BEFORE;
     if (properties->peak_nits > 0)
         out->look.peak = COX_PEAK_GIVEN;
-    else
-        out->look.peak = properties->lookahead ? COX_PEAK_OWN : COX_PEAK_BEFORE;
+    else if (properties->lookahead)
+        out->look.peak = COX_PEAK_OWN;
 }

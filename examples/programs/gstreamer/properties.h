@@ -1,4 +1,5 @@
-/* coxtonemap's properties: cox-tonemap's options, by the same names, and what the library makes of them.
+/* coxtonemap's properties: cox-tonemap's options with the same names, and the library's settings
+ * from them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GST_COX_PROPERTIES_H
 #define GST_COX_PROPERTIES_H
@@ -18,7 +19,7 @@ enum property {
     PROPERTY_GAMUT_KNEE,
     PROPERTY_DETAIL,
     PROPERTY_TRUST_METADATA,
-    PROPERTIES_OF_LOOK, /* those before count from the next frame on, those after from the next start on */
+    PROPERTIES_OF_LOOK, /* those before hold from the next frame on, those after from a start */
     PROPERTY_TRANSFER,
     PROPERTY_PRIMARIES,
     PROPERTY_PASSTHROUGH_SDR,
@@ -59,11 +60,11 @@ void properties_install(GObjectClass *class);
 void properties_init(struct properties *properties);
 void properties_clear(struct properties *properties);
 
-/* False: the number is none of theirs. */
+/* False if the number is not one of theirs. */
 bool properties_set(struct properties *properties, guint number, const GValue *value);
 bool properties_get(const struct properties *properties, guint number, GValue *value);
 
-/* What the library is told of them. */
+/* The library's look and settings from the properties. */
 struct look {
     struct cox_video_look look;
     struct cox_video_settings settings; /* `look` points to it */

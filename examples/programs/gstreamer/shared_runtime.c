@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shared_runtime.h"
 
+GST_DEBUG_CATEGORY(gst_cox_debug); /* plugin.c initialises it */
+
 struct shared_runtime {
     guint references; /* under `lock`, as is the list */
     char *devices;
@@ -21,6 +23,7 @@ static void take_line(void *user, enum cox_log_level level, const char *line)
                                            [COX_LOG_INFO] = GST_LEVEL_INFO,
                                            [COX_LOG_DEBUG] = GST_LEVEL_DEBUG};
     struct shared_runtime *shared = user;
+
     GST_CAT_LEVEL_LOG(gst_cox_debug, levels[level], NULL, "%s", line);
     if (level > COX_LOG_WARN)
         return;
@@ -41,6 +44,7 @@ static void free_shared(struct shared_runtime *shared)
 static struct shared_runtime *make(const char *devices, const char *cache_dir, char **why)
 {
     struct shared_runtime *shared = g_new0(struct shared_runtime, 1);
+
     shared->references = 1;
     shared->devices = g_strdup(devices);
     shared->cache_dir = g_strdup(cache_dir);
@@ -55,6 +59,7 @@ static struct shared_runtime *make(const char *devices, const char *cache_dir, c
                                                  .log_level = all ? COX_LOG_DEBUG : COX_LOG_INFO});
     if (status == COX_OK)
         return shared;
+
     *why = g_strdup_printf("%s%s%s", cox_status_text(status), shared->line[0] ? ": " : "",
                            shared->line);
     free_shared(shared);
@@ -64,6 +69,7 @@ static struct shared_runtime *make(const char *devices, const char *cache_dir, c
 struct shared_runtime *shared_runtime_get(const char *devices, const char *cache_dir, char **why)
 {
     struct shared_runtime *found = NULL;
+
     g_mutex_lock(&lock);
     for (GList *at = runtimes; at && !found; at = at->next) {
         struct shared_runtime *shared = at->data;
@@ -95,6 +101,7 @@ void shared_runtime_unref(struct shared_runtime *shared)
         return;
     g_mutex_lock(&lock);
     const bool last = !--shared->references;
+
     if (last)
         runtimes = g_list_remove(runtimes, shared);
     g_mutex_unlock(&lock);

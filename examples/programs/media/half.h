@@ -14,6 +14,7 @@ static inline float half_to_float(uint16_t half)
     uint32_t exponent = (half >> 10) & 31;
     uint32_t fraction = half & 0x3ff;
     uint32_t bits;
+
     if (exponent == 31) {
         bits = sign | 0x7f800000 | fraction << 13;
     } else if (exponent) {
@@ -23,19 +24,21 @@ static inline float half_to_float(uint16_t half)
         memcpy(&bits, &value, sizeof bits);
         bits |= sign;
     }
+
     float result;
     memcpy(&result, &bits, sizeof result);
     return result;
 }
 
-/* Rounds to nearest even. Finite values beyond the range become the largest finite half: a conversion must not invent
- * infinities. */
+/* Rounds to nearest even. Finite values beyond the range become the largest finite half: a
+ * conversion must not create infinities. */
 static inline uint16_t half_from_float(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7fffffff;
+
     if (magnitude > 0x7f800000)
         return sign | 0x7e00;
     if (magnitude == 0x7f800000)
@@ -44,6 +47,7 @@ static inline uint16_t half_from_float(float value)
         return sign | 0x7bff;
     if (magnitude < 0x33000000) /* below half of the least subnormal */
         return sign;
+
     uint32_t kept, rest, tie;
     if (magnitude < 0x38800000) { /* subnormal */
         uint32_t shift = 126 - (magnitude >> 23);
@@ -57,6 +61,7 @@ static inline uint16_t half_from_float(float value)
         rest = rebased & 0x1fff;
         tie = 0x1000;
     }
+
     if (rest > tie || (rest == tie && (kept & 1)))
         kept++;
     return sign | (uint16_t)kept;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "identity.h"
+#include "common/least.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,17 +29,21 @@ static bool hash_piece(int fd, uint64_t offset, size_t bytes, uint64_t *hash)
             return false;
         done += (size_t)got;
     }
+
     *hash = hash_bytes(*hash, piece, bytes);
     return true;
 }
 
 static bool hash_file(int fd, struct file_identity *out)
 {
-    const size_t end = out->bytes < END_BYTES ? (size_t)out->bytes : END_BYTES;
+    const size_t end = (size_t)least(out->bytes, END_BYTES);
     out->hash = HASH_START;
     bool read = hash_piece(fd, 0, end, &out->hash) &&
                 hash_piece(fd, out->bytes - end, end, &out->hash);
-    for (uint64_t i = 0; read && out->bytes > SAMPLES * SAMPLE_BYTES && i < SAMPLES; i++)
+    if (out->bytes <= SAMPLES * SAMPLE_BYTES)
+        return read;
+
+    for (uint64_t i = 0; read && i < SAMPLES; i++)
         read = hash_piece(fd, (out->bytes - SAMPLE_BYTES) / SAMPLES * i, SAMPLE_BYTES, &out->hash);
     return read;
 }
@@ -49,12 +54,15 @@ bool file_identify(const char *path, struct file_identity *out, struct error *er
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return error_set(error, "cannot be opened: %s", strerror(errno));
-    const bool regular = !fstat(fd, &about) && S_ISREG(about.st_mode);
-    *out = (struct file_identity){.bytes = regular ? (uint64_t)about.st_size : 0};
-    const bool read = regular && hash_file(fd, out);
+
+    *out = (struct file_identity){.bytes = 0};
+    if (fstat(fd, &about) || !S_ISREG(about.st_mode)) {
+        close(fd);
+        return error_set(error, "is no file, and a film in pieces is read more than once");
+    }
+    out->bytes = (uint64_t)about.st_size;
+    const bool read = hash_file(fd, out);
     const int why = errno;
     close(fd);
-    if (!regular)
-        return error_set(error, "is no file, and a film in pieces is read more than once");
     return read || error_set(error, "cannot be read: %s", strerror(why));
 }

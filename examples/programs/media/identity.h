@@ -1,12 +1,14 @@
-/* Which file it is, whatever its name: its length, and a hash of its beginning, its end and 64 places between.
+/* A file's identity, whatever its name: its length, and a hash of its beginning, its end and 64
+ * places between.
  * Thread-safety: safe from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef IDENTITY_H
 #define IDENTITY_H
 
-#include "picture.h" /* struct error */
+#include "common/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct file_identity {
@@ -14,7 +16,7 @@ struct file_identity {
     uint64_t hash;
 };
 
-/* False, and `error` says why: it is no file, or cannot be read. */
+/* False, and `error` says why, if it is not a regular file or cannot be read. */
 bool file_identify(const char *path, struct file_identity *out, struct error *error);
 
 /* FNV-1a, 64 bits. */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "picture.h"
-
 #if COX_HAVE_LIBAV
 
 #include "libav_calls.h"
@@ -16,7 +14,8 @@ const char libav_containers[] =
 struct libav_calls lib;
 char libav_loading_error[160];
 
-/* Sets one pointer of `lib`; ISO C knows no conversion between pointers to objects and to functions. */
+/* Set one pointer of `lib`. ISO C has no conversion from a pointer to an object to one to a
+ * function, hence the copy. */
 static bool find(void *handle, const char *name, void *pointer)
 {
     void *found = dlsym(handle, name);
@@ -26,12 +25,8 @@ static bool find(void *handle, const char *name, void *pointer)
 
 #define LIBAV_FIND(name) found = find(handle, #name, &lib.name) && found;
 
-bool libav_load(void)
+static bool load(void)
 {
-    static bool tried, loaded;
-    if (tried)
-        return loaded;
-    tried = true;
     void *handle = dlopen("libavformat.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR),
                           RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
@@ -40,17 +35,28 @@ bool libav_load(void)
                  why ? why : "libavformat is missing");
         return false;
     }
-    /* Its own dependencies, which the other two libraries are, are looked through as well. */
+
+    /* dlsym also searches its dependencies, among them the other two libraries. */
     bool found = true;
     LIBAV_FUNCTIONS(LIBAV_FIND)
-    loaded = found && lib.avformat_version() >> 16 == LIBAVFORMAT_VERSION_MAJOR &&
-             lib.avcodec_version() >> 16 == LIBAVCODEC_VERSION_MAJOR &&
-             lib.avutil_version() >> 16 == LIBAVUTIL_VERSION_MAJOR;
-    if (loaded)
-        lib.av_log_set_level(AV_LOG_QUIET); /* what goes wrong is said once, by us */
-    else
+    if (!found || lib.avformat_version() >> 16 != LIBAVFORMAT_VERSION_MAJOR ||
+        lib.avcodec_version() >> 16 != LIBAVCODEC_VERSION_MAJOR ||
+        lib.avutil_version() >> 16 != LIBAVUTIL_VERSION_MAJOR) {
         snprintf(libav_loading_error, sizeof libav_loading_error,
                  "libavformat, libavcodec and libavutil do not fit each other");
+        return false;
+    }
+
+    lib.av_log_set_level(AV_LOG_QUIET); /* this program reports each error once */
+    return true;
+}
+
+bool libav_load(void)
+{
+    static bool tried, loaded;
+    if (!tried)
+        loaded = load();
+    tried = true;
     return loaded;
 }
 
@@ -73,9 +79,11 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
         error_set(error, "out of memory");
         return NULL;
     }
+
     snprintf(url, bytes, "file:%s", path);
     container->interrupt_callback = interrupt;
     AVDictionary *options = NULL;
+
     lib.av_dict_set(&options, "protocol_whitelist", "file", 0);
     lib.av_dict_set(&options, "format_whitelist", libav_containers, 0);
     int code = lib.avformat_open_input(&container, url, NULL, &options);
@@ -85,6 +93,7 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
         libav_fail("the container cannot be opened", code, error);
         return NULL;
     }
+
     code = lib.avformat_find_stream_info(container, NULL);
     if (code < 0) {
         libav_fail("the container cannot be read", code, error);
@@ -93,12 +102,20 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
     return container;
 }
 
+void libav_discard_others(AVFormatContext *container, int stream)
+{
+    for (unsigned i = 0; i < container->nb_streams; i++)
+        if ((int)i != stream)
+            container->streams[i]->discard = AVDISCARD_ALL;
+}
+
 const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes)
 {
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
     const AVPacketSideData *found =
         lib.av_packet_side_data_get(stream->codecpar->coded_side_data,
                                     stream->codecpar->nb_coded_side_data, type);
+
     return found && found->size >= bytes ? found->data : NULL;
 #else
     size_t size = 0;

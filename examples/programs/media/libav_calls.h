@@ -1,12 +1,12 @@
-/* FFmpeg's libraries. They are loaded when they are first needed, not when the program starts: with what they need they
- * are over a hundred, which would cost every run a tenth of a second and 30 MB.
+/* FFmpeg's libraries, loaded when they are first needed. With their dependencies they are over a
+ * hundred libraries: loading them with the program would cost every run 0.1 s and 30 MB.
  *
- * Thread-safety: libav_load from one thread at a time; what `lib` points to as FFmpeg says.
+ * Thread-safety: libav_load from one thread at a time; the functions of `lib` as FFmpeg says.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LIBAV_CALLS_H
 #define LIBAV_CALLS_H
 
-#include "picture.h" /* struct error */
+#include "common/error.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -111,18 +111,21 @@ extern struct libav_calls lib;
 bool libav_load(void);
 extern char libav_loading_error[160];
 
-/* What film comes in: libavformat's names, separated by commas. */
+/* The containers that are accepted: libavformat's names, separated by commas. */
 extern const char libav_containers[];
 
-/* The error_set of what libav refused: `what`, and its word for `code`. Returns false. */
+/* error_set with `what` and libav's text for `code`. Returns false. */
 bool libav_fail(const char *what, int code, struct error *error);
 
-/* Open the file `path`, which is untrusted: no other protocol than a file's, and no format that names further files.
- * What it holds is looked at. NULL, and nothing is left open, where that fails. */
+/* Open the untrusted file `path` and look at its streams. Only the protocol "file" is allowed, and
+ * no format that names further files. NULL on failure, and nothing is left open. */
 AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt,
                                       struct error *error);
 
-/* Side data of a stream, at least `bytes` long; NULL if there is none. It belongs to the stream. */
+/* Read no stream but this one. */
+void libav_discard_others(AVFormatContext *container, int stream);
+
+/* Side data of a stream, at least `bytes` long; NULL if there is none. The stream owns it. */
 const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes);
 
 #endif

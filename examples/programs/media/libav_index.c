@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a packet says of its frame. */
+/* What the index needs of a packet. */
 struct packet {
     int64_t time, seek;
     bool key;
-    bool shown; /* false: decoded for the others' sake */
+    bool shown; /* false: only a reference for others */
 };
 
 struct packets {
@@ -37,39 +37,45 @@ static bool append(struct packets *packets, struct packet packet)
         packets->all = all;
         packets->capacity = capacity;
     }
+
     packets->all[packets->count++] = packet;
     return true;
 }
 
-/* All packets, from the first one on that a decoder may begin with. */
+/* Read all packets, from the first one on at which a decoder can start. */
 static enum libav_indexed read_packets(struct packets *packets, AVFormatContext *container,
                                        int stream, struct error *error)
 {
     AVPacket *packet = lib.av_packet_alloc();
-    enum libav_indexed result = packet ? LIBAV_INDEXED : LIBAV_INDEX_FAILED;
+    enum libav_indexed result = LIBAV_INDEXED;
     int code = 0;
+
+    if (!packet)
+        result = LIBAV_INDEX_FAILED;
+
     while (result == LIBAV_INDEXED && (code = lib.av_read_frame(container, packet)) >= 0) {
-        const bool key = packet->flags & AV_PKT_FLAG_KEY,
-                   shown = !(packet->flags & AV_PKT_FLAG_DISCARD);
+        const bool key = packet->flags & AV_PKT_FLAG_KEY;
         if (packet->stream_index == stream && (key || packets->count)) {
+            int64_t seek = packet->pts;
             if (packet->pts == AV_NOPTS_VALUE)
                 result = LIBAV_NO_INDEX;
-            const int64_t seek = packet->dts != AV_NOPTS_VALUE && packet->dts < packet->pts
-                                     ? packet->dts
-                                     : packet->pts;
+            if (packet->dts != AV_NOPTS_VALUE && packet->dts < packet->pts)
+                seek = packet->dts;
+            const bool shown = !(packet->flags & AV_PKT_FLAG_DISCARD);
             if (!append(packets, (struct packet){packet->pts, seek, key, shown}))
                 result = LIBAV_INDEX_FAILED;
         }
         lib.av_packet_unref(packet);
     }
     lib.av_packet_free(&packet);
+
     if (result == LIBAV_INDEX_FAILED)
         error_set(error, "out of memory");
     if (result == LIBAV_INDEXED && code == AVERROR_EXIT) {
         libav_fail("not indexed", code, error);
         return LIBAV_INDEX_FAILED;
     }
-    return result; /* another error ends what can be decoded, too */
+    return result; /* another error ends decoding at the same place */
 }
 
 static int by_time(const void *a, const void *b)
@@ -97,11 +103,12 @@ uint64_t libav_times_find(const int64_t *times, uint64_t count, int64_t time)
         else
             to = middle;
     }
+
     return from;
 }
 
-/* The frames' times; false where two have the same. Frames before the first key frame's time lead it: they need what
- * came before the beginning. */
+/* Collect the frames' times; false if two are equal. Frames before the first key frame's time lead
+ * it: their references came before the file's beginning. */
 static bool number_frames(struct libav_index *index, const struct packets *packets)
 {
     for (uint64_t i = 0; i < packets->count; i++)
@@ -110,7 +117,7 @@ static bool number_frames(struct libav_index *index, const struct packets *packe
     return libav_times_sort(index->times, index->frame_count);
 }
 
-/* A key frame after which no frame of a later time lies before it in the file. */
+/* An access is a key frame that is later than all frames before it in the file. */
 static void note_access(struct libav_index *index, const struct packets *packets)
 {
     int64_t latest = INT64_MIN;
@@ -130,6 +137,7 @@ enum libav_indexed libav_index_read(struct libav_index *index, AVFormatContext *
 {
     struct packets packets = {0};
     memset(index, 0, sizeof *index);
+
     enum libav_indexed result = read_packets(&packets, container, stream, error);
     if (result == LIBAV_INDEXED && !packets.count)
         result = LIBAV_NO_INDEX;
@@ -159,12 +167,12 @@ uint64_t libav_index_find(const struct libav_index *index, uint64_t frame)
     return found;
 }
 
-/* --- Kept for the next time --------------------------------------------------------------------------------------- */
+/* --- Kept for the next time ------------------------------------------------------------------- */
 
 enum { KEPT_MOST = 64 };
 
-/* What a kept index begins with; the times and the accesses follow, then a hash of all before. Another version of the
- * libraries may see other times and key frames: its demuxers and parsers say what they are. */
+/* The head of a kept index. The times and the accesses follow, then a hash of all before. Times and
+ * key frames come from the demuxers and parsers, so another version of the libraries may differ. */
 struct head {
     char magic[16];
     uint32_t format_version, codec_version; /* of libavformat and libavcodec, as they were loaded */
@@ -180,7 +188,7 @@ static struct head head_of(const struct libav_index *index)
                          .access_count = index->access_count};
 }
 
-/* Whether an index that begins so is of these libraries. */
+/* Whether the index was made by these libraries. */
 static bool is_of_now(const struct head *head)
 {
     const struct head now = head_of(&(struct libav_index){.times = NULL});
@@ -196,15 +204,19 @@ static bool name_index(char *path, size_t bytes, const char *folder,
     return length > 0 && (size_t)length < bytes;
 }
 
-/* The one that was used the longest ago, of more than there may be. */
+/* Remove the index that was used the longest ago, if there are more than KEPT_MOST. */
 static void drop_oldest(const char *folder)
 {
     char path[4500], oldest[4500] = "";
     time_t least = 0;
     unsigned count = 0;
     struct stat about;
+    struct dirent *entry;
     DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+    if (!dir)
+        return;
+
+    while ((entry = readdir(dir))) {
         if (strncmp(entry->d_name, "index-", 6))
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -215,8 +227,8 @@ static void drop_oldest(const char *folder)
             snprintf(oldest, sizeof oldest, "%s", path);
         }
     }
-    if (dir)
-        closedir(dir);
+
+    closedir(dir);
     if (count > KEPT_MOST)
         unlink(oldest);
 }
@@ -235,6 +247,7 @@ void libav_index_keep(const struct libav_index *index, const char *folder,
     uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
     hash = hash_bytes(hash, index->times, times);
     hash = hash_bytes(hash, index->access, access);
+
     FILE *file_to = outfile_stream(to);
     fwrite(&head, 1, sizeof head, file_to);
     fwrite(index->times, 1, times, file_to);
@@ -244,12 +257,13 @@ void libav_index_keep(const struct libav_index *index, const char *folder,
         drop_oldest(folder);
 }
 
-/* Whether it can be what was written: hostile files have the right hash, too. */
+/* Whether the values are possible: a hostile file can have the right hash. */
 static bool is_sound(const struct libav_index *index)
 {
     for (uint64_t i = 1; i < index->frame_count; i++)
         if (index->times[i] <= index->times[i - 1])
             return false;
+
     for (uint64_t i = 0; i < index->access_count; i++)
         if (index->access[i].frame > index->frame_count ||
             (i && index->access[i].frame < index->access[i - 1].frame))
@@ -261,6 +275,7 @@ static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
 {
     struct head head;
     uint64_t check = 0;
+
     if (fread(&head, 1, sizeof head, from) != sizeof head || !is_of_now(&head) ||
         head.frame_count > bytes / sizeof *index->times ||
         head.access_count > bytes / sizeof *index->access ||
@@ -277,6 +292,7 @@ static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
         fread(index->access, sizeof *index->access, head.access_count, from) != head.access_count ||
         fread(&check, 1, sizeof check, from) != sizeof check)
         return false;
+
     uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
     hash = hash_bytes(hash, index->times, head.frame_count * sizeof *index->times);
     return hash_bytes(hash, index->access, head.access_count * sizeof *index->access) == check &&
@@ -288,17 +304,21 @@ bool libav_index_load(struct libav_index *index, const char *folder,
 {
     char path[4500];
     struct stat about;
+
     memset(index, 0, sizeof *index);
-    FILE *from = name_index(path, sizeof path, folder, file, stream) ? fopen(path, "rb") : NULL;
+    if (!name_index(path, sizeof path, folder, file, stream))
+        return false;
+    FILE *from = fopen(path, "rb");
     if (!from)
         return false;
+
     const bool read = !fstat(fileno(from), &about) &&
                       read_index(index, from, (uint64_t)about.st_size);
     fclose(from);
-    if (!read)
-        libav_index_free(index);
+    if (read)
+        (void)utimensat(AT_FDCWD, path, NULL, 0); /* it is in use: drop_oldest keeps it */
     else
-        (void)utimensat(AT_FDCWD, path, NULL, 0); /* used just now */
+        libav_index_free(index);
     return read;
 }
 

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The shortest header of a video, and more than any magic number. */
+/* As long as the shortest header of a video, and longer than any magic number. */
 enum { LEAST = 16 };
 
-/* What has been looked at and not been opened. */
+/* The input that was peeked at and not opened yet. */
 static struct {
     char *path; /* NULL = nothing */
     int fd;
@@ -29,7 +29,9 @@ static bool standard(const char *path)
 
 static int open_path(const char *path)
 {
-    return standard(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (standard(path))
+        return STDIN_FILENO;
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 }
 
 static void close_path(const char *path, int fd)
@@ -50,14 +52,19 @@ static void forget(void)
     kept.count = 0;
 }
 
-/* Fills `bytes` from a descriptor until LEAST are there; from `from` on where that is not negative. */
+/* Read at least LEAST bytes, at the offset `from` if that is not negative. */
 static bool fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES], size_t *count)
 {
     *count = 0;
     while (*count < LEAST) {
-        ssize_t got = from < 0
-                          ? read(fd, bytes + *count, PEEK_BYTES - *count)
-                          : pread(fd, bytes + *count, PEEK_BYTES - *count, from + (off_t)*count);
+        uint8_t *to = bytes + *count;
+        const size_t room = PEEK_BYTES - *count;
+        ssize_t got;
+        if (from < 0)
+            got = read(fd, to, room);
+        else
+            got = pread(fd, to, room, from + (off_t)*count);
+
         if (got < 0 && errno == EAGAIN) {
             struct pollfd wait = {.fd = fd, .events = POLLIN};
             (void)poll(&wait, 1, -1);
@@ -71,10 +78,11 @@ static bool fill(int fd, off_t from, uint8_t bytes[PEEK_BYTES], size_t *count)
             break;
         *count += (size_t)got;
     }
+
     return true;
 }
 
-/* Bytes and descriptor stay for the open that follows. */
+/* Keep the descriptor and its first bytes for the open that follows. */
 static bool keep(const char *path, int fd)
 {
     if (kept.path)
@@ -85,28 +93,33 @@ static bool keep(const char *path, int fd)
         close_path(path, fd);
         return false;
     }
+
     kept.fd = fd;
     return fill(fd, -1, kept.bytes, &kept.count);
 }
 
 bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
 {
+    struct stat about;
     *count = 0;
     if (!is_kept(path)) {
-        struct stat about;
-        int fd = open_path(path);
+        const int fd = open_path(path);
         if (fd < 0)
             return false;
-        bool good = !fstat(fd, &about) && !S_ISDIR(about.st_mode);
-        off_t from = good && S_ISREG(about.st_mode) ? lseek(fd, 0, SEEK_CUR) : -1;
+        const bool good = !fstat(fd, &about) && !S_ISDIR(about.st_mode);
+        off_t from = -1;
+        if (good && S_ISREG(about.st_mode))
+            from = lseek(fd, 0, SEEK_CUR);
+
         if (!good || from >= 0) {
-            good = good && fill(fd, from, bytes, count);
+            const bool filled = good && fill(fd, from, bytes, count);
             close_path(path, fd);
-            return good;
+            return filled;
         }
         if (!keep(path, fd))
             return false;
     }
+
     *count = kept.count;
     memcpy(bytes, kept.bytes, kept.count);
     return true;
@@ -117,7 +130,8 @@ int peek_open(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
     *count = 0;
     if (!is_kept(path))
         return open_path(path);
-    int fd = kept.fd;
+
+    const int fd = kept.fd;
     *count = kept.count;
     memcpy(bytes, kept.bytes, kept.count);
     forget();

@@ -1,7 +1,7 @@
-/* Looking at the first bytes of a file before it is opened, so that its content can say which reader opens it.
+/* The first bytes of a file before it is opened: they tell which reader opens it.
  *
- * What cannot be sought in (standard input, a pipe, a device) is looked at once: its bytes and its descriptor are kept
- * for the open that comes next. One such input is kept at a time.
+ * Standard input, pipes and devices cannot seek. What was read from one is kept with its descriptor
+ * for the open that follows; one such input is kept at a time.
  *
  * Thread-safety: from one thread.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -12,15 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Enough to tell a video by. */
+/* Enough to recognise a video. */
 enum { PEEK_BYTES = 4096 };
 
-/* The first bytes of `path` ("-" is standard input). There are fewer than PEEK_BYTES in a pipe that has not given more,
- * but at least 16 unless there are no more. False: it cannot be read. */
+/* The first bytes of `path` ("-" is standard input). A pipe may give fewer than PEEK_BYTES, but at
+ * least 16 unless it ends before. False: it cannot be read. */
 bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count);
 
-/* Open `path` for reading; -1 and errno if that fails. `*count` bytes come before what the descriptor gives.
- * The descriptor of "-" is STDIN_FILENO itself, and not to be closed. */
+/* Open `path` for reading; -1 and errno on failure. `*count` bytes come before those of the
+ * descriptor. The descriptor of "-" is STDIN_FILENO itself: do not close it. */
 int peek_open(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count);
 
 #endif

@@ -1,8 +1,8 @@
-/* Radiance pictures (.hdr, .pic): RGBE pixels, flat or with the old or the new run lengths (Greg Ward, "Real Pixels",
- * Graphics Gems II, and the format's description in Radiance's ray/doc/filefmts).
+/* Radiance pictures (.hdr, .pic): RGBE pixels, flat or with the old or the new run lengths (Greg
+ * Ward, "Real Pixels", Graphics Gems II, and Radiance's ray/doc/filefmts).
  *
- * A pixel is mantissa * 2^(exponent - 136). EXPOSURE lines are not applied: the stored values are the picture as
- * its author left it. PRIMARIES are.
+ * A pixel is mantissa * 2^(exponent - 136). EXPOSURE lines are not applied: the stored values are
+ * the picture as its author left it. PRIMARIES are applied.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "picture_kinds.h"
 #include "primaries.h"
@@ -27,7 +27,7 @@ static bool hdr_matches(const uint8_t *data, size_t bytes)
            (bytes >= 12 && !memcmp(data, "#?RADIANCE\r\n", 12));
 }
 
-/* The next line without its end, cut to `line`'s size. Returns false at the end of the data. */
+/* Read a line without its end, cut to `line`'s size. False at the end of the data. */
 static bool next_line(const struct picture_input *input, size_t *at, char *line, size_t line_bytes)
 {
     const uint8_t *start = input->data + *at;
@@ -35,6 +35,7 @@ static bool next_line(const struct picture_input *input, size_t *at, char *line,
     if (!end)
         return false;
     size_t length = (size_t)(end - start);
+
     *at += length + 1;
     if (length && start[length - 1] == '\r')
         length--;
@@ -55,11 +56,12 @@ static bool parse_primaries(const char *text, struct primaries *out)
             return false;
         text = end;
     }
+
     *out = (struct primaries){{v[0], v[1]}, {v[2], v[3]}, {v[4], v[5]}, {v[6], v[7]}};
     return true;
 }
 
-/* "-Y 480 +X 640". */
+/* The resolution line, such as "-Y 480 +X 640". */
 static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, int64_t *height,
                              struct error *error)
 {
@@ -67,6 +69,7 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
     long long a = 0, b = 0;
     if (sscanf(line, "%2s %10lld %2s %10lld", first, &a, second, &b) != 4)
         return error_set(error, "a damaged Radiance header: no resolution");
+
     bool signs = (first[0] == '-' || first[0] == '+') && (second[0] == '-' || second[0] == '+');
     if (signs && first[1] == 'X' && second[1] == 'Y')
         return error_set(error,
@@ -74,6 +77,7 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
                          first, second);
     if (!signs || first[1] != 'Y' || second[1] != 'X')
         return error_set(error, "a damaged Radiance header: no resolution");
+
     hdr->bottom_up = first[0] == '+';
     hdr->mirrored = second[0] == '-';
     *width = b;
@@ -81,55 +85,69 @@ static bool parse_resolution(const char *line, struct hdr *hdr, int64_t *width, 
     return true;
 }
 
+static bool check_format(const char *format, struct error *error)
+{
+    enum { LETTERS = 15 };
+    if (!strncmp(format, "32-bit_rle_xyze", LETTERS))
+        return error_set(
+            error, "a Radiance picture in XYZ, which is not supported (ra_xyze -r converts it)");
+    if (strncmp(format, "32-bit_rle_rgbe", LETTERS) != 0)
+        return error_set(error, "a Radiance picture of the unknown format %.40s", format);
+    return true;
+}
+
+static bool take_primaries(struct hdr *hdr, const char *text, struct error *error)
+{
+    struct primaries primaries;
+    enum primaries_match match = PRIMARIES_BROKEN;
+    if (parse_primaries(text, &primaries))
+        match = primaries_to_bt709(&primaries, hdr->matrix);
+    if (match == PRIMARIES_BROKEN)
+        return error_set(error, "a damaged Radiance header: impossible primaries");
+
+    hdr->convert = match == PRIMARIES_CONVERT;
+    return true;
+}
+
+/* Read the lines up to the resolution; `*at` moves behind them. */
+static bool read_header(const struct picture_input *input, struct hdr *hdr, size_t *at,
+                        int64_t *width, int64_t *height, struct error *error)
+{
+    enum { HEADER_MAX = 65536 };
+    char line[256];
+    bool format = false, blank = false;
+
+    while (!blank && *at < HEADER_MAX && next_line(input, at, line, sizeof line)) {
+        blank = !*line;
+        if (!strncmp(line, "FORMAT=", 7)) {
+            if (!check_format(line + 7, error))
+                return false;
+            format = true;
+        } else if (!strncmp(line, "PRIMARIES=", 10) && !take_primaries(hdr, line + 10, error)) {
+            return false;
+        }
+    }
+    if (!blank || !format || !next_line(input, at, line, sizeof line))
+        return error_set(error, "a damaged Radiance header");
+
+    return parse_resolution(line, hdr, width, height, error) &&
+           picture_check_size(*width, *height, error);
+}
+
 static bool hdr_open(struct picture_input *input, struct error *error)
 {
+    int64_t width = 0, height = 0;
     struct hdr *hdr = calloc(1, sizeof *hdr);
     if (!hdr)
         return error_set(error, "out of memory");
-    char line[256];
-    bool format = false, blank = false;
-    struct primaries primaries;
-    int64_t width = 0, height = 0;
-    size_t at = 0;
-    while (at < 65536 && next_line(input, &at, line, sizeof line)) {
-        if (!*line) {
-            blank = true;
-            break;
-        }
-        if (!strncmp(line, "FORMAT=", 7)) {
-            if (!strncmp(line + 7, "32-bit_rle_xyze", 15)) {
-                error_set(
-                    error,
-                    "a Radiance picture in XYZ, which is not supported (ra_xyze -r converts it)");
-                goto fail;
-            }
-            if (strncmp(line + 7, "32-bit_rle_rgbe", 15)) {
-                error_set(error, "a Radiance picture of the unknown format %.40s", line + 7);
-                goto fail;
-            }
-            format = true;
-        } else if (!strncmp(line, "PRIMARIES=", 10)) {
-            enum primaries_match match = parse_primaries(line + 10, &primaries)
-                                             ? primaries_to_bt709(&primaries, hdr->matrix)
-                                             : PRIMARIES_BROKEN;
-            if (match == PRIMARIES_BROKEN) {
-                error_set(error, "a damaged Radiance header: impossible primaries");
-                goto fail;
-            }
-            hdr->convert = match == PRIMARIES_CONVERT;
-        }
-    }
-    if (!blank || !format || !next_line(input, &at, line, sizeof line)) {
-        error_set(error, "a damaged Radiance header");
+    if (!read_header(input, hdr, &hdr->offset, &width, &height, error))
         goto fail;
-    }
-    if (!parse_resolution(line, hdr, &width, &height, error) ||
-        !picture_check_size(width, height, error))
-        goto fail;
-    /* However well its runs compress, a scanline takes four bytes: a short file cannot ask for much memory. */
-    if ((input->bytes - at) / 4 < (uint64_t)height) {
-        error_set(error, "truncated: %llu bytes cannot hold %lld rows",
-                  (unsigned long long)(input->bytes - at), (long long)height);
+
+    /* A scanline takes at least four bytes: a short file cannot ask for much memory. */
+    const size_t left = input->bytes - hdr->offset;
+    if (left / 4 < (uint64_t)height) {
+        error_set(error, "truncated: %llu bytes cannot hold %lld rows", (unsigned long long)left,
+                  (long long)height);
         goto fail;
     }
     hdr->scanline = malloc((size_t)width * 4);
@@ -137,7 +155,7 @@ static bool hdr_open(struct picture_input *input, struct error *error)
         error_set(error, "out of memory");
         goto fail;
     }
-    hdr->offset = at;
+
     input->state = hdr;
     input->format.width = (uint32_t)width;
     input->format.height = (uint32_t)height;
@@ -145,20 +163,24 @@ static bool hdr_open(struct picture_input *input, struct error *error)
     snprintf(input->format.text, sizeof input->format.text, "Radiance RGBE%s",
              hdr->convert ? ", own primaries" : "");
     return true;
+
 fail:
     free(hdr);
     return false;
 }
 
-/* Component by component, each in runs (count > 128) and stretches. Returns the bytes consumed, 0 on damage. */
+/* Each component in turn, in runs (count > 128) and literal bytes. Returns the bytes consumed, 0 on
+ * damage. */
 static size_t unpack_new(const uint8_t *from, size_t bytes, uint8_t *scanline, uint32_t width)
 {
     size_t at = 4;
+
     for (uint32_t c = 0; c < 4; c++) {
         uint32_t x = 0;
         while (x < width) {
             if (at + 2 > bytes)
                 return 0;
+
             uint32_t count = from[at++];
             if (count > 128) {
                 count -= 128;
@@ -178,14 +200,17 @@ static size_t unpack_new(const uint8_t *from, size_t bytes, uint8_t *scanline, u
     return at;
 }
 
-/* Pixel by pixel; a pixel 1 1 1 n repeats the one before n times, n << 8 if the pixel before was a repetition too. */
+/* Pixel by pixel. A pixel 1 1 1 n repeats the one before n times; n << 8 times if the pixel before
+ * was a repetition too. */
 static size_t unpack_old(const uint8_t *from, size_t bytes, uint8_t *scanline, uint32_t width)
 {
     size_t at = 0;
     uint32_t x = 0, shift = 0;
+
     while (x < width) {
         if (bytes - at < 4)
             return 0;
+
         const uint8_t *pixel = from + at;
         at += 4;
         if (pixel[0] == 1 && pixel[1] == 1 && pixel[2] == 1) {
@@ -205,6 +230,34 @@ static size_t unpack_old(const uint8_t *from, size_t bytes, uint8_t *scanline, u
     return at;
 }
 
+/* A scanline starts with 2 2 and its width if it has the new run lengths. */
+static bool has_new_runs(const uint8_t *from, size_t left, uint32_t width)
+{
+    return left >= 4 && width >= 8 && width <= 0x7fff && from[0] == 2 && from[1] == 2 &&
+           from[2] < 128;
+}
+
+static void convert_row(const struct hdr *hdr, const float scale[256], uint32_t width, float *row)
+{
+    const float *m = hdr->matrix;
+
+    for (uint32_t x = 0; x < width; x++) {
+        const uint8_t *rgbe = hdr->scanline + 4 * (size_t)x;
+        float *to = row + 4 * (size_t)(hdr->mirrored ? width - 1 - x : x);
+        float r = rgbe[0] * scale[rgbe[3]], g = rgbe[1] * scale[rgbe[3]],
+              b = rgbe[2] * scale[rgbe[3]];
+
+        if (hdr->convert) {
+            to[0] = m[0] * r + m[1] * g + m[2] * b;
+            to[1] = m[3] * r + m[4] * g + m[5] * b;
+            to[2] = m[6] * r + m[7] * g + m[8] * b;
+        } else {
+            to[0] = r, to[1] = g, to[2] = b;
+        }
+        to[3] = 1.0f;
+    }
+}
+
 static bool hdr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
                      struct error *error)
 {
@@ -218,35 +271,21 @@ static bool hdr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
     size_t at = hdr->offset;
     for (uint32_t y = 0; y < height; y++) {
         const uint8_t *from = input->data + at;
-        size_t left = input->bytes - at;
-        bool is_new = left >= 4 && width >= 8 && width <= 0x7fff && from[0] == 2 && from[1] == 2 &&
-                      from[2] < 128;
-        if (is_new && ((uint32_t)from[2] << 8 | from[3]) != width)
+        const size_t left = input->bytes - at;
+        size_t used;
+        if (!has_new_runs(from, left, width))
+            used = unpack_old(from, left, hdr->scanline, width);
+        else if (((uint32_t)from[2] << 8 | from[3]) == width)
+            used = unpack_new(from, left, hdr->scanline, width);
+        else
             return error_set(error, "damaged: row %u says that it is %u pixels wide instead of %u",
                              y, (unsigned)from[2] << 8 | from[3], width);
-        size_t used = is_new ? unpack_new(from, left, hdr->scanline, width)
-                             : unpack_old(from, left, hdr->scanline, width);
         if (!used)
             return error_set(error, "truncated or damaged in row %u of %u", y, height);
         at += used;
 
-        float *row = (float *)(void *)(pixels +
-                                       (size_t)(hdr->bottom_up ? height - 1 - y : y) * pitch_bytes);
-        for (uint32_t x = 0; x < width; x++) {
-            const uint8_t *rgbe = hdr->scanline + 4 * (size_t)x;
-            float *to = row + 4 * (size_t)(hdr->mirrored ? width - 1 - x : x);
-            float r = rgbe[0] * scale[rgbe[3]], g = rgbe[1] * scale[rgbe[3]],
-                  b = rgbe[2] * scale[rgbe[3]];
-            if (hdr->convert) {
-                const float *m = hdr->matrix;
-                to[0] = m[0] * r + m[1] * g + m[2] * b;
-                to[1] = m[3] * r + m[4] * g + m[5] * b;
-                to[2] = m[6] * r + m[7] * g + m[8] * b;
-            } else {
-                to[0] = r, to[1] = g, to[2] = b;
-            }
-            to[3] = 1.0f;
-        }
+        const uint32_t row = hdr->bottom_up ? height - 1 - y : y;
+        convert_row(hdr, scale, width, (float *)(void *)(pixels + (size_t)row * pitch_bytes));
     }
     return true;
 }

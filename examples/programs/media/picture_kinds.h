@@ -6,10 +6,13 @@
 #include "picture.h"
 
 struct picture_kind {
-    /* Whether the content begins like this kind's. */
+    /* Whether the content is of this kind, from its first bytes. */
     bool (*matches)(const uint8_t *data, size_t bytes);
-    /* Read the header: fill `format` (but `frames`) and `state`. On failure nothing is left allocated. */
+
+    /* Read the header: fill `format`, except `frames`, and `state`. On failure nothing is left
+     * allocated. */
     bool (*open)(struct picture_input *input, struct error *error);
+
     /* Decode the whole picture. */
     bool (*read)(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
                  struct error *error);
@@ -22,7 +25,7 @@ struct picture_input {
     enum picture_alpha alpha;
     const uint8_t *data; /* the whole file */
     size_t bytes;
-    void *owned; /* the same memory where the input allocated it */
+    void *owned; /* the same memory if the input allocated it; else NULL */
     uint64_t next_frame;
     void *state; /* the kind's own */
 };
@@ -31,7 +34,7 @@ extern const struct picture_kind picture_kind_exr;
 extern const struct picture_kind picture_kind_hdr;
 extern const struct picture_kind picture_kind_pfm;
 
-/* Whether a width and height are sane; says why not. */
+/* False, and `error` says why, if the size is not sane. */
 bool picture_check_size(int64_t width, int64_t height, struct error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* Portable float maps: "PF" (colour) and "Pf" (grey), rows bottom-up, byte order by the sign of the scale. The scale's
- * magnitude is a unit that no two programs agree on and is not applied.
+/* Portable float maps: "PF" (colour) and "Pf" (grey), rows bottom-up. The scale's sign tells the
+ * byte order. Its magnitude is a unit that no two programs agree on, and is not applied.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "picture_kinds.h"
 
@@ -24,7 +24,7 @@ static bool pfm_matches(const uint8_t *data, size_t bytes)
     return bytes >= 3 && data[0] == 'P' && (data[1] == 'F' || data[1] == 'f') && is_space(data[2]);
 }
 
-/* The next word of the header, comments skipped; "" if there is none. Leaves `*at` on the character after it. */
+/* Read a word of the header, skipping comments; "" if there is none. `*at` moves behind it. */
 static void next_word(const struct picture_input *input, size_t *at, char word[32])
 {
     size_t i = *at, length = 0;
@@ -35,6 +35,7 @@ static void next_word(const struct picture_input *input, size_t *at, char word[3
         else
             i++;
     }
+
     while (i < input->bytes && !is_space(input->data[i]) && length < 31)
         word[length++] = (char)input->data[i++];
     word[length] = 0;
@@ -55,6 +56,7 @@ static bool pfm_open(struct picture_input *input, struct error *error)
     char word[32], *end;
     int64_t width = 0, height = 0;
     size_t at = 2;
+
     next_word(input, &at, word);
     bool good = word_to_size(word, &width);
     next_word(input, &at, word);
@@ -68,17 +70,20 @@ static bool pfm_open(struct picture_input *input, struct error *error)
     at++;
     if (!picture_check_size(width, height, error))
         return false;
+
     uint32_t channels = input->data[1] == 'F' ? 3 : 1;
     uint64_t needed = (uint64_t)width * (uint64_t)height * channels * 4;
     if (input->bytes - at < needed)
         return error_set(error, "truncated: %llu of %llu bytes of pixels are there",
                          (unsigned long long)(input->bytes - at), (unsigned long long)needed);
+
     struct pfm *pfm = calloc(1, sizeof *pfm);
     if (!pfm)
         return error_set(error, "out of memory");
     pfm->offset = at;
     pfm->channels = channels;
     pfm->little_endian = scale < 0;
+
     input->state = pfm;
     input->format.width = (uint32_t)width;
     input->format.height = (uint32_t)height;
@@ -90,11 +95,12 @@ static bool pfm_open(struct picture_input *input, struct error *error)
 
 static float load_float(const uint8_t *p, bool little_endian)
 {
-    uint32_t bits = little_endian ? (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-                                        (uint32_t)p[3] << 24
-                                  : (uint32_t)p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 |
-                                        (uint32_t)p[0] << 24;
+    const int first_shift = little_endian ? 0 : 24, step = little_endian ? 8 : -8;
+    uint32_t bits = 0;
     float value;
+
+    for (int i = 0; i < 4; i++)
+        bits |= (uint32_t)p[i] << (first_shift + i * step);
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -104,14 +110,15 @@ static bool pfm_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
 {
     (void)error;
     const struct pfm *pfm = input->state;
-    uint32_t width = input->format.width, height = input->format.height;
+    const uint32_t width = input->format.width, height = input->format.height;
+    const uint32_t apart = pfm->channels == 3 ? 4 : 0; /* a grey one is read three times */
     const uint8_t *from = input->data + pfm->offset;
+
     for (uint32_t y = 0; y < height; y++) {
         float *row = (float *)(void *)(pixels + (size_t)(height - 1 - y) * pitch_bytes);
         for (uint32_t x = 0; x < width; x++, from += 4 * (size_t)pfm->channels) {
             for (uint32_t c = 0; c < 3; c++)
-                row[x * 4 + c] = load_float(from + (pfm->channels == 3 ? 4 * c : 0),
-                                            pfm->little_endian);
+                row[x * 4 + c] = load_float(from + apart * c, pfm->little_endian);
             row[x * 4 + 3] = 1.0f;
         }
     }

@@ -31,8 +31,9 @@ bool picture_output_open(struct picture_output **out, const char *path, uint32_t
     output->width = width;
     output->height = height;
     output->pixel = pixel;
-    size_t length = strlen(path);
-    bool named_png = length > 4 && !strcasecmp(path + length - 4, ".png");
+
+    const size_t length = strlen(path);
+    const bool named_png = length > 4 && !strcasecmp(path + length - 4, ".png");
     if (!outfile_open(&output->file, path, error))
         goto fail;
     if (!named_png && !outfile_is_special(output->file)) {
@@ -41,6 +42,7 @@ bool picture_output_open(struct picture_output **out, const char *path, uint32_t
     }
     *out = output;
     return true;
+
 fail:
     outfile_abandon(&output->file);
     free(output);
@@ -49,18 +51,18 @@ fail:
 
 static bool is_opaque(const struct picture_output *output, const void *pixels, size_t pitch_bytes)
 {
+    const bool deep = output->pixel != COX_PIXEL_RGBA8;
+
     for (uint32_t y = 0; y < output->height; y++) {
         const uint8_t *row = (const uint8_t *)pixels + (size_t)y * pitch_bytes;
         for (uint32_t x = 0; x < output->width; x++) {
-            if (output->pixel == COX_PIXEL_RGBA8) {
-                if (row[4 * (size_t)x + 3] != 0xff)
-                    return false;
-            } else {
-                uint16_t alpha;
+            uint16_t alpha = 0xff00;
+            if (deep)
                 memcpy(&alpha, row + 8 * (size_t)x + 6, sizeof alpha);
-                if (alpha != 0xffff)
-                    return false;
-            }
+            else
+                alpha |= row[4 * (size_t)x + 3];
+            if (alpha != 0xffff)
+                return false;
         }
     }
     return true;
@@ -71,6 +73,7 @@ static void pack_row(const struct picture_output *output, const uint8_t *from, b
                      uint8_t *to)
 {
     uint32_t channels = opaque ? 3 : 4;
+
     for (uint32_t x = 0; x < output->width; x++) {
         for (uint32_t c = 0; c < channels; c++) {
             if (output->pixel == COX_PIXEL_RGBA8) {
@@ -120,19 +123,21 @@ static void on_png_flush(png_structp png)
     (void)png; /* outfile_finish does */
 }
 
-/* Everything between setjmp and longjmp happens in here, on values that do not change after setjmp. */
+/* Everything between setjmp and longjmp happens here, on values that do not change after setjmp. */
 static bool encode(png_structp png, png_infop info, const struct picture_output *output,
                    const uint8_t *pixels, size_t pitch_bytes, bool opaque, uint8_t *packed)
 {
     if (setjmp(png_jmpbuf(png)))
         return false;
+
+    const int bits = output->pixel == COX_PIXEL_RGBA8 ? 8 : 16;
+    const int colours = opaque ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA;
     png_set_write_fn(png, outfile_stream(output->file), on_png_write, on_png_flush);
-    png_set_IHDR(png, info, output->width, output->height,
-                 output->pixel == COX_PIXEL_RGBA8 ? 8 : 16,
-                 opaque ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_RGB_ALPHA, PNG_INTERLACE_NONE,
+    png_set_IHDR(png, info, output->width, output->height, bits, colours, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB_gAMA_and_cHRM(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
     png_write_info(png, info);
+
     for (uint32_t y = 0; y < output->height; y++) {
         pack_row(output, pixels + (size_t)y * pitch_bytes, opaque, packed);
         png_write_row(png, packed);
@@ -147,12 +152,16 @@ bool picture_output_write(struct picture_output *output, const void *pixels, siz
     if (output->written)
         return error_set(error, "a PNG holds one picture only");
     output->written = true;
+
     struct png_failure failure = {error, 0};
-    bool opaque = is_opaque(output, pixels, pitch_bytes);
+    png_infop info = NULL;
     uint8_t *packed = malloc((size_t)output->width * 8);
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_png_error,
                                               on_png_warning);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (png)
+        info = png_create_info_struct(png);
+
+    const bool opaque = is_opaque(output, pixels, pitch_bytes);
     bool good = false;
     if (packed && info)
         good = encode(png, info, output, pixels, pitch_bytes, opaque, packed);

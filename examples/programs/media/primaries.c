@@ -27,6 +27,7 @@ static bool invert(const double m[9], double out[9])
         c0 * r, (m[2] * m[7] - m[1] * m[8]) * r, (m[1] * m[5] - m[2] * m[4]) * r,
         c1 * r, (m[0] * m[8] - m[2] * m[6]) * r, (m[2] * m[3] - m[0] * m[5]) * r,
         c2 * r, (m[1] * m[6] - m[0] * m[7]) * r, (m[0] * m[4] - m[1] * m[3]) * r};
+
     memcpy(out, inverse, sizeof inverse);
     return true;
 }
@@ -44,11 +45,13 @@ static bool rgb_to_xyz(const struct primaries *p, double out[9])
 {
     const double *xy[3] = {p->red, p->green, p->blue};
     double columns[9], inverse[9], white[3];
+
     for (int i = 0; i < 3; i++) {
         columns[i] = xy[i][0];
         columns[3 + i] = xy[i][1];
         columns[6 + i] = 1.0 - xy[i][0] - xy[i][1];
     }
+
     if (!invert(columns, inverse))
         return false;
     white_xyz(p, white);
@@ -68,6 +71,7 @@ static bool adaptation(const struct primaries *from, const struct primaries *to,
     double inverse[9], source[3], target[3], scaled[9];
     if (!invert(bradford, inverse))
         return false;
+
     white_xyz(from, source);
     white_xyz(to, target);
     for (int i = 0; i < 3; i++) {
@@ -79,6 +83,7 @@ static bool adaptation(const struct primaries *from, const struct primaries *to,
         for (int column = 0; column < 3; column++)
             scaled[i * 3 + column] = row[column] * (t / s);
     }
+
     multiply(inverse, scaled, out);
     return true;
 }
@@ -90,11 +95,13 @@ enum primaries_match primaries_to_bt709(const struct primaries *from, float matr
     const double standard[8] = {bt709.red[0],  bt709.red[1],  bt709.green[0], bt709.green[1],
                                 bt709.blue[0], bt709.blue[1], bt709.white[0], bt709.white[1]};
     double distance = 0;
+
     for (int i = 0; i < 8; i++) {
         if (!isfinite(values[i]) || fabs(values[i]) > 10)
             return PRIMARIES_BROKEN;
         distance = fmax(distance, fabs(values[i] - standard[i]));
     }
+
     if (distance < 2e-3)
         return PRIMARIES_SAME;
     if (from->white[1] < 1e-3)
@@ -110,5 +117,6 @@ enum primaries_match primaries_to_bt709(const struct primaries *from, float matr
             return PRIMARIES_BROKEN;
         matrix[i] = (float)result[i];
     }
+
     return PRIMARIES_CONVERT;
 }

@@ -1,4 +1,4 @@
-/* Colour spaces by their primaries: what turns a file's RGB into BT.709 RGB.
+/* Colour spaces by their primaries: the matrix from a file's RGB to BT.709 RGB.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PRIMARIES_H
 #define PRIMARIES_H
@@ -16,8 +16,8 @@ enum primaries_match {
     PRIMARIES_BROKEN = -1, /* no colour space has such primaries */
 };
 
-/* The matrix from linear RGB of `from` to linear BT.709 RGB, row by row. White is kept white: Bradford's adaptation
- * (ICC.1:2010, annex E) where the white points differ. */
+/* The matrix from linear RGB of `from` to linear BT.709 RGB, row by row. White stays white:
+ * Bradford's adaptation (ICC.1:2010, annex E) if the white points differ. */
 enum primaries_match primaries_to_bt709(const struct primaries *from, float matrix[9]);
 
 #endif

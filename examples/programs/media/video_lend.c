@@ -1,10 +1,11 @@
-/* Frames of y4m and raw files in the file's own memory.
+/* Frames of y4m and raw files, lent in the mapping of the file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video_kinds.h"
+#include "video_team.h"
 
 #include <inttypes.h>
 
-/* Places at which a band may begin, in a frame. */
+/* A frame needs at least this many places at which a band may begin. */
 enum { PLACES_LEAST = 64 };
 
 static size_t gcd(size_t a, size_t b)
@@ -22,22 +23,28 @@ bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *pl
 {
     const uint32_t count = cox_runtime_device_count(runtime);
     struct cox_device_info info;
+
     for (uint32_t p = 0; p < planes->count; p++)
         if (pitch_bytes[p] % 4)
             return false;
-    for (uint32_t d = 0; count > 1 && d < count; d++)
+    if (count < 2) /* one device has whole frames */
+        return true;
+
+    for (uint32_t d = 0; d < count; d++) {
+        if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK)
+            return false;
+        const size_t align = info.base_align_bytes ? info.base_align_bytes : 1;
         for (uint32_t p = 0; p < planes->count; p++) {
-            if (cox_runtime_device_info(runtime, d, &info) != COX_OK)
-                return false;
-            const size_t align = info.base_align_bytes ? info.base_align_bytes : 1;
-            if (planes->plane[p].rows / (align / gcd(pitch_bytes[p], align)) < PLACES_LEAST)
+            const size_t rows_apart = align / gcd(pitch_bytes[p], align);
+            if (planes->plane[p].rows / rows_apart < PLACES_LEAST)
                 return false;
         }
+    }
     return true;
 }
 
-/* Processors that work in host memory read a frame where it lies. A GPU is quicker with memory that its driver has
- * placed. */
+/* CPU devices that work in host memory read a frame where it is. A GPU is faster with memory that
+ * its driver has placed. */
 static bool are_processors(const cox_runtime *runtime)
 {
     struct cox_device_info info;
@@ -68,12 +75,14 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
     const enum video_read result = input->reader->read(input, NULL, NULL, error);
     if (result != VIDEO_READ_FRAME)
         return result;
+
     uint8_t *at = mapped_file_at(input->source.map, input->samples, about->frame_bytes);
     if (!at) {
         error_set(error, "frame %" PRIu64 " (the first is 0) was added while the file was read",
                   input->next_frame);
         return VIDEO_READ_ERROR;
     }
+
     video_team_touch(input->source.team, at, about->frame_bytes);
     for (uint32_t p = 0; p < about->count; p++) {
         const size_t bytes = about->plane[p].row_bytes * about->plane[p].rows;
@@ -88,11 +97,12 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
         }
         at += bytes;
     }
+
     video_source_ahead(&input->source, about->frame_bytes);
     return VIDEO_READ_FRAME;
 }
 
-/* Where in the stream the frame ends. */
+/* The offset in the stream at which the frame ends. */
 static uint64_t end_of(const struct video_input *input, cox_buffer *const planes[])
 {
     return mapped_file_offset(input->source.map, cox_buffer_data(planes[0])) +
@@ -103,6 +113,7 @@ static bool kept(const struct video_input *input, cox_buffer *const planes[], st
 {
     const uint64_t end = end_of(input, planes), there = video_source_bytes(&input->source);
     uint64_t torn;
+
     if (there < end)
         return error_set(error, "the file was cut to %" PRIu64 " bytes while it was read", there);
     if (mapped_file_torn(input->source.map, &torn) && torn < end)
@@ -119,8 +130,8 @@ static void give_back(struct video_input *input, cox_buffer *planes[])
     drop_planes(planes);
 }
 
-/* Buffers go on a thread of the library, after they have been given up: the file stays mapped until the input is
- * closed, when the runtime is gone. */
+/* Buffers may be freed later, on a thread of the library: the file stays mapped until the input is
+ * closed. */
 static void reclaim(struct video_input *input)
 {
     (void)input;

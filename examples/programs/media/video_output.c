@@ -1,8 +1,8 @@
-/* Video out: y4m, raw frames, nothing. Rows go from the caller's memory to the file without a copy; where the output's
- * owner writes, a frame is put together first.
+/* Video out: y4m, raw frames, nothing. Rows go from the caller's memory to the file without a copy.
+ * If the output's owner writes, each frame is gathered first.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "video_kinds.h"
+#include "video_rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,29 +23,37 @@ enum { MARKER_BYTES = sizeof marker - 1 };
 struct video_output {
     enum video_output_kind kind;
     struct video_planes planes;
-    int fd;                   /* -1 = nothing is written, or the owner does it */
-    struct video_place place; /* the owner's; no function = there is none */
-    uint8_t *frame;           /* with a place: what the next call of it writes */
+    int fd;                   /* -1 = nothing is written, or the owner writes */
+    struct video_place place; /* the owner's; all zeros = there is none */
+    uint8_t *frame;           /* with a place: the frame that its next call writes */
     bool regular;
-    uint64_t base;    /* where in the file our first byte is */
+    uint64_t base;    /* offset of our first byte in the file */
     uint64_t whole;   /* bytes from there to the end of the last whole frame */
-    uint64_t written; /* bytes from there on that went out */
+    uint64_t written; /* bytes from there that were written */
     uint64_t frames;
     int failure; /* errno of the write that failed; 0 = none */
 };
 
-/* "420mpeg2" and the like. False: y4m has no name for it. */
+/* y4m's name of a format, such as "420mpeg2". False if it has none. */
 static bool y4m_colours(const struct cox_video_format *pixel, char name[16])
 {
     static const char *const sites[] = {
         [COX_SITE_LEFT] = "mpeg2", [COX_SITE_CENTRE] = "jpeg", [COX_SITE_TOP_LEFT] = "paldv"};
     if (pixel->layout != COX_VIDEO_PLANAR || (pixel->high_bits && pixel->depth < 16))
         return false;
-    int chroma = !pixel->chroma_x_log2 ? 444 : pixel->chroma_y_log2 ? 420 : 422;
+
+    int chroma = 422;
+    if (!pixel->chroma_x_log2)
+        chroma = 444;
+    else if (pixel->chroma_y_log2)
+        chroma = 420;
+
     if (pixel->depth > 8)
         snprintf(name, 16, "%dp%u", chroma, pixel->depth);
+    else if (chroma == 420)
+        snprintf(name, 16, "420%s", sites[pixel->site]);
     else
-        snprintf(name, 16, "%d%s", chroma, chroma == 420 ? sites[pixel->site] : "");
+        snprintf(name, 16, "%d", chroma);
     return true;
 }
 
@@ -67,7 +75,7 @@ static void gather_pieces(struct video_output *output, const struct iovec *piece
     }
 }
 
-/* Everything in the pieces, which are changed. */
+/* Write all of the pieces, which are changed. */
 static bool write_pieces(struct video_output *output, struct iovec *pieces, size_t count,
                          struct error *error)
 {
@@ -75,6 +83,7 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
         gather_pieces(output, pieces, count);
         return true;
     }
+
     while (count) {
         ssize_t bytes = writev(output->fd, pieces, (int)count);
         if (bytes < 0 && errno == EAGAIN) {
@@ -89,6 +98,7 @@ static bool write_pieces(struct video_output *output, struct iovec *pieces, size
         output->written += (uint64_t)bytes;
         pieces = video_rows_advance(pieces, &count, (size_t)bytes);
     }
+
     return true;
 }
 
@@ -97,7 +107,7 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
 {
     struct video_planes planes;
     char colours[16];
-    const char *piece = *format->piece ? " XCOXSWAIN=" : "";
+
     *layout = (struct video_layout){.header_bytes = 0};
     if (!video_planes_of(&planes, &format->pixel, format->width, format->height, error))
         return false;
@@ -106,19 +116,21 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
         return true;
     if (!y4m_colours(&format->pixel, colours))
         return error_set(error, "y4m cannot hold these samples: it wants planes of Y', Cb and Cr");
+
+    const char interlacing = format->interlacing == '?' ? '?' : 'p';
+    const char *range = format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED";
+    const char *piece = *format->piece ? " XCOXSWAIN=" : "";
     const int length = snprintf(layout->header, sizeof layout->header,
                                 "YUV4MPEG2 W%u H%u F%u:%u I%c A%u:%u C%s XCOLORRANGE=%s%s%s\n",
                                 format->width, format->height, format->rate.num, format->rate.den,
-                                format->interlacing == '?' ? '?' : 'p', format->aspect.num,
-                                format->aspect.den, colours,
-                                format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED", piece,
-                                format->piece);
+                                interlacing, format->aspect.num, format->aspect.den, colours, range,
+                                piece, format->piece);
     layout->header_bytes = (size_t)length;
     layout->frame_bytes += MARKER_BYTES;
     return true;
 }
 
-/* What exists and is no file (a pipe, a device) is opened as it is. */
+/* Pipes and devices are opened as they are. */
 static int open_place(const char *path)
 {
     if (!strcmp(path, "-"))
@@ -132,22 +144,27 @@ static bool open_file(struct video_output *output, const char *path, struct erro
     if (!*path)
         return error_set(error, "an empty name");
     output->fd = open_place(path);
-    if (output->fd < 0 || fstat(output->fd, &about))
-        return errno == EISDIR ? error_set(error, "is a directory")
-                               : error_set(error, "cannot be written: %s", strerror(errno));
-    output->regular = S_ISREG(about.st_mode);
-    if (output->regular) {
-        /* Standard output may be a file with something in it, which is not ours to cut. */
-        bool append = fcntl(output->fd, F_GETFL) & O_APPEND;
-        off_t here = append ? about.st_size : lseek(output->fd, 0, SEEK_CUR);
-        output->base = here < 0 ? 0 : (uint64_t)here;
-    } else {
-        (void)fcntl(output->fd, F_SETPIPE_SZ, PIPE_BYTES);
+    if (output->fd < 0 || fstat(output->fd, &about)) {
+        if (errno == EISDIR)
+            return error_set(error, "is a directory");
+        return error_set(error, "cannot be written: %s", strerror(errno));
     }
+
+    output->regular = S_ISREG(about.st_mode);
+    if (!output->regular) {
+        (void)fcntl(output->fd, F_SETPIPE_SZ, PIPE_BYTES);
+        return true;
+    }
+
+    /* Standard output may be a file that holds something already: do not cut that. */
+    off_t here = about.st_size;
+    if (!(fcntl(output->fd, F_GETFL) & O_APPEND))
+        here = lseek(output->fd, 0, SEEK_CUR);
+    output->base = here < 0 ? 0 : (uint64_t)here;
     return true;
 }
 
-/* The file ends where the last whole frame does. */
+/* Cut the file at the end of the last whole frame. */
 static bool cut(const struct video_output *output)
 {
     if (!output->regular || output->written == output->whole)
@@ -160,24 +177,25 @@ static struct video_output *make(enum video_output_kind kind, const struct video
                                  struct video_layout *layout, struct error *error)
 {
     struct video_output *output = calloc(1, sizeof *output);
-    if (!output)
+    if (!output) {
         error_set(error, "out of memory");
-    else if (!video_output_layout(layout, kind, format, error) ||
-             !video_planes_of(&output->planes, &format->pixel, format->width, format->height,
-                              error)) {
-        free(output);
-        output = NULL;
-    } else {
-        output->fd = -1;
-        output->kind = kind;
+        return NULL;
     }
-    return output;
+
+    output->fd = -1;
+    output->kind = kind;
+    if (video_output_layout(layout, kind, format, error) &&
+        video_planes_of(&output->planes, &format->pixel, format->width, format->height, error))
+        return output;
+    free(output);
+    return NULL;
 }
 
 bool video_output_open(struct video_output **out, const char *path, enum video_output_kind kind,
                        const struct video_format *format, struct error *error)
 {
     struct video_layout layout;
+
     *out = NULL;
     struct video_output *output = make(kind, format, &layout, error);
     if (!output)
@@ -192,6 +210,7 @@ bool video_output_open(struct video_output **out, const char *path, enum video_o
     output->whole = output->written;
     *out = output;
     return true;
+
 fail:
     if (output->fd >= 0)
         close(output->fd);
@@ -204,6 +223,7 @@ bool video_output_open_place(struct video_output **out, const struct video_place
                              struct error *error)
 {
     struct video_layout layout;
+
     *out = NULL;
     struct video_output *output = make(kind, format, &layout, error);
     if (!output)
@@ -215,6 +235,22 @@ bool video_output_open_place(struct video_output **out, const struct video_place
         return error_set(error, "out of memory");
     }
     *out = output;
+    return true;
+}
+
+static bool write_rows(struct video_output *output, const void *const planes[],
+                       const size_t pitch_bytes[], struct error *error)
+{
+    /* A write only reads its pieces, though their type is not const. */
+    void *memory[COX_VIDEO_PLANES_MAX] = {0};
+    struct video_rows rows = {0};
+    struct iovec pieces[VIDEO_PIECES];
+    size_t count;
+
+    memcpy(memory, planes, output->planes.count * sizeof memory[0]);
+    while ((count = video_rows_next(&rows, &output->planes, memory, pitch_bytes, pieces)))
+        if (!write_pieces(output, pieces, count, error))
+            return false;
     return true;
 }
 
@@ -230,32 +266,27 @@ bool video_output_write(struct video_output *output, const void *const planes[CO
         if (!write_pieces(output, &begin, 1, error))
             return false;
     }
-    if (output->fd >= 0 || output->frame) {
-        /* The pieces of a write are not written to, though their type says nothing of it. */
-        void *memory[COX_VIDEO_PLANES_MAX] = {0};
-        memcpy(memory, planes, output->planes.count * sizeof memory[0]);
-        struct video_rows rows = {0};
-        struct iovec pieces[VIDEO_PIECES];
-        size_t count;
-        while ((count = video_rows_next(&rows, &output->planes, memory, pitch_bytes, pieces)))
-            if (!write_pieces(output, pieces, count, error))
-                return false;
-    }
+    if ((output->fd >= 0 || output->frame) && !write_rows(output, planes, pitch_bytes, error))
+        return false;
     if (output->frame && !output->place.write(output->place.user, output->whole, output->frame,
                                               (size_t)(output->written - output->whole), error)) {
         output->failure = EIO;
         return false;
     }
+
     output->whole = output->written;
     output->frames++;
+
     return true;
 }
 
 bool video_output_finish(struct video_output **out, struct error *error)
 {
     struct video_output *output = *out;
+
     *out = NULL;
     bool good = true;
+
     if (output->failure)
         good = fail_to_write(output, output->failure, error);
     if (output->fd >= 0) {

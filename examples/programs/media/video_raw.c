@@ -6,16 +6,17 @@
 #include <string.h>
 
 const char video_raw_names[] =
-    "nv12, nv16, p010, p012, p016, p210, p216, v210, yuv420p, yuv422p, yuv444p, gbrp, each of these four also with 10, "
-    "12, 14 or 16 bits (yuv420p10), rgba, bgra, rgba64, bgra64, rgba16f";
+    "nv12, nv16, p010, p012, p016, p210, p216, v210, yuv420p, yuv422p, yuv444p, gbrp, each of "
+    "these four also with 10, 12, 14 or 16 bits (yuv420p10), rgba, bgra, rgba64, bgra64, rgba16f";
 
-/* What follows "yuv420p" and the like; 0 = no such thing. */
+/* The depth from the digits after a planar name; 0 = there is no such depth. */
 static uint32_t depth_of(const char *digits)
 {
     static const struct {
         const char *digits;
         uint32_t depth;
     } known[] = {{"", 8}, {"10", 10}, {"12", 12}, {"14", 14}, {"16", 16}};
+
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strcmp(digits, known[i].digits))
             return known[i].depth;
@@ -32,7 +33,7 @@ static uint32_t depth_of(const char *digits)
         .layout = COX_VIDEO_##order, .depth = (bits), .range = COX_RANGE_FULL \
     }
 
-bool video_raw_find(const char *name, struct video_raw *raw)
+static bool find_whole(const char *name, struct video_raw *raw)
 {
     static const struct {
         const char *name;
@@ -54,6 +55,20 @@ bool video_raw_find(const char *name, struct video_raw *raw)
         {"rgba16f", PIXELS(RGBA, 16), true},
         {"rgbaf16", PIXELS(RGBA, 16), true}, /* ffmpeg's name for it */
     };
+
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (!strcmp(name, whole[i].name)) {
+            raw->pixel = whole[i].pixel;
+            raw->light = whole[i].light;
+            return true;
+        }
+
+    return false;
+}
+
+/* A prefix, and the depth in digits. */
+static bool find_planar(const char *name, struct video_raw *raw)
+{
     static const struct {
         const char *prefix;
         struct cox_video_format pixel;
@@ -61,33 +76,35 @@ bool video_raw_find(const char *name, struct video_raw *raw)
                   {"yuv422p", {.chroma_x_log2 = 1}},
                   {"yuv444p", {.chroma_x_log2 = 0}},
                   {"gbrp", {.layout = COX_VIDEO_GBR, .range = COX_RANGE_FULL}}};
-    /* ffmpeg says where the low byte is; here there is one way. */
-    char plain[16];
-    size_t length = strlen(name);
-    if (length >= sizeof plain)
-        return false;
-    strcpy(plain, name);
-    if (length > 6 - 2 && !strcmp(plain + length - 2, "le"))
-        plain[length - 2] = 0;
-    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
-        if (!strcmp(plain, whole[i].name)) {
-            raw->pixel = whole[i].pixel;
-            raw->light = whole[i].light;
-            return true;
-        }
+
     for (size_t i = 0; i < sizeof planar / sizeof planar[0]; i++) {
-        const size_t prefix = strlen(planar[i].prefix);
-        if (!strncmp(plain, planar[i].prefix, prefix)) {
-            const uint32_t depth = depth_of(plain + prefix);
-            if (!depth)
-                return false;
-            raw->pixel = planar[i].pixel;
-            raw->pixel.depth = depth;
-            raw->light = false;
-            return true;
-        }
+        const size_t letters = strlen(planar[i].prefix);
+        if (strncmp(name, planar[i].prefix, letters))
+            continue;
+
+        const uint32_t depth = depth_of(name + letters);
+        if (!depth)
+            return false;
+        raw->pixel = planar[i].pixel;
+        raw->pixel.depth = depth;
+        raw->light = false;
+        return true;
     }
     return false;
+}
+
+bool video_raw_find(const char *name, struct video_raw *raw)
+{
+    char plain[16];
+    const size_t length = strlen(name);
+    if (length >= sizeof plain)
+        return false;
+
+    /* ffmpeg's names may end in "le": here all samples are little-endian. */
+    strcpy(plain, name);
+    if (length > 4 && !strcmp(plain + length - 2, "le"))
+        plain[length - 2] = 0;
+    return find_whole(plain, raw) || find_planar(plain, raw);
 }
 
 static bool raw_open(struct video_input *input, struct error *error)
@@ -95,9 +112,11 @@ static bool raw_open(struct video_input *input, struct error *error)
     struct video_format *format = &input->format; /* has size, samples and rate already */
     if (!video_planes_of(&input->planes, &format->pixel, format->width, format->height, error))
         return false;
+
+    const uint64_t bytes = video_source_bytes(&input->source);
     format->interlacing = 'p';
-    format->frames = video_source_bytes(&input->source) / input->planes.frame_bytes;
-    input->cut = video_source_bytes(&input->source) % input->planes.frame_bytes != 0;
+    format->frames = bytes / input->planes.frame_bytes;
+    input->cut = bytes % input->planes.frame_bytes != 0;
     if (!format->rate.num || !format->rate.den)
         format->rate = (struct video_rational){25, 1};
     video_describe(format, "raw");
@@ -111,4 +130,4 @@ static enum video_read raw_read(struct video_input *input, void *const memory[],
 }
 
 const struct video_reader video_reader_raw = {
-    .open = raw_open, .read = raw_read, .lender = &video_lender_file};
+    .from_source = true, .open = raw_open, .read = raw_read, .lender = &video_lender_file};

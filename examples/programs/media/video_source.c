@@ -1,10 +1,9 @@
-/* Bytes of a stream, from a regular file (read at offsets), from anything else that has a descriptor, or from memory.
- *
- * A wait for a pipe ends also when the input is cancelled: cancelling makes an event descriptor readable, and every
- * wait is a poll on both.
- * SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "video_kinds.h"
+#include "video_source.h"
+#include "common/least.h"
+#include "video_rows.h"
+#include "video_team.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What an unprivileged process may ask for on most systems: fewer turns between a pipe's two ends. */
+/* The most that an unprivileged process may ask for on most systems: the two ends of a pipe then
+ * take turns less often. */
 enum { PIPE_BYTES = 1 << 20 };
 
 static bool fail_to_read(const struct video_source *source, int failure, struct error *error)
@@ -40,8 +40,10 @@ bool video_source_open(struct video_source *source, const char *path, struct err
         error_set(error, "is a directory");
         goto fail;
     }
-    off_t from = lseek(source->fd, 0, SEEK_CUR);
+
     /* Files of /proc claim to be empty and are not. */
+    off_t from = lseek(source->fd, 0, SEEK_CUR);
+
     source->seekable = S_ISREG(about.st_mode) && about.st_size > 0 && from >= 0;
     if (source->seekable) {
         source->base = (uint64_t)from;
@@ -55,6 +57,7 @@ bool video_source_open(struct video_source *source, const char *path, struct err
             goto fail;
         }
     }
+
     return true;
 fail:
     video_source_close(source);
@@ -77,18 +80,20 @@ void video_source_close(struct video_source *source)
     video_team_destroy(&source->team);
 }
 
-/* How much of `ready` has not been given out. */
+/* How much of `ready` has not been read. */
 static size_t left_in_memory(const struct video_source *source)
 {
-    return source->offset < source->ready_bytes ? source->ready_bytes - (size_t)source->offset : 0;
+    if (source->offset >= source->ready_bytes)
+        return 0;
+    return source->ready_bytes - (size_t)source->offset;
 }
 
-/* Until there is something to read, or the input is cancelled. */
+/* Wait until there is something to read, or the input is cancelled. */
 static void wait_for_data(const struct video_source *source)
 {
     struct pollfd on[2] = {{.fd = source->fd, .events = POLLIN},
                            {.fd = source->cancel_fd, .events = POLLIN}};
-    (void)poll(on, 2, -1); /* where it fails, the read that follows waits or fails */
+    (void)poll(on, 2, -1); /* if it fails, the read that follows waits or fails */
 }
 
 /* One step: some bytes, 0 at the end, -1 and errno. */
@@ -97,16 +102,18 @@ static ssize_t read_some(const struct video_source *source, const struct iovec *
 {
     size_t there = left_in_memory(source);
     if (there) {
-        size_t bytes = pieces->iov_len < there ? pieces->iov_len : there;
+        const size_t bytes = (size_t)least(pieces->iov_len, there);
         memcpy(pieces->iov_base, source->ready + source->offset, bytes);
         return (ssize_t)bytes;
     }
     if (source->fd < 0)
         return 0;
-    int most = count < VIDEO_PIECES ? (int)count : VIDEO_PIECES;
+
+    const int most = (int)least(count, VIDEO_PIECES);
     if (source->seekable)
         return video_team_read(source->team, source->fd, pieces, most,
                                (off_t)(source->base + source->offset));
+
     wait_for_data(source);
     if (atomic_load(&source->cancelled)) {
         errno = EINTR;
@@ -119,6 +126,7 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
                                   uint64_t *got, struct error *error)
 {
     *got = 0;
+
     while (count) {
         if (atomic_load(&source->cancelled))
             return VIDEO_READ_CANCELLED;
@@ -135,6 +143,7 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
         source->offset += (uint64_t)bytes;
         pieces = video_rows_advance(pieces, &count, (size_t)bytes);
     }
+
     return VIDEO_READ_FRAME;
 }
 
@@ -160,21 +169,22 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
 {
     *got = 0;
     if (source->seekable || source->fd < 0) {
-        uint64_t all = video_source_bytes(source);
-        uint64_t left = all > source->offset ? all - source->offset : 0;
-        *got = bytes < left ? bytes : left;
+        const uint64_t all = video_source_bytes(source);
+        *got = least(bytes, all - least(source->offset, all));
         source->offset += *got;
         return *got == bytes ? VIDEO_READ_FRAME : VIDEO_READ_END;
     }
+
     while (*got < bytes) {
         uint8_t dropped[1 << 16];
-        uint64_t want = bytes - *got, came;
-        struct iovec piece = {dropped, want < sizeof dropped ? (size_t)want : sizeof dropped};
+        uint64_t came;
+        struct iovec piece = {dropped, (size_t)least(bytes - *got, sizeof dropped)};
         enum video_read result = video_source_read(source, &piece, 1, &came, error);
         *got += came;
         if (result != VIDEO_READ_FRAME)
             return result;
     }
+
     return VIDEO_READ_FRAME;
 }
 

@@ -1,21 +1,23 @@
-/* YUV4MPEG2: one line of text that says what the stream is, then for each frame a line that begins with FRAME, and the
- * planes with their rows packed. Numbers are decimal, tags are separated by a space; the format is that of mjpegtools,
- * with ffmpeg's names for more than 8 bits.
+/* YUV4MPEG2: one line of text that describes the stream; then, for each frame, a line that begins
+ * with FRAME, and the planes with their rows packed. Tags are separated by a space, numbers are
+ * decimal. The format is that of mjpegtools, with ffmpeg's names for more than 8 bits.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/least.h"
 #include "video_kinds.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* No line is longer: nobody writes that much, and what is endless is not y4m. */
+/* Longest lines that are read. Nobody writes longer ones, and input without line ends is not
+ * y4m. */
 enum { HEADER_MAX = 2048, FRAME_HEADER_MAX = 1024 };
 
 static const char magic[] = "YUV4MPEG2";
 static const char marker[] = "FRAME";
 enum { MAGIC_BYTES = sizeof magic - 1, MARKER_BYTES = sizeof marker - 1 };
 
-/* --- The stream's header ------------------------------------------------------------------------------------------ */
+/* --- The stream's header ---------------------------------------------------------------------- */
 
 /* One tag: its letter, and what follows. */
 struct tag {
@@ -29,11 +31,12 @@ static bool fail_tag(const struct tag *tag, const char *why, struct error *error
                      tag->text, why);
 }
 
-/* Digits, up to `most`; leaves `*at` behind them. */
+/* Read digits, up to the value `most`; `*at` moves behind them. */
 static bool read_number(const char **at, uint64_t most, uint64_t *value)
 {
     const char *digits = *at;
     uint64_t v = 0;
+
     while (**at >= '0' && **at <= '9') {
         v = v * 10 + (uint64_t)(*(*at)++ - '0');
         if (v > most)
@@ -61,6 +64,7 @@ static bool take_ratio(const struct tag *tag, struct video_rational *ratio, stru
                 read_number(&at, UINT32_MAX, &den) && !*at;
     if (!good || !num != !den) /* 0:0 = unknown */
         return fail_tag(tag, "not a ratio of two numbers such as 24000:1001", error);
+
     *ratio = (struct video_rational){(uint32_t)num, (uint32_t)den};
     return true;
 }
@@ -75,15 +79,30 @@ static bool take_interlacing(const struct tag *tag, char *letter, struct error *
             tag,
             "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 OUT.y4m)",
             error);
+
     *letter = c;
     return true;
+}
+
+/* "10" and the others that y4m names; 0 = it is none of them. */
+static uint32_t depth_of(const char *digits)
+{
+    static const struct {
+        const char *digits;
+        uint32_t depth;
+    } known[] = {{"9", 9}, {"10", 10}, {"12", 12}, {"14", 14}, {"16", 16}};
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (!strcmp(digits, known[i].digits))
+            return known[i].depth;
+    return 0;
 }
 
 static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, struct error *error)
 {
     static const struct {
         const char *name;
-        uint32_t depth; /* 0 = after the name: "10" and the like */
+        uint32_t depth; /* 0 = the digits after the name */
         uint32_t x_log2, y_log2;
         enum cox_chroma_site site;
     } known[] = {
@@ -93,27 +112,30 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
         {"420p", 0, 1, 1, COX_SITE_LEFT},         {"422p", 0, 1, 0, COX_SITE_LEFT},
         {"444p", 0, 0, 0, COX_SITE_LEFT},
     };
-    static const char *const depths[] = {"9", "10", "12", "14", "16"};
     const char *name = tag->text + 1;
+
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        size_t length = strlen(known[i].name);
-        uint32_t depth = strcmp(name, known[i].name) ? 0 : known[i].depth;
-        if (!known[i].depth && !strncmp(name, known[i].name, length))
-            for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
-                if (!strcmp(name + length, depths[d]))
-                    sscanf(depths[d], "%" SCNu32, &depth);
+        const size_t length = strlen(known[i].name);
+        uint32_t depth = 0;
+        if (!strcmp(name, known[i].name))
+            depth = known[i].depth;
+        else if (!known[i].depth && !strncmp(name, known[i].name, length))
+            depth = depth_of(name + length);
         if (!depth)
             continue;
+
         pixel->depth = depth;
         pixel->chroma_x_log2 = known[i].x_log2;
         pixel->chroma_y_log2 = known[i].y_log2;
         pixel->site = known[i].site;
         return true;
     }
+
     if (!strncmp(name, "mono", 4))
         return fail_tag(tag, "video without chroma is not supported", error);
     if (!strcmp(name, "444alpha"))
         return fail_tag(tag, "video with an alpha plane is not supported", error);
+
     return fail_tag(tag,
                     "not 4:2:0, 4:2:2 or 4:4:4 of 8, 9, 10, 12, 14 or 16 bits: convert it first "
                     "(ffmpeg -i IN -pix_fmt yuv420p10le -strict -1 OUT.y4m)",
@@ -123,6 +145,7 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
 static bool take_extension(const struct tag *tag, struct video_format *format, struct error *error)
 {
     static const char range[] = "XCOLORRANGE=", piece[] = "XCOXSWAIN=";
+
     if (!strncmp(tag->text, piece, sizeof piece - 1))
         snprintf(format->piece, sizeof format->piece, "%s", tag->text + sizeof piece - 1);
     if (strncmp(tag->text, range, sizeof range - 1))
@@ -158,7 +181,8 @@ static bool take_tag(const struct tag *tag, struct video_format *format, struct 
     }
 }
 
-/* Reads a line into `line`, byte by byte, since what follows it belongs elsewhere. END: the stream ended within it. */
+/* Read a line byte by byte: what follows it belongs elsewhere. VIDEO_READ_END: the stream ended
+ * within it. */
 static enum video_read read_line(struct video_source *source, char *line, size_t capacity,
                                  size_t *length, struct error *error)
 {
@@ -174,8 +198,10 @@ static enum video_read read_line(struct video_source *source, char *line, size_t
         }
         ++*length;
     }
+
     error_set(error, "the line that begins at byte %" PRIu64 " does not end: it is over %zu bytes",
               source->offset - *length, capacity);
+
     return VIDEO_READ_ERROR;
 }
 
@@ -193,6 +219,7 @@ static bool read_header(struct video_input *input, struct error *error)
         return error_set(error, "the y4m header, at byte %zu: a zero byte", strlen(line));
     if (strncmp(line, magic, MAGIC_BYTES) || (line[MAGIC_BYTES] && line[MAGIC_BYTES] != ' '))
         return error_set(error, "not y4m: it does not begin with YUV4MPEG2");
+
     for (char *at = line + MAGIC_BYTES; *at;) {
         at += strspn(at, " ");
         size_t bytes = strcspn(at, " ");
@@ -205,23 +232,27 @@ static bool read_header(struct video_input *input, struct error *error)
             return false;
         at += bytes + !last;
     }
+
     return true;
 }
 
-/* How many frames there are if each header is as long as the first one, which is so in every file seen. */
+/* The number of frames if no frame header has parameters: no known program writes any. */
 static uint64_t count_frames(struct video_input *input)
 {
-    uint64_t all = video_source_bytes(&input->source), here = input->source.offset;
+    const uint64_t all = video_source_bytes(&input->source), here = input->source.offset;
+    const uint64_t frame_bytes = input->planes.frame_bytes + MARKER_BYTES + 1;
     if (all <= here)
         return 0;
-    input->cut = (all - here) % (input->planes.frame_bytes + MARKER_BYTES + 1) != 0;
-    return (all - here) / (input->planes.frame_bytes + MARKER_BYTES + 1);
+
+    input->cut = (all - here) % frame_bytes != 0;
+    return (all - here) / frame_bytes;
 }
 
 static bool y4m_open(struct video_input *input, struct error *error)
 {
     struct video_format *format = &input->format;
-    /* What holds where there is no tag. */
+
+    /* The defaults for tags that are missing. */
     format->interlacing = '?';
     format->pixel = (struct cox_video_format){.layout = COX_VIDEO_PLANAR,
                                               .depth = 8,
@@ -230,10 +261,15 @@ static bool y4m_open(struct video_input *input, struct error *error)
                                               .site = COX_SITE_CENTRE};
     if (!read_header(input, error))
         return false;
-    if (!format->width || !format->height)
-        return error_set(error, "the y4m header, before byte %" PRIu64 ": no %s is given (%s)",
-                         input->source.offset, format->width ? "height" : "width",
-                         format->width ? "H" : "W");
+
+    const char *missing = NULL;
+    if (!format->width)
+        missing = "width is given (W)";
+    else if (!format->height)
+        missing = "height is given (H)";
+    if (missing)
+        return error_set(error, "the y4m header, before byte %" PRIu64 ": no %s",
+                         input->source.offset, missing);
     if (!video_planes_of(&input->planes, &format->pixel, format->width, format->height, error))
         return false;
     format->frames = count_frames(input);
@@ -241,7 +277,7 @@ static bool y4m_open(struct video_input *input, struct error *error)
     return true;
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 static enum video_read fail_marker(const struct video_input *input, uint64_t begin,
                                    struct error *error)
@@ -253,18 +289,22 @@ static enum video_read fail_marker(const struct video_input *input, uint64_t beg
     return VIDEO_READ_ERROR;
 }
 
-/* A side in a y4m header's line, behind " W" or " H"; 0 = there is none that is sane. */
+/* A side in a y4m header's line, after " W" or " H"; 0 = missing or not sane. */
 static uint64_t side_in(const char *line, const char *tag)
 {
     const char *at = strstr(line, tag);
     uint64_t side = 0;
-    if (at)
-        at += strlen(tag);
-    return at && read_number(&at, VIDEO_SIDE_MAX, &side) ? side : 0;
+    if (!at)
+        return 0;
+
+    at += strlen(tag);
+    if (!read_number(&at, VIDEO_SIDE_MAX, &side))
+        return 0;
+    return side;
 }
 
-/* In the place of a frame another stream's header begins, whose first bytes have been read: two files one after the
- * other. */
+/* A second stream's header stands in the place of a frame, as in two files one after the other. Its
+ * first bytes have been read. */
 static enum video_read fail_header(struct video_input *input, uint64_t begin, struct error *error)
 {
     char rest[HEADER_MAX];
@@ -272,10 +312,12 @@ static enum video_read fail_header(struct video_input *input, uint64_t begin, st
     enum video_read result = read_line(&input->source, rest, sizeof rest, &length, error);
     if (result == VIDEO_READ_CANCELLED)
         return result;
-    rest[length < sizeof rest ? length : sizeof rest - 1] = 0;
+
+    rest[least(length, sizeof rest - 1)] = 0;
     const uint64_t width = side_in(rest, " W"), height = side_in(rest, " H");
     if (strncmp(rest, magic + MARKER_BYTES + 1, MAGIC_BYTES - MARKER_BYTES - 1))
         return fail_marker(input, begin, error);
+
     if (width && height && (width != input->format.width || height != input->format.height))
         error_set(error,
                   "frame %" PRIu64 " (the first is 0), byte %" PRIu64
@@ -290,7 +332,7 @@ static enum video_read fail_header(struct video_input *input, uint64_t begin, st
     return VIDEO_READ_ERROR;
 }
 
-/* The line before a frame. Its parameters say nothing about progressive video. */
+/* Read the line before a frame. Its parameters do not matter for progressive video. */
 static enum video_read read_marker(struct video_input *input, uint64_t begin, struct error *error)
 {
     char line[FRAME_HEADER_MAX];
@@ -303,7 +345,7 @@ static enum video_read read_marker(struct video_input *input, uint64_t begin, st
         return result;
     if (result == VIDEO_READ_FRAME && !memcmp(line, magic, MARKER_BYTES + 1))
         return fail_header(input, begin, error);
-    if (memcmp(line, marker, got < MARKER_BYTES ? (size_t)got : MARKER_BYTES))
+    if (memcmp(line, marker, least(got, MARKER_BYTES)))
         return fail_marker(input, begin, error);
     if (result == VIDEO_READ_END)
         return video_fail_truncated(input, begin,
@@ -312,10 +354,12 @@ static enum video_read read_marker(struct video_input *input, uint64_t begin, st
         return VIDEO_READ_FRAME;
     if (line[MARKER_BYTES] != ' ')
         return fail_marker(input, begin, error);
+
     size_t length = MARKER_BYTES + 1;
     result = read_line(&input->source, line, sizeof line, &length, error);
     if (result == VIDEO_READ_END)
         return video_fail_truncated(input, begin, 1 + input->planes.frame_bytes, error);
+
     return result;
 }
 
@@ -330,4 +374,4 @@ static enum video_read y4m_read(struct video_input *input, void *const memory[],
 }
 
 const struct video_reader video_reader_y4m = {
-    .open = y4m_open, .read = y4m_read, .lender = &video_lender_file};
+    .from_source = true, .open = y4m_open, .read = y4m_read, .lender = &video_lender_file};

@@ -8,11 +8,11 @@
 
 struct bound_facts {
     uint64_t input_ns, devices_ns, output_ns; /* what the next frame had to wait for */
-    struct video_maker maker; /* of the input's frames; processor time while the film ran */
+    struct video_producer producer; /* of the input's frames; processor time while the film ran */
     uint64_t
-        own_ns; /* processor time of this process meanwhile, without the maker's where that is a part of it */
+        own_ns; /* processor time of this process meanwhile, without the producer's where that is a part of it */
     const char *encoder; /* that the output goes through; NULL = none */
-    bool on_cpu; /* a device computes on the processor, so that the maker takes cores from it */
+    bool on_cpu; /* a device computes on the processor, so that the producer takes cores from it */
 };
 
 /* "devices", "the decoder (hevc)", "ffmpeg, which writes to the pipe" and the like; "" = there was no wait. */

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "tonemap/ends_with.h"
 #include "common/by_first.h"
-#include "media/finished.h"
+#include "media/muxed.h"
 #include "files.h"
 #include "jobs.h"
 #include "range.h"
@@ -180,12 +180,12 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
         paths[i] = pieces[i].path;
     /* y4m and raw frames have nothing beside their frames. */
     const bool copies = options->source && video_kind_of(options->source) == VIDEO_KIND_CONTAINER;
-    const struct finished_params params = {.container = container,
+    const struct muxed_params params = {.container = container,
                                            .source = copies ? options->source : NULL,
                                            .frames = frames,
                                            .left_out = warn_about,
                                            .user = (void *)options->output};
-    const bool good = finished_join(options->output, &params, paths, count, &bytes, &is_misfit,
+    const bool good = muxed_join(options->output, &params, paths, count, &bytes, &is_misfit,
                                     &error);
     free(paths);
     if (!good && is_misfit)

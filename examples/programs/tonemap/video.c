@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "tonemap/bound.h"
-#include "media/finished.h"
+#include "media/muxed.h"
 #include "tonemap/progress.h"
 #include "devices.h"
 #include "files.h"
@@ -27,14 +27,14 @@ struct job {
     struct source from;
     struct video_output *output;
     struct picture_output *picture;
-    struct finished_file *finished;
+    struct muxed_file *finished;
     char encoder[64]; /* the finished file's */
     uint32_t copied;  /* streams of it */
     struct report *report;
     struct film film;
     struct cox_session_info info;
     struct progress progress;
-    struct video_maker maker;                 /* of the frames, as it was when last looked at */
+    struct video_producer producer;                 /* of the frames, as it was when last looked at */
     uint64_t bound_ns, waited_ns[FILM_WAITS]; /* what was waited for up to then */
     uint64_t looked_ns,
         cpu_began_ns; /* when that was; this process's processor time before the film */
@@ -132,7 +132,7 @@ static bool open_finished(struct job *job)
     if (options->rate.num && job->from.format->tick.num)
         return complain("--rate is for what has no times, and those of %s are kept",
                         options->input);
-    const struct finished_params params = {
+    const struct muxed_params params = {
         .container = options->to == OUTPUT_MKV ? "matroska" : "mp4",
         .encoder = options->encoder,
         .crf = options->crf,
@@ -143,10 +143,10 @@ static bool open_finished(struct job *job)
         .frames = options->frames,
         .left_out = warn_about,
         .user = (void *)options->output};
-    if (!finished_open(&job->finished, options->output, &params, &job->from.target, &error))
+    if (!muxed_open(&job->finished, options->output, &params, &job->from.target, &error))
         return complain_about(options->output, &error);
-    snprintf(job->encoder, sizeof job->encoder, "%s", finished_encoder(job->finished));
-    job->copied = finished_copied(job->finished);
+    snprintf(job->encoder, sizeof job->encoder, "%s", muxed_encoder(job->finished));
+    job->copied = muxed_copied(job->finished);
     return true;
 }
 
@@ -217,7 +217,7 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
     if (job->options->hash)
         hash_frame(job, memory, pitch_bytes);
     if (job->finished)
-        return finished_write(job->finished, memory, pitch_bytes, time, error);
+        return muxed_write(job->finished, memory, pitch_bytes, time, error);
     if (job->picture)
         return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
@@ -229,9 +229,9 @@ static bool close_finished(struct job *job, bool good, struct error *error)
     const uint64_t before_ns = now_ns();
     bool finished = true;
     if (good)
-        finished = finished_finish(&job->finished, &job->progress.bytes, error);
+        finished = muxed_finish(&job->finished, &job->progress.bytes, error);
     else
-        finished_abandon(&job->finished);
+        muxed_abandon(&job->finished);
     job->output_failed = !good || !finished;
     job->film.ended_ns = now_ns();
     job->film.waited_ns[FILM_WAIT_OUTPUT] += job->film.ended_ns - before_ns;
@@ -263,13 +263,13 @@ static bool close_output(struct job *job, bool good)
 
 /* Ten times a second at most. Not at the end only, since a program that writes to the pipe may have ended then, and its
  * processor time can no longer be read. */
-static void look_at_maker(struct job *job)
+static void look_at_producer(struct job *job)
 {
     const uint64_t here_ns = now_ns();
     if ((!say_wanted() && !job->progress.json) || here_ns - job->looked_ns < 100000000)
         return;
     job->looked_ns = here_ns;
-    video_input_maker(job->from.input, &job->maker);
+    video_input_producer(job->from.input, &job->producer);
 }
 
 /* Once, as soon as the input's times vary: an output has one rate at most. */
@@ -299,7 +299,7 @@ static void warn_of_rate(struct job *job)
 static void note_bound(struct job *job)
 {
     const struct film *film = &job->film;
-    const bool decoder = job->maker.kind == VIDEO_MAKER_DECODER;
+    const bool decoder = job->producer.kind == VIDEO_PRODUCER_DECODER;
     const char *const names[FILM_WAITS] = {[FILM_WAIT_INPUT] = decoder ? "decoder" : "input",
                                            [FILM_WAIT_DEVICES] = "devices",
                                            [FILM_WAIT_OUTPUT] = *job->encoder ? "encoder"
@@ -327,7 +327,7 @@ static void show(void *user, uint64_t mapped)
     char split[PROGRESS_SPLIT_WIDTH + 3] = "";
     uint64_t count = report_frame_count(job->report);
     warn_of_rate(job);
-    look_at_maker(job);
+    look_at_producer(job);
     for (; job->options->verbose && job->lines_printed < count; job->lines_printed++) {
         progress_clear(&job->progress);
         if (report_frame(job->report, job->lines_printed, &frame, bands, COX_BANDS_MAX))
@@ -337,7 +337,7 @@ static void show(void *user, uint64_t mapped)
         return;
     note_bound(job);
     if (job->finished)
-        job->progress.bytes = finished_bytes(job->finished);
+        job->progress.bytes = muxed_bytes(job->finished);
     if (job->info.device_count > 1 && count &&
         report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
         report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
@@ -472,13 +472,13 @@ static void name_bound(struct job *job, const struct report_film *about, char *t
                                 .output_ns = about->output_ns};
     const uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->cpu_began_ns;
     job->looked_ns = 0;
-    look_at_maker(job);
-    facts.maker = job->maker;
+    look_at_producer(job);
+    facts.producer = job->producer;
     facts.own_ns = own_ns;
-    if (facts.maker.kind ==
-        VIDEO_MAKER_DECODER) { /* with the reader's thread; its threads are of this process */
-        facts.maker.cpu_ns += job->film.reader_cpu_ns;
-        facts.own_ns = own_ns > facts.maker.cpu_ns ? own_ns - facts.maker.cpu_ns : 0;
+    if (facts.producer.kind ==
+        VIDEO_PRODUCER_DECODER) { /* with the reader's thread; its threads are of this process */
+        facts.producer.cpu_ns += job->film.reader_cpu_ns;
+        facts.own_ns = own_ns > facts.producer.cpu_ns ? own_ns - facts.producer.cpu_ns : 0;
     }
     for (uint32_t d = 0; d < job->info.device_count; d++)
         facts.on_cpu |= job->devices.info[job->info.devices[d].device].type == COX_DEVICE_CPU;
@@ -625,7 +625,7 @@ static bool run(struct job *job)
     if (options->progress_json)
         progress_use_json(&job->progress, stderr);
     job->bound_ns = now_ns();
-    look_at_maker(job);
+    look_at_producer(job);
     job->cpu_began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     film_run(&job->film);
     return deliver(job);
@@ -639,7 +639,7 @@ static void clean_up(struct job *job)
     devices_stop(&job->devices);
     report_destroy(&job->report);
     picture_output_abandon(&job->picture);
-    finished_abandon(&job->finished);
+    muxed_abandon(&job->finished);
     outfile_abandon(&job->place);
     records_abandon(&job->records);
     video_input_close(&job->from.input);

@@ -39,7 +39,7 @@ void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A file cannot be used: `path` and why. */
 bool complain_about(const char *path, const struct error *error);
 
-/* Warns about a file; left_out of struct finished_params, whose `user` is the file's path. */
+/* Warns about a file; left_out of struct muxed_params, whose `user` is the file's path. */
 void warn_about(void *path, const char *what);
 
 /* A call of the library failed: `what` could not be done; the library's own line says why. A reason of many lines (a

@@ -673,13 +673,13 @@ Test(progress, for_programs_is_a_line_of_json)
 
 Test(bound, what_was_waited_for_most_is_named_or_who_takes_the_cores_from_the_devices)
 {
-    static const struct video_maker decoder = {.kind = VIDEO_MAKER_DECODER, .name = "hevc", .cpu_ns = 120},
-                                    process = {.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg", .cpu_ns = 240},
-                                    busy = {.kind = VIDEO_MAKER_PROCESS, .name = "ffmpeg", .cpu_ns = 1000},
-                                    file = {.kind = VIDEO_MAKER_FILE}, unknown = {.kind = VIDEO_MAKER_UNKNOWN};
+    static const struct video_producer decoder = {.kind = VIDEO_PRODUCER_DECODER, .name = "hevc", .cpu_ns = 120},
+                                    process = {.kind = VIDEO_PRODUCER_PROCESS, .name = "ffmpeg", .cpu_ns = 240},
+                                    busy = {.kind = VIDEO_PRODUCER_PROCESS, .name = "ffmpeg", .cpu_ns = 1000},
+                                    file = {.kind = VIDEO_PRODUCER_FILE}, unknown = {.kind = VIDEO_PRODUCER_UNKNOWN};
     const struct {
         uint64_t input_ns, devices_ns, output_ns;
-        const struct video_maker *maker;
+        const struct video_producer *producer;
         uint64_t own_ns;
         bool on_cpu;
         const char *encoder, *text;
@@ -700,7 +700,7 @@ Test(bound, what_was_waited_for_most_is_named_or_who_takes_the_cores_from_the_de
         const struct bound_facts facts = {.input_ns = cases[i].input_ns,
                                           .devices_ns = cases[i].devices_ns,
                                           .output_ns = cases[i].output_ns,
-                                          .maker = *cases[i].maker,
+                                          .producer = *cases[i].producer,
                                           .own_ns = cases[i].own_ns,
                                           .on_cpu = cases[i].on_cpu,
                                           .encoder = cases[i].encoder};

@@ -460,23 +460,23 @@ Test(containers, name_their_decoder_and_its_processor_time)
 {
     /* More frames than the decoder's threads can have done by the time that the file is open. */
     enum { TIMES = 20 };
-    struct video_maker maker;
+    struct video_producer producer;
     cpu_set_t cpus;
     bool failed;
     NEED_FFMPEG();
     NEED_X265();
     cr_assert(encode("-vf loop=%d:%d:0 -c:v libx265 a.mkv", TIMES - 1, CLIP_FRAMES));
     open_film("a.mkv");
-    video_input_maker(stream.input, &maker);
-    cr_expect_eq(maker.kind, VIDEO_MAKER_DECODER);
-    cr_expect_str_eq(maker.name, "hevc");
-    cr_expect_eq(maker.cpu_ns, 0u);
+    video_input_producer(stream.input, &producer);
+    cr_expect_eq(producer.kind, VIDEO_PRODUCER_DECODER);
+    cr_expect_str_eq(producer.name, "hevc");
+    cr_expect_eq(producer.cpu_ns, 0u);
     const int frames = count_frames(&failed);
     cr_expect(!*said.text && frames == TIMES * CLIP_FRAMES, "%d frames, %s", frames, said.text);
-    video_input_maker(stream.input, &maker);
+    video_input_producer(stream.input, &producer);
     cr_assert_eq(sched_getaffinity(0, sizeof cpus, &cpus), 0);
     if (CPU_COUNT(&cpus) > 1) /* else the decoder has no threads of its own */
-        cr_expect_gt(maker.cpu_ns, 0u);
+        cr_expect_gt(producer.cpu_ns, 0u);
 }
 
 /* Read two clips, encoded so, put end to end: how many frames come before the error. */

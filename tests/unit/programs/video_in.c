@@ -17,7 +17,7 @@
 TestSuite(y4m, .fini = stream_close);
 TestSuite(raw, .fini = stream_close);
 TestSuite(opening, .fini = stream_close);
-TestSuite(maker, .fini = stream_close, .timeout = 600);
+TestSuite(producer, .fini = stream_close, .timeout = 600);
 TestSuite(cancelling, .fini = stream_close, .timeout = 600);
 TestSuite(interruptions, .fini = stream_close, .timeout = 600);
 
@@ -631,7 +631,7 @@ static pid_t start_busy_writer(int write_end)
     return child;
 }
 
-Test(maker, of_a_pipe_is_the_program_that_writes_to_it)
+Test(producer, of_a_pipe_is_the_program_that_writes_to_it)
 {
     int ends[2];
     struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
@@ -640,37 +640,37 @@ Test(maker, of_a_pipe_is_the_program_that_writes_to_it)
     close(ends[0]);
     cr_assert_eq(write(ends[1], b->data, b->count), (ssize_t)b->count);
     pid_t child = start_busy_writer(ends[1]);
-    struct video_maker maker;
+    struct video_producer producer;
     stream_open_path("-", NULL, 0);
     const time_t wait_ends = time(NULL) + 300;
     do {
-        video_input_maker(stream.input, &maker);
+        video_input_producer(stream.input, &producer);
         cr_assert_lt(time(NULL), wait_ends, "the shell has no processor time");
-    } while (maker.kind == VIDEO_MAKER_PROCESS && !maker.cpu_ns); /* until it has run on */
-    cr_expect_eq(maker.kind, VIDEO_MAKER_PROCESS);
-    cr_expect_str_eq(maker.name, "sh");
-    cr_expect_gt(maker.cpu_ns, 0u);
+    } while (producer.kind == VIDEO_PRODUCER_PROCESS && !producer.cpu_ns); /* until it has run on */
+    cr_expect_eq(producer.kind, VIDEO_PRODUCER_PROCESS);
+    cr_expect_str_eq(producer.name, "sh");
+    cr_expect_gt(producer.cpu_ns, 0u);
     kill(child, SIGKILL);
     cr_assert_eq(waitpid(child, NULL, 0), child);
-    const uint64_t before_ns = maker.cpu_ns;
-    video_input_maker(stream.input, &maker); /* what is known of a program that has ended stays */
-    cr_expect_eq(maker.kind, VIDEO_MAKER_PROCESS);
-    cr_expect_str_eq(maker.name, "sh");
-    cr_expect_geq(maker.cpu_ns, before_ns);
+    const uint64_t before_ns = producer.cpu_ns;
+    video_input_producer(stream.input, &producer); /* what is known of a program that has ended stays */
+    cr_expect_eq(producer.kind, VIDEO_PRODUCER_PROCESS);
+    cr_expect_str_eq(producer.name, "sh");
+    cr_expect_geq(producer.cpu_ns, before_ns);
     close(ends[1]);
 }
 
-Test(maker, of_a_pipe_that_no_other_program_writes_to_is_not_known)
+Test(producer, of_a_pipe_that_no_other_program_writes_to_is_not_known)
 {
     struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
-    static const enum video_maker_kind expected[] = {VIDEO_MAKER_FILE, VIDEO_MAKER_FILE, VIDEO_MAKER_UNKNOWN};
+    static const enum video_producer_kind expected[] = {VIDEO_PRODUCER_FILE, VIDEO_PRODUCER_FILE, VIDEO_PRODUCER_UNKNOWN};
     for (enum way way = 0; way < WAYS; way++) {
-        struct video_maker maker;
+        struct video_producer producer;
         stream_open(way, b, 5, NULL, 0);
-        video_input_maker(stream.input, &maker);
-        cr_expect_eq(maker.kind, expected[way], "%s", way_names[way]);
-        cr_expect_str_eq(maker.name, "");
-        cr_expect_eq(maker.cpu_ns, 0u);
+        video_input_producer(stream.input, &producer);
+        cr_expect_eq(producer.kind, expected[way], "%s", way_names[way]);
+        cr_expect_str_eq(producer.name, "");
+        cr_expect_eq(producer.cpu_ns, 0u);
     }
 }
 

@@ -1,7 +1,7 @@
 /* The recorded policies simulated in a fitted scenario, and compared with the recording.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/replay/world.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Quantiles and tails of samples.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "bundle.h"
 #include "archive.h"
 #include "common/json.h"
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/outfile.h"
 #include "lab/fail.h"
 #include "part_plots.h"

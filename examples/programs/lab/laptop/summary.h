@@ -4,8 +4,8 @@
 #ifndef COX_EXAMPLES_LAB_LAPTOP_SUMMARY_H
 #define COX_EXAMPLES_LAB_LAPTOP_SUMMARY_H
 
-#include "common/machine.h"
-#include "findings.h"
+#include "common/host_machine.h"
+#include "figures.h"
 
 struct laptop_page {
     const struct laptop_options *options;

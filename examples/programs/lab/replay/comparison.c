@@ -1,7 +1,7 @@
 /* Replays policies in recorded sessions and compares them with the recording.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/commands.h"
 
 #include <inttypes.h>

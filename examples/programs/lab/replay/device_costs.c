@@ -1,8 +1,7 @@
-/* Estimates the costs of devices: pairs of bands, the shape, the scale, and what comes on top.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "device_costs.h"
-#include "common/figures.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fit.h"
 
+#include "common/quantiles.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
  * StarPU leaves the number of blocks per frame to the program. So several numbers are tried before
  * the first frame, and the best one by median takes part.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/quantiles.h"
 #include "lab/commands.h"
 #include "state.h"
 #include "dmda.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/sim/random.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The references of the policies, measured in turns with them: each device alone and a sweep of
  * static splits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/commands.h"
 #include "state.h"
 

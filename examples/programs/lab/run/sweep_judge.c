@@ -1,7 +1,7 @@
 /* Judges the samples: each split's time without the effects of the rounds, and the best split.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sweep.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "record_simulation.h"
 
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/store/tape.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "best_static.h"
 #include "oracle.h"
 #include "lab/strict_fp.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* The container of a finished file. Its bytes go to an outfile through libavformat's own buffer.
+/* The muxed file's container. Its bytes go to an outfile through libavformat's own buffer.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,10 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Packets come in the order in which they are due, so that the muxer need not wait for streams with little in them. */
+/* Packets are written in the order in which they are due: the muxer need not wait for streams with
+ * few packets. */
 enum { BUFFER_BYTES = 1 << 18, APART_US = 1000000 };
 
-/* --- Bytes -------------------------------------------------------------------------------------------------------- */
+/* --- Bytes ------------------------------------------------------------------------------------ */
 
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 static int write_bytes(void *user, const uint8_t *bytes, int count)
@@ -24,13 +25,16 @@ static int write_bytes(void *user, const uint8_t *bytes, int count)
 static int write_bytes(void *user, uint8_t *bytes, int count)
 #endif
 {
-    struct finished_file *file = user;
+    struct muxed_file *file = user;
+
     for (int done = 0; done < count;) {
         const ssize_t wrote = write(file->fd, bytes + done, (size_t)(count - done));
         if (wrote < 0 && errno == EINTR)
             continue;
-        if (wrote <= 0)
-            return wrote ? AVERROR(errno) : AVERROR(EIO);
+        if (wrote < 0)
+            return AVERROR(errno);
+        if (wrote == 0)
+            return AVERROR(EIO);
         done += (int)wrote;
     }
     atomic_fetch_add(&file->bytes, (uint64_t)count);
@@ -39,15 +43,18 @@ static int write_bytes(void *user, uint8_t *bytes, int count)
 
 static int64_t seek_bytes(void *user, int64_t offset, int whence)
 {
-    const struct finished_file *file = user;
+    const struct muxed_file *file = user;
     struct stat about;
-    if (whence == AVSEEK_SIZE)
-        return fstat(file->fd, &about) ? AVERROR(errno) : about.st_size;
-    const off_t at = lseek(file->fd, (off_t)offset, whence & ~AVSEEK_FORCE);
+    off_t at = -1;
+
+    if (whence != AVSEEK_SIZE)
+        at = lseek(file->fd, (off_t)offset, whence & ~AVSEEK_FORCE);
+    else if (!fstat(file->fd, &about))
+        at = about.st_size;
     return at < 0 ? AVERROR(errno) : at;
 }
 
-static bool open_bytes(struct finished_file *file, const char *path, struct error *error)
+static bool open_bytes(struct muxed_file *file, const char *path, struct error *error)
 {
     if (!outfile_open(&file->place, path, error))
         return false;
@@ -57,56 +64,61 @@ static bool open_bytes(struct finished_file *file, const char *path, struct erro
                          "%s must be a file: its index is written last, and to the beginning",
                          file->params.container);
     file->fd = fileno(outfile_stream(file->place));
+
     uint8_t *buffer = lib.av_malloc(BUFFER_BYTES);
-    file->container->pb = buffer ? lib.avio_alloc_context(buffer, BUFFER_BYTES, 1, file, NULL,
-                                                          write_bytes, special ? NULL : seek_bytes)
-                                 : NULL;
+    if (buffer)
+        file->container->pb = lib.avio_alloc_context(buffer, BUFFER_BYTES, 1, file, NULL,
+                                                     write_bytes, special ? NULL : seek_bytes);
+
     if (file->container->pb)
         return true;
     lib.av_free(buffer);
     return error_set(error, "out of memory");
 }
 
-/* --- Opening ------------------------------------------------------------------------------------------------------ */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
-static bool add_video(struct finished_file *file, struct error *error)
+static bool add_video(struct muxed_file *file, struct error *error)
 {
     file->video = lib.avformat_new_stream(file->container, NULL);
     if (!file->video ||
         lib.avcodec_parameters_from_context(file->video->codecpar, file->encoder) < 0)
         return error_set(error, "out of memory");
+
     file->video->time_base = file->encoder->time_base;
     file->video->avg_frame_rate = file->encoder->framerate;
     file->video->sample_aspect_ratio = file->encoder->sample_aspect_ratio;
     return true;
 }
 
-bool finished_open_place(struct finished_file *file, const char *path, struct error *error)
+bool muxed_open_place(struct muxed_file *file, const char *path, struct error *error)
 {
     AVCodecParameters *parameters = file->video->codecpar;
     file->video->disposition = AV_DISPOSITION_DEFAULT;
+    /* Some players do not know the other name, hev1. */
     if (parameters->codec_id == AV_CODEC_ID_HEVC && !strcmp(file->params.container, "mp4"))
-        parameters->codec_tag = MKTAG('h', 'v', 'c',
-                                      '1'); /* some players do not know the other name, hev1 */
+        parameters->codec_tag = MKTAG('h', 'v', 'c', '1');
     if (!open_bytes(file, path, error))
         return false;
     if (!file->params.source)
         return true;
-    file->copies = finished_copies_open(file->params.source, error);
-    if (!file->copies || !finished_copies_add(file->copies, file->container, &file->params, error))
+
+    file->copies = muxed_copies_open(file->params.source, error);
+    if (!file->copies || !muxed_copies_add(file->copies, file->container, &file->params, error))
         return false;
-    finished_copies_describe(file->copies, file->container, file->video);
+    muxed_copies_describe(file->copies, file->container, file->video);
     return true;
 }
 
-static bool open_all(struct finished_file *file, const char *path,
-                     const struct video_format *format, struct error *error)
+static bool open_all(struct muxed_file *file, const char *path, const struct video_format *format,
+                     struct error *error)
 {
     if (!video_planes_of(&file->planes, &format->pixel, format->width, format->height, error))
         return false;
-    file->encoder = finished_open_encoder(file->container->oformat, &file->params, format, error);
+    file->encoder = muxed_open_encoder(file->container->oformat, &file->params, format, error);
     if (!file->encoder)
         return false;
+
     file->tick = file->encoder->time_base;
     file->step = lib.av_rescale_q(1, av_inv_q(file->encoder->framerate), file->tick);
     if (file->step < 1)
@@ -114,13 +126,16 @@ static bool open_all(struct finished_file *file, const char *path,
     file->frame = lib.av_frame_alloc();
     if (!file->frame)
         return error_set(error, "out of memory");
-    return add_video(file, error) && finished_open_place(file, path, error);
+    return add_video(file, error) && muxed_open_place(file, path, error);
 }
 
-static void free_all(struct finished_file *file)
+static void free_all(struct muxed_file *file)
 {
-    AVIOContext *bytes = file->container ? file->container->pb : NULL;
-    finished_copies_close(&file->copies);
+    AVIOContext *bytes = NULL;
+    if (file->container)
+        bytes = file->container->pb;
+
+    muxed_copies_close(&file->copies);
     lib.av_packet_free(&file->packet);
     lib.av_frame_free(&file->frame);
     lib.avcodec_free_context(&file->encoder);
@@ -131,13 +146,14 @@ static void free_all(struct finished_file *file)
     free(file);
 }
 
-struct finished_file *finished_new(const struct finished_params *params, struct error *error)
+struct muxed_file *muxed_new(const struct muxed_params *params, struct error *error)
 {
     if (!libav_load()) {
         error_set(error, "containers cannot be written: %s", libav_loading_error);
         return NULL;
     }
-    struct finished_file *file = calloc(1, sizeof *file);
+
+    struct muxed_file *file = calloc(1, sizeof *file);
     if (!file) {
         error_set(error, "out of memory");
         return NULL;
@@ -153,37 +169,40 @@ struct finished_file *finished_new(const struct finished_params *params, struct 
         file->container->max_interleave_delta = APART_US;
         return file;
     }
-    finished_abandon(&file);
+
+    muxed_abandon(&file);
     return NULL;
 }
 
-bool finished_open(struct finished_file **out, const char *path,
-                   const struct finished_params *params, const struct video_format *format,
-                   struct error *error)
+bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
+                const struct video_format *format, struct error *error)
 {
-    *out = finished_new(params, error);
+    *out = muxed_new(params, error);
     if (*out && !open_all(*out, path, format, error))
-        finished_abandon(out);
+        muxed_abandon(out);
     return *out;
 }
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
-static int64_t microseconds(const struct finished_file *file, int64_t ticks)
+static int64_t microseconds(const struct muxed_file *file, int64_t ticks)
 {
     return lib.av_rescale_q(ticks, file->tick, AV_TIME_BASE_Q);
 }
 
-bool finished_begin(struct finished_file *file, int64_t first, struct error *error)
+bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error)
 {
-    const struct finished_params *params = &file->params;
-    const int64_t begin_us = params->start ? microseconds(file, first) : AV_NOPTS_VALUE;
-    const int64_t end_us = params->frames
-                               ? microseconds(file, first + file->step * (int64_t)params->frames)
-                               : AV_NOPTS_VALUE;
+    const struct muxed_params *params = &file->params;
+    int64_t begin_us = AV_NOPTS_VALUE, end_us = AV_NOPTS_VALUE;
+
+    if (params->start)
+        begin_us = microseconds(file, first);
+    if (params->frames)
+        end_us = microseconds(file, first + file->step * (int64_t)params->frames);
+
     if (file->copies) {
-        finished_copies_begin(file->copies, begin_us);
-        if (!finished_copies_chapters(file->copies, file->container, begin_us, end_us))
+        muxed_copies_begin(file->copies, begin_us);
+        if (!muxed_copies_chapters(file->copies, file->container, begin_us, end_us))
             return error_set(error, "out of memory");
     }
     if (params->piece)
@@ -193,10 +212,10 @@ bool finished_begin(struct finished_file *file, int64_t first, struct error *err
     return file->begun || libav_fail("cannot be begun", code, error);
 }
 
-bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct error *error)
+bool muxed_write_packet(struct muxed_file *file, AVPacket *packet, struct error *error)
 {
-    if (file->copies && !finished_copies_write(file->copies, file->container,
-                                               microseconds(file, packet->dts), error))
+    if (file->copies &&
+        !muxed_copies_write(file->copies, file->container, microseconds(file, packet->dts), error))
         return false;
     lib.av_packet_rescale_ts(packet, file->tick, file->video->time_base);
     packet->stream_index = file->video->index;
@@ -204,24 +223,26 @@ bool finished_write_packet(struct finished_file *file, AVPacket *packet, struct 
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-/* What the encoder has ready. */
-static bool take_packets(struct finished_file *file, struct error *error)
+/* Write the packets that the encoder has ready. */
+static bool take_packets(struct muxed_file *file, struct error *error)
 {
     int code;
     while (!(code = lib.avcodec_receive_packet(file->encoder, file->packet)))
-        if (!finished_write_packet(file, file->packet, error))
+        if (!muxed_write_packet(file, file->packet, error))
             return false;
     return code == AVERROR(EAGAIN) || code == AVERROR_EOF ||
            libav_fail("cannot be encoded", code, error);
 }
 
-/* The encoder may still have the last frame's memory. */
-static bool ready_frame(struct finished_file *file)
+/* Get memory for a frame, unless the encoder has given back the last one's. */
+static bool ready_frame(struct muxed_file *file)
 {
     AVFrame *frame = file->frame;
     const AVCodecContext *encoder = file->encoder;
+
     if (frame->data[0] && lib.av_frame_is_writable(frame))
         return true;
+
     lib.av_frame_unref(frame);
     frame->width = encoder->width;
     frame->height = encoder->height;
@@ -235,75 +256,90 @@ static bool ready_frame(struct finished_file *file)
     return lib.av_frame_get_buffer(frame, 0) >= 0;
 }
 
-int64_t finished_origin(const struct finished_file *file)
+int64_t muxed_origin(const struct muxed_file *file)
 {
-    return file->copies ? lib.av_rescale_q(finished_copies_origin_us(file->copies), AV_TIME_BASE_Q,
-                                           file->tick)
-                        : 0;
+    if (!file->copies)
+        return 0;
+    return lib.av_rescale_q(muxed_copies_origin_us(file->copies), AV_TIME_BASE_Q, file->tick);
 }
 
-/* A frame's time in the file: after the last frame's, whatever `time` says. The first one of a piece without a time has
- * its place in the film. */
-static int64_t time_of(const struct finished_file *file, int64_t time)
+/* A frame's time in the file: later than the last frame's, whatever `time` says. Without a time,
+ * the first frame of a piece is at its place in the film. */
+static int64_t time_of(const struct muxed_file *file, int64_t time)
 {
     const int64_t last = file->last;
-    if (time == VIDEO_NO_TIME)
-        return last != AV_NOPTS_VALUE ? last + file->step
-               : file->params.piece   ? file->step * (int64_t)file->params.start
-                                      : 0;
-    time -= finished_origin(file);
-    return last != AV_NOPTS_VALUE && time <= last ? last + 1 : time;
+    if (time == VIDEO_NO_TIME) {
+        if (last != AV_NOPTS_VALUE)
+            return last + file->step;
+        if (file->params.piece)
+            return file->step * (int64_t)file->params.start;
+        return 0;
+    }
+
+    time -= muxed_origin(file);
+    if (last != AV_NOPTS_VALUE && time <= last)
+        time = last + 1;
+    return time;
 }
 
-bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
-                    struct error *error)
+bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
+                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
 {
     if (!ready_frame(file))
         return error_set(error, "out of memory");
     AVFrame *frame = file->frame;
+
     for (uint32_t p = 0; p < file->planes.count; p++)
         for (uint32_t row = 0; row < file->planes.plane[p].rows; row++)
             memcpy(frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
                    (const uint8_t *)planes[p] + row * pitch_bytes[p],
                    file->planes.plane[p].row_bytes);
+
     frame->pts = time_of(file, time);
-    if (!file->begun && !finished_begin(file, frame->pts, error))
+    if (!file->begun && !muxed_begin(file, frame->pts, error))
         return false;
     file->last = frame->pts;
     file->frames++;
     const int code = lib.avcodec_send_frame(file->encoder, frame);
-    return code < 0 ? libav_fail("cannot be encoded", code, error) : take_packets(file, error);
+    if (code < 0)
+        return libav_fail("cannot be encoded", code, error);
+    return take_packets(file, error);
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
-static bool end_all(struct finished_file *file, struct error *error)
+static bool end_all(struct muxed_file *file, struct error *error)
 {
     if (!file->begun)
         return error_set(error, "there are no frames");
     if (file->copies && file->params.frames && file->frames == file->params.frames)
-        finished_copies_end(file->copies, microseconds(file, file->last + file->step));
-    int code = file->encoder ? lib.avcodec_send_frame(file->encoder, NULL) : 0;
-    if (code < 0)
-        return libav_fail("cannot be encoded", code, error);
-    if ((file->encoder && !take_packets(file, error)) ||
-        (file->copies && !finished_copies_write(file->copies, file->container, INT64_MAX, error)))
+        muxed_copies_end(file->copies, microseconds(file, file->last + file->step));
+
+    if (file->encoder) {
+        const int flushed = lib.avcodec_send_frame(file->encoder, NULL);
+        if (flushed < 0)
+            return libav_fail("cannot be encoded", flushed, error);
+        if (!take_packets(file, error))
+            return false;
+    }
+    if (file->copies && !muxed_copies_write(file->copies, file->container, INT64_MAX, error))
         return false;
-    code = lib.av_write_trailer(file->container);
+
+    int code = lib.av_write_trailer(file->container);
     lib.avio_flush(file->container->pb);
     if (code >= 0)
         code = file->container->pb->error;
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-bool finished_finish(struct finished_file **out, uint64_t *bytes, struct error *error)
+bool muxed_finish(struct muxed_file **out, uint64_t *bytes, struct error *error)
 {
-    struct finished_file *file = *out;
+    struct muxed_file *file = *out;
     const bool ended = end_all(file, error);
-    *bytes = finished_bytes(file);
+
+    *bytes = muxed_bytes(file);
     if (!ended) {
-        finished_abandon(out);
+        muxed_abandon(out);
         return false;
     }
     *out = NULL;
@@ -312,37 +348,36 @@ bool finished_finish(struct finished_file **out, uint64_t *bytes, struct error *
     return outfile_finish(&place, error);
 }
 
-void finished_abandon(struct finished_file **out)
+void muxed_abandon(struct muxed_file **out)
 {
-    struct finished_file *file = *out;
+    struct muxed_file *file = *out;
     if (!file)
         return;
     *out = NULL;
     outfile_abandon(&file->place);
-    file->fd = -1; /* closed: a write of libavformat's while it ends fails */
+    file->fd = -1; /* closed: what libavformat still writes now fails */
     free_all(file);
 }
 
-uint64_t finished_bytes(const struct finished_file *file)
+uint64_t muxed_bytes(const struct muxed_file *file)
 {
     return atomic_load(&file->bytes);
 }
 
-uint32_t finished_copied(const struct finished_file *file)
+uint32_t muxed_copied(const struct muxed_file *file)
 {
-    return file->copies ? finished_copies_count(file->copies) : 0;
+    return file->copies ? muxed_copies_count(file->copies) : 0;
 }
 
-const char *finished_encoder(const struct finished_file *file)
+const char *muxed_encoder(const struct muxed_file *file)
 {
     return file->encoder->codec->name;
 }
 
 #else
 
-bool finished_open(struct finished_file **out, const char *path,
-                   const struct finished_params *params, const struct video_format *format,
-                   struct error *error)
+bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
+                const struct video_format *format, struct error *error)
 {
     (void)path, (void)params, (void)format;
     *out = NULL;
@@ -352,39 +387,38 @@ bool finished_open(struct finished_file **out, const char *path,
         "to an encoder");
 }
 
-bool finished_write(struct finished_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
-                    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time,
-                    struct error *error)
+bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
+                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
 {
     (void)file, (void)planes, (void)pitch_bytes, (void)time;
     return error_set(error, "this program was built without libavformat");
 }
 
-bool finished_finish(struct finished_file **file, uint64_t *bytes, struct error *error)
+bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error)
 {
     *file = NULL;
     *bytes = 0;
     return error_set(error, "this program was built without libavformat");
 }
 
-void finished_abandon(struct finished_file **file)
+void muxed_abandon(struct muxed_file **file)
 {
     *file = NULL;
 }
 
-uint64_t finished_bytes(const struct finished_file *file)
+uint64_t muxed_bytes(const struct muxed_file *file)
 {
     (void)file;
     return 0;
 }
 
-uint32_t finished_copied(const struct finished_file *file)
+uint32_t muxed_copied(const struct muxed_file *file)
 {
     (void)file;
     return 0;
 }
 
-const char *finished_encoder(const struct finished_file *file)
+const char *muxed_encoder(const struct muxed_file *file)
 {
     (void)file;
     return "";

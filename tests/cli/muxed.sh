@@ -1,6 +1,6 @@
 #!/bin/sh
 # cox-tonemap's finished files, Matroska and MP4: what is encoded, what is copied, and that they are whole or not there.
-# sh finished.sh BIN_DIR SOURCE_DIR
+# sh muxed.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need_device

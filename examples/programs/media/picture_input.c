@@ -1,7 +1,8 @@
-/* Opening pictures: loads the file, tells its kind by its first bytes.
+/* Pictures in: load the file, and let the first bytes tell its kind.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "picture.h"
+#include "common/least.h"
 #include "peek.h"
 #include "picture_kinds.h"
 
@@ -13,38 +14,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file larger than any picture that is accepted can be (four float channels, and as much again for others). */
+/* More than any picture that is accepted: four float channels, and as much again for others. */
 static const uint64_t file_bytes_max = PICTURE_PIXELS_MAX * 32;
 
 static const struct picture_kind *const kinds[] = {&picture_kind_exr, &picture_kind_hdr,
                                                    &picture_kind_pfm};
 
-bool picture_check_size(int64_t width, int64_t height, struct error *error)
-{
-    if (width <= 0 || height <= 0)
-        return error_set(error, "the picture has no pixels (%lld x %lld)", (long long)width,
-                         (long long)height);
-    if (width > PICTURE_SIDE_MAX || height > PICTURE_SIDE_MAX ||
-        (uint64_t)width * (uint64_t)height > PICTURE_PIXELS_MAX)
-        return error_set(
-            error,
-            "the picture is too large: %lld x %lld pixels; at most %d on a side and %llu in all",
-            (long long)width, (long long)height, PICTURE_SIDE_MAX,
-            (unsigned long long)PICTURE_PIXELS_MAX);
-    return true;
-}
-
-/* Reads everything that a descriptor gives, whether or not it knows its size beforehand, after the `there` bytes of it
- * that have been looked at. */
+/* Read a descriptor to its end. Its first `there` bytes have been read already and are in `seen`.
+ * `expected` is its size, 0 if that is unknown. */
 static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size_t there,
                  uint8_t **data, size_t *bytes, struct error *error)
 {
-    size_t capacity = expected ? (size_t)expected + 1 : 1 << 16;
-    size_t used = 0;
+    size_t capacity = 1 << 16, used = 0;
+    if (expected)
+        capacity = (size_t)expected + 1;
     uint8_t *block = malloc(capacity);
     if (!block)
         goto no_memory;
-    used = there < capacity ? there : capacity;
+
+    used = (size_t)least(there, capacity);
     memcpy(block, seen, used);
     for (;;) {
         ssize_t got = read(fd, block + used, capacity - used);
@@ -56,6 +44,7 @@ static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size
         }
         if (got == 0)
             break;
+
         used += (size_t)got;
         if (used > file_bytes_max) {
             error_set(error, "the file is larger than any picture that this program takes");
@@ -69,9 +58,11 @@ static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size
             capacity *= 2;
         }
     }
+
     *data = block;
     *bytes = used;
     return true;
+
 no_memory:
     error_set(error, "out of memory while reading");
 fail:
@@ -79,7 +70,7 @@ fail:
     return false;
 }
 
-/* What a file is that is none of ours, as far as it helps a person. */
+/* The name of a kind that is not read here, if that helps a person; else NULL. */
 static const char *foreign_kind(const uint8_t *data, size_t bytes)
 {
     static const struct {
@@ -92,37 +83,52 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
                  {"YUV4MPEG2", 9, "a y4m video"}, {"\x1a\x45\xdf\xa3", 4, "a Matroska video"},
                  {"P6", 2, "a PPM picture"},      {"P5", 2, "a PGM picture"},
                  {"RIFF", 4, "a RIFF file"}};
+
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes))
             return known[i].name;
+
     if (bytes >= 12 && !memcmp(data + 4, "ftyp", 4))
         return "an MP4 video or a HEIF or AVIF picture";
     return NULL;
 }
 
+/* The kind of the content; NULL, and `error` says why, if it is none of ours. */
+static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, struct error *error)
+{
+    static const char not_ours[] = "not a picture that this program reads (OpenEXR, Radiance .hdr, "
+                                   "PFM)";
+
+    if (!bytes) {
+        error_set(error, "the file is empty");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i]->matches(data, bytes))
+            return kinds[i];
+
+    const char *foreign = foreign_kind(data, bytes);
+    if (foreign)
+        error_set(error, "%s: %s", foreign, not_ours);
+    else
+        error_set(error, "%s", not_ours);
+    return NULL;
+}
+
+/* Owns `owned` from here on, also on failure. */
 static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t bytes, void *owned,
                         enum picture_alpha alpha, struct error *error)
 {
     struct picture_input *input = NULL;
-    const struct picture_kind *kind = NULL;
-    if (!bytes) {
-        error_set(error, "the file is empty");
+    const struct picture_kind *kind = kind_of(data, bytes, error);
+    if (!kind)
         goto fail;
-    }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && !kind; i++)
-        if (kinds[i]->matches(data, bytes))
-            kind = kinds[i];
-    if (!kind) {
-        const char *foreign = foreign_kind(data, bytes);
-        error_set(error, "%s%snot a picture that this program reads (OpenEXR, Radiance .hdr, PFM)",
-                  foreign ? foreign : "", foreign ? ": " : "");
-        goto fail;
-    }
     input = calloc(1, sizeof *input);
     if (!input) {
         error_set(error, "out of memory");
         goto fail;
     }
+
     input->kind = kind;
     input->alpha = alpha;
     input->data = data;
@@ -130,10 +136,12 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
     input->format.frames = 1;
     if (!kind->open(input, error))
         goto fail;
+
     make_printable(input->format.text);
     input->owned = owned;
     *out = input;
     return true;
+
 fail:
     free(input);
     free(owned);
@@ -151,26 +159,28 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
                         struct error *error)
 {
     *out = NULL;
-    bool standard = !strcmp(path, "-");
-    uint8_t seen[PEEK_BYTES];
-    size_t there;
+    uint8_t seen[PEEK_BYTES], *data = NULL;
+    size_t there, bytes = 0;
+    struct stat about;
+    uint64_t expected = 0;
+    bool loaded = false;
+
     int fd = peek_open(path, seen, &there);
     if (fd < 0)
         return error_set(error, "cannot be opened: %s", strerror(errno));
-    uint8_t *data = NULL;
-    size_t bytes = 0;
-    struct stat about;
-    bool loaded = false;
     if (fstat(fd, &about))
         error_set(error, "cannot be read: %s", strerror(errno));
     else if (S_ISDIR(about.st_mode))
         error_set(error, "is a directory");
     else if (about.st_size > 0 && (uint64_t)about.st_size > file_bytes_max)
         error_set(error, "the file is larger than any picture that this program takes");
-    else
-        loaded = load(fd, S_ISREG(about.st_mode) && about.st_size > 0 ? (uint64_t)about.st_size : 0,
-                      seen, there, &data, &bytes, error);
-    if (!standard)
+    else {
+        if (S_ISREG(about.st_mode) && about.st_size > 0)
+            expected = (uint64_t)about.st_size;
+        loaded = load(fd, expected, seen, there, &data, &bytes, error);
+    }
+
+    if (strcmp(path, "-") != 0)
         close(fd);
     return loaded && open_loaded(out, data, bytes, data, alpha, error);
 }
@@ -185,11 +195,13 @@ enum picture_read picture_input_read(struct picture_input *input, void *pixels, 
 {
     if (input->next_frame == input->format.frames)
         return PICTURE_READ_END;
+
     size_t pixel_bytes = input->format.pixel == COX_PIXEL_RGBA_HALF ? 8 : 16;
     if (pitch_bytes < input->format.width * pixel_bytes || pitch_bytes % 4) {
         error_set(error, "the rows of the memory to read into are too short");
         return PICTURE_READ_ERROR;
     }
+
     if (!input->kind->read(input, pixels, pitch_bytes, error))
         return PICTURE_READ_ERROR;
     input->next_frame++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/json.h"
 
 #include <sched.h>
@@ -17,6 +17,7 @@ static void read_cpu(char *text, size_t bytes)
     if (!file)
         return;
     char line[256];
+
     while (fgets(line, sizeof line, file)) {
         char *colon = strchr(line, ':');
         if (strncmp(line, "model name", 10) != 0 || !colon)
@@ -25,13 +26,16 @@ static void read_cpu(char *text, size_t bytes)
         snprintf(text, bytes, "%s", colon + 1 + strspn(colon + 1, " "));
         break;
     }
+
     fclose(file);
 }
 
 unsigned machine_cpus(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? 0 : (unsigned)CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 0;
+    return (unsigned)CPU_COUNT(&set);
 }
 
 void machine_read(struct machine *machine)
@@ -39,6 +43,7 @@ void machine_read(struct machine *machine)
     *machine = (struct machine){.load = -1};
     read_cpu(machine->cpu, sizeof machine->cpu);
     struct utsname name;
+
     if (uname(&name) == 0)
         snprintf(machine->system, sizeof machine->system, "%.64s %.64s", name.sysname,
                  name.release);

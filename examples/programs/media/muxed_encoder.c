@@ -1,20 +1,20 @@
-/* The encoder of a finished file.
+/* The encoder of a muxed file.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME_BYTES = 64, VALUE_BYTES = 256, DEFAULT_RATE = 25 };
 
-/* --- Why an encoder cannot be opened ------------------------------------------------------------------------------ */
+/* --- Why an encoder cannot be opened ---------------------------------------------------------- */
 
-/* libavcodec's error codes say little, its log says which option is wrong: the first such line of the thread that opens
- * an encoder is kept. */
+/* libavcodec's error codes say little, but its log says which option is wrong. The first such line
+ * is kept, on the thread that opens an encoder. */
 static _Thread_local struct {
     bool wanted;
     char text[200];
@@ -36,6 +36,7 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
     lib.av_log_set_callback(keep_reason);
     const char *name = encoder->codec->name; /* a failed opening forgets it */
     int code = lib.avcodec_open2(encoder, NULL, NULL);
+
     lib.av_log_set_callback(lib.av_log_default_callback);
     reason.wanted = false;
     if (code >= 0)
@@ -47,7 +48,7 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
     return libav_fail(what, code, error);
 }
 
-/* --- Options ------------------------------------------------------------------------------------------------------ */
+/* --- Options ---------------------------------------------------------------------------------- */
 
 static bool set_option(AVCodecContext *encoder, const char *key, const char *value,
                        struct error *error)
@@ -77,27 +78,32 @@ static bool set_list(AVCodecContext *encoder, const char *list, struct error *er
             return false;
         at += length + (at[length] == ',');
     }
+
     return true;
 }
 
-static bool set_options(AVCodecContext *encoder, const struct finished_params *params,
+static bool set_options(AVCodecContext *encoder, const struct muxed_params *params,
                         struct error *error)
 {
-    const char *list = params->encoder ? strchr(params->encoder, ':') : NULL;
+    const char *list = NULL;
+    if (params->encoder)
+        list = strchr(params->encoder, ':');
     if (list && !set_list(encoder, list + 1, error))
         return false;
+
     if (params->crf && !set_option(encoder, "crf", params->crf, error))
         return false;
     return !params->preset || set_option(encoder, "preset", params->preset, error);
 }
 
-/* --- The encoder -------------------------------------------------------------------------------------------------- */
+/* --- The encoder ------------------------------------------------------------------------------ */
 
 static const AVCodec *choose_codec(const AVOutputFormat *container,
-                                   const struct finished_params *params, struct error *error)
+                                   const struct muxed_params *params, struct error *error)
 {
     char name[NAME_BYTES];
     const AVCodec *codec;
+
     if (!params->encoder) {
         codec = lib.avcodec_find_encoder_by_name("libx264");
         if (!codec)
@@ -106,6 +112,7 @@ static const AVCodec *choose_codec(const AVOutputFormat *container,
             error_set(error, "libavcodec has no encoder for it here");
         return codec;
     }
+
     snprintf(name, sizeof name, "%.*s", (int)strcspn(params->encoder, ":"), params->encoder);
     codec = lib.avcodec_find_encoder_by_name(name);
     if (!codec || codec->type != AVMEDIA_TYPE_VIDEO) {
@@ -125,15 +132,17 @@ static const AVCodec *choose_codec(const AVOutputFormat *container,
 static enum AVPixelFormat samples_of(const struct cox_video_format *pixel)
 {
     char name[24];
-    snprintf(name, sizeof name, "yuv%dp%s",
-             !pixel->chroma_x_log2  ? 444
-             : pixel->chroma_y_log2 ? 420
-                                    : 422,
-             pixel->depth == 10 ? "10le" : "");
+    int chroma = 422;
+
+    if (!pixel->chroma_x_log2)
+        chroma = 444;
+    else if (pixel->chroma_y_log2)
+        chroma = 420;
+    snprintf(name, sizeof name, "yuv%dp%s", chroma, pixel->depth == 10 ? "10le" : "");
     return lib.av_get_pix_fmt(name);
 }
 
-/* Frames' times are kept; without them a frame is a tick. */
+/* Frames keep their times; without times, a tick is a frame. */
 static void describe_times(AVCodecContext *encoder, const struct video_format *format)
 {
     encoder->framerate = (AVRational){(int)format->rate.num, (int)format->rate.den};
@@ -150,6 +159,7 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
     static const enum AVChromaLocation sites[] = {[COX_SITE_LEFT] = AVCHROMA_LOC_LEFT,
                                                   [COX_SITE_CENTRE] = AVCHROMA_LOC_CENTER,
                                                   [COX_SITE_TOP_LEFT] = AVCHROMA_LOC_TOPLEFT};
+
     encoder->width = (int)format->width;
     encoder->height = (int)format->height;
     encoder->pix_fmt = samples_of(&format->pixel);
@@ -159,23 +169,26 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
     encoder->color_range = AVCOL_RANGE_MPEG;
     if (format->pixel.chroma_x_log2)
         encoder->chroma_sample_location = sites[format->pixel.site];
+
     if (format->aspect.num && format->aspect.den)
         encoder->sample_aspect_ratio = (AVRational){(int)format->aspect.num,
                                                     (int)format->aspect.den};
 }
 
-AVCodecContext *finished_open_encoder(const AVOutputFormat *container,
-                                      const struct finished_params *params,
-                                      const struct video_format *format, struct error *error)
+AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
+                                   const struct muxed_params *params,
+                                   const struct video_format *format, struct error *error)
 {
     const AVCodec *codec = choose_codec(container, params, error);
-    AVCodecContext *encoder = codec ? lib.avcodec_alloc_context3(codec) : NULL;
+    if (!codec)
+        return NULL;
+    AVCodecContext *encoder = lib.avcodec_alloc_context3(codec);
     if (!encoder) {
-        if (codec)
-            error_set(error, "out of memory");
+        error_set(error, "out of memory");
         return NULL;
     }
-    encoder->thread_count = 0; /* as many as there are cores */
+
+    encoder->thread_count = 0; /* one per core */
     if (!set_options(encoder, params, error))
         goto fail;
     describe_times(encoder, format);
@@ -184,6 +197,7 @@ AVCodecContext *finished_open_encoder(const AVOutputFormat *container,
         encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     if (open_codec(encoder, error))
         return encoder;
+
 fail:
     lib.avcodec_free_context(&encoder);
     return NULL;

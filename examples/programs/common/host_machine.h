@@ -1,7 +1,7 @@
-/* What figures were measured on.
+/* The machine that figures were measured on.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef MACHINE_H
-#define MACHINE_H
+#ifndef HOST_MACHINE_H
+#define HOST_MACHINE_H
 
 struct json;
 
@@ -16,7 +16,7 @@ void machine_read(struct machine *machine);
 /* Hardware threads that this process may use; 0 = unknown. */
 unsigned machine_cpus(void);
 
-/* Its members, into the object that is open. */
+/* Write its members into the open object. */
 void machine_json(const struct machine *machine, struct json *json);
 
 #endif

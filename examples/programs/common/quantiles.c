@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@ double figures_quantile(double *values, size_t count, double share)
 {
     if (count == 0)
         return 0;
+
     qsort(values, count, sizeof *values, by_value);
     double at = share * (double)(count - 1);
     size_t below = (size_t)at;
@@ -28,7 +29,9 @@ double figures_percentile(double *values, size_t count, unsigned percent)
         return 0;
     qsort(values, count, sizeof *values, by_value);
     size_t place = (count * percent + 99) / 100;
-    return values[place ? place - 1 : 0];
+    if (place)
+        place--;
+    return values[place];
 }
 
 double figures_median_of(const double *values, size_t count, double *scratch)

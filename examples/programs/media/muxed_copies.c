@@ -1,17 +1,17 @@
-/* What a finished file takes from its source as it is. The source is opened a second time, since the decoder reads
- * ahead of the encoder: here a packet is read when it is due before the encoder's next one.
+/* What a muxed file copies from its source. The source is opened a second time, since the decoder
+ * reads ahead of the encoder: a packet is read here when it is due before the encoder's next one.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How far apart packets of the same time lie in a file, at most: what libavformat interleaves by default. */
+/* The largest distance in a file between packets of the same time: libavformat's default. */
 enum { APART_US = 10000000 };
 
 /* A display matrix is nine numbers of 32 bits. */
@@ -20,25 +20,24 @@ enum { MATRIX_BYTES = 9 * sizeof(int32_t) };
 struct copied_stream {
     int out;              /* its number in the output; -1 = not copied */
     int64_t last_dts;     /* in the output's ticks */
-    bool is_picture;      /* a cover: of no time */
+    bool is_picture;      /* a cover, which has no time */
     bool is_attached_now; /* a cover that becomes an attachment, which has no packets */
 };
 
-struct finished_copies {
+struct muxed_copies {
     AVFormatContext *source;
     AVPacket *packet;
     bool waiting; /* `packet` has been read and not been written */
     bool ended;
     int video;
     uint32_t count;
-    uint32_t expected; /* packets' sources: streams that go on, and covers that have not come */
-    uint32_t
-        stream_count; /* when the source was opened; some have more later, which are left out */
+    uint32_t expected;     /* streams that go on, and covers that have not come yet */
+    uint32_t stream_count; /* when the source was opened; streams that appear later are left out */
     int64_t begin_us, end_us, origin_us;
     struct copied_stream *streams;
 };
 
-/* --- Streams ------------------------------------------------------------------------------------------------------ */
+/* --- Streams ---------------------------------------------------------------------------------- */
 
 static bool is_cover(const AVStream *stream)
 {
@@ -56,18 +55,20 @@ static void set_missing(AVDictionary **tags, const char *key, const char *value)
         lib.av_dict_set(tags, key, value, 0);
 }
 
-/* Matroska has covers among its attachments. */
+/* In Matroska, covers are attachments. */
 static bool attach_cover(AVStream *out, const AVStream *in)
 {
     const bool png = in->codecpar->codec_id == AV_CODEC_ID_PNG;
     const AVPacket *picture = &in->attached_pic;
     AVCodecParameters *parameters = out->codecpar;
+
     parameters->codec_type = AVMEDIA_TYPE_ATTACHMENT;
     lib.av_freep(&parameters->extradata);
     parameters->extradata_size = 0;
     parameters->extradata = lib.av_mallocz((size_t)picture->size + AV_INPUT_BUFFER_PADDING_SIZE);
     if (!parameters->extradata)
         return false;
+
     memcpy(parameters->extradata, picture->data, (size_t)picture->size);
     parameters->extradata_size = picture->size;
     out->disposition = 0;
@@ -83,6 +84,7 @@ static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
     if (!stream || lib.avcodec_parameters_copy(stream->codecpar, in->codecpar) < 0 ||
         lib.av_dict_copy(&stream->metadata, in->metadata, 0) < 0)
         return NULL;
+
     stream->codecpar->codec_tag = 0; /* each container has its own */
     stream->time_base = in->time_base;
     stream->disposition = in->disposition;
@@ -93,7 +95,7 @@ static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
     return stream;
 }
 
-/* Whether a file of this stream alone can be begun: muxers refuse some streams that their tables allow. */
+/* Try a file of this stream alone: muxers refuse some streams that their tables allow. */
 static bool can_begin(const AVOutputFormat *format, const AVStream *stream)
 {
     AVFormatContext *trial = NULL;
@@ -102,6 +104,7 @@ static bool can_begin(const AVOutputFormat *format, const AVStream *stream)
         return false;
     bool begun = add_stream(trial, stream) && lib.avio_open_dyn_buf(&trial->pb) >= 0 &&
                  lib.avformat_write_header(trial, NULL) >= 0;
+
     if (trial->pb)
         lib.avio_close_dyn_buf(trial->pb, &bytes);
     trial->pb = NULL;
@@ -125,80 +128,102 @@ static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
         (parameters->codec_id == AV_CODEC_ID_NONE ||
          !lib.avformat_query_codec(format, parameters->codec_id, FF_COMPLIANCE_NORMAL)))
         return cannot_be_held;
-    return can_begin(format, stream) ? NULL : cannot_be_held;
+    if (!can_begin(format, stream))
+        return cannot_be_held;
+
+    return NULL;
 }
 
-static void tell_left_out(const struct finished_params *params, const AVStream *stream,
-                          const char *why)
+static void report_left_out(const struct muxed_params *params, const AVStream *stream,
+                            const char *why)
 {
     const AVCodecParameters *parameters = stream->codecpar;
-    const AVDictionaryEntry *language = lib.av_dict_get(stream->metadata, "language", NULL, 0);
-    const AVDictionaryEntry *name = lib.av_dict_get(stream->metadata, "filename", NULL, 0);
     const char *type = lib.av_get_media_type_string(parameters->codec_type);
-    const char *more = language ? language->value : name ? name->value : NULL;
+    const char *codec = lib.avcodec_get_name(parameters->codec_id);
+    const AVDictionaryEntry *detail = lib.av_dict_get(stream->metadata, "language", NULL, 0);
     char what[256];
+
+    if (!params->left_out)
+        return;
+    if (!detail)
+        detail = lib.av_dict_get(stream->metadata, "filename", NULL, 0);
+
     if (why == cannot_be_held)
         snprintf(what, sizeof what,
                  "stream %d of the source (%s, %s%s%.80s) %s by %s and is left out", stream->index,
-                 type ? type : "data", lib.avcodec_get_name(parameters->codec_id), more ? ", " : "",
-                 more ? more : "", why, params->container);
+                 type ? type : "data", codec, detail ? ", " : "", detail ? detail->value : "", why,
+                 params->container);
     else
         snprintf(what, sizeof what, "stream %d of the source %s and is left out", stream->index,
                  why);
-    if (params->left_out)
-        params->left_out(params->user, what);
+    params->left_out(params->user, what);
 }
 
-/* How the picture is to be turned for display; NULL = not at all. */
+/* The display matrix; NULL = the picture is not rotated. */
 static const void *rotation_of(const AVStream *stream)
 {
     static const int32_t upright[9] = {1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30};
     const void *matrix = libav_stream_data(stream, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
-    return matrix && memcmp(matrix, upright, sizeof upright) ? matrix : NULL;
+    if (matrix && !memcmp(matrix, upright, sizeof upright))
+        return NULL;
+    return matrix;
 }
 
-/* Matroska has a place for it, which libavformat writes since FFmpeg 7. */
-static void tell_rotation(const struct finished_copies *copies, const AVFormatContext *out,
-                          const struct finished_params *params)
+/* libavformat writes it to Matroska since FFmpeg 7. */
+static void report_rotation(const struct muxed_copies *copies, const AVFormatContext *out,
+                            const struct muxed_params *params)
 {
     if (LIBAVFORMAT_VERSION_MAJOR < 61 && is_matroska(out->oformat) && params->left_out &&
         rotation_of(copies->source->streams[copies->video]))
         params->left_out(
             params->user,
-            "that the source is turned for display cannot be held by matroska and is left "
-            "out");
+            "that the source is turned for display cannot be held by matroska and is left out");
 }
 
-bool finished_copies_add(struct finished_copies *copies, AVFormatContext *out,
-                         const struct finished_params *params, struct error *error)
+/* Add stream `i` of the source to `out`. False: out of memory. */
+static bool copy_stream(struct muxed_copies *copies, unsigned i, AVFormatContext *out)
 {
-    for (unsigned i = 0; i < copies->stream_count; i++) {
-        AVStream *in = copies->source->streams[i];
-        struct copied_stream *copied = &copies->streams[i];
-        *copied = (struct copied_stream){
-            .out = -1, .last_dts = AV_NOPTS_VALUE, .is_picture = is_cover(in)};
-        in->discard = AVDISCARD_ALL;
-        const char *why = (int)i == copies->video ? NULL : why_not(out->oformat, in);
-        if (why)
-            tell_left_out(params, in, why);
-        if (why || (int)i == copies->video)
-            continue;
-        const AVStream *stream = add_stream(out, in);
-        if (!stream)
-            return error_set(error, "out of memory");
-        copied->is_attached_now = stream->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT;
-        copied->out = stream->index;
-        in->discard = copied->is_attached_now ? AVDISCARD_ALL : AVDISCARD_DEFAULT;
-        copies->count++;
-        copies->expected += !copied->is_attached_now;
+    AVStream *in = copies->source->streams[i];
+    struct copied_stream *copied = &copies->streams[i];
+    const AVStream *stream = add_stream(out, in);
+    if (!stream)
+        return false;
+
+    copied->out = stream->index;
+    copied->is_attached_now = stream->codecpar->codec_type == AVMEDIA_TYPE_ATTACHMENT;
+    if (!copied->is_attached_now) {
+        in->discard = AVDISCARD_DEFAULT;
+        copies->expected++;
     }
-    tell_rotation(copies, out, params);
+    copies->count++;
     return true;
 }
 
-/* --- What is said of the whole ------------------------------------------------------------------------------------ */
+bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
+                      const struct muxed_params *params, struct error *error)
+{
+    for (unsigned i = 0; i < copies->stream_count; i++) {
+        AVStream *in = copies->source->streams[i];
+        copies->streams[i] = (struct copied_stream){
+            .out = -1, .last_dts = AV_NOPTS_VALUE, .is_picture = is_cover(in)};
+        in->discard = AVDISCARD_ALL;
+        if ((int)i == copies->video)
+            continue;
 
-/* All but those that describe the source as an MP4 file. */
+        const char *why = why_not(out->oformat, in);
+        if (why)
+            report_left_out(params, in, why);
+        else if (!copy_stream(copies, i, out))
+            return error_set(error, "out of memory");
+    }
+
+    report_rotation(copies, out, params);
+    return true;
+}
+
+/* --- What is said of the whole ---------------------------------------------------------------- */
+
+/* All except those that describe the source as an MP4 file. */
 static void copy_tags(AVDictionary **to, const AVDictionary *from)
 {
     static const char *const own[] = {"major_brand", "minor_version", "compatible_brands",
@@ -218,7 +243,9 @@ static void copy_rotation(AVStream *to, const AVStream *from)
                                                          &to->codecpar->nb_coded_side_data,
                                                          AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES,
                                                          0);
-    void *data = made ? made->data : NULL;
+    void *data = NULL;
+    if (made)
+        data = made->data;
 #else
     void *data = lib.av_stream_new_side_data(to, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
 #endif
@@ -226,12 +253,12 @@ static void copy_rotation(AVStream *to, const AVStream *from)
         memcpy(data, matrix, MATRIX_BYTES);
 }
 
-void finished_copies_describe(const struct finished_copies *copies, AVFormatContext *out,
-                              AVStream *video)
+void muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out, AVStream *video)
 {
-    /* Other tags are of the old stream: its encoder, how many bytes it has. */
+    /* Other tags describe the old stream: its encoder, its size. */
     static const char *const kept[] = {"language", "title", "handler_name"};
     const AVStream *in = copies->source->streams[copies->video];
+
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         const AVDictionaryEntry *tag = lib.av_dict_get(in->metadata, kept[i], NULL, 0);
         if (tag)
@@ -253,6 +280,7 @@ static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t en
     AVChapter *out = lib.av_mallocz(sizeof *out);
     if (!out)
         return NULL;
+
     *out = (AVChapter){.id = in->id, .time_base = AV_TIME_BASE_Q};
     out->start = microseconds(in->start, in->time_base) - origin_us;
     out->end = microseconds(in->end, in->time_base) - origin_us;
@@ -264,12 +292,13 @@ static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t en
     return out;
 }
 
-bool finished_copies_chapters(const struct finished_copies *copies, AVFormatContext *out,
-                              int64_t begin_us, int64_t end_us)
+bool muxed_copies_chapters(const struct muxed_copies *copies, AVFormatContext *out,
+                           int64_t begin_us, int64_t end_us)
 {
     const AVFormatContext *source = copies->source;
     if (!source->nb_chapters)
         return true;
+
     out->chapters = lib.av_mallocz(source->nb_chapters * sizeof(AVChapter *));
     for (unsigned i = 0; out->chapters && i < source->nb_chapters; i++) {
         AVChapter *chapter = copy_chapter(source->chapters[i], begin_us, end_us, copies->origin_us);
@@ -282,37 +311,46 @@ bool finished_copies_chapters(const struct finished_copies *copies, AVFormatCont
         }
         out->chapters[out->nb_chapters++] = chapter;
     }
+
     return out->chapters;
 }
 
-/* --- Packets ------------------------------------------------------------------------------------------------------ */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
-void finished_copies_begin(struct finished_copies *copies, int64_t begin_us)
+void muxed_copies_begin(struct muxed_copies *copies, int64_t begin_us)
 {
     copies->begin_us = begin_us;
 }
 
-void finished_copies_end(struct finished_copies *copies, int64_t end_us)
+void muxed_copies_end(struct muxed_copies *copies, int64_t end_us)
 {
     copies->end_us = end_us;
 }
 
-/* When the packet that was read is due, and when it is shown. */
-static void packet_times(const struct finished_copies *copies, int64_t *due_us, int64_t *shown_us)
+/* When the packet that was read is due, and when it is presented. */
+static void packet_times(const struct muxed_copies *copies, int64_t *due_us, int64_t *shown_us)
 {
     const AVPacket *packet = copies->packet;
     const AVRational tick = copies->source->streams[packet->stream_index]->time_base;
-    const int64_t dts = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
-    const int64_t pts = packet->pts != AV_NOPTS_VALUE ? packet->pts : dts;
-    *due_us = dts == AV_NOPTS_VALUE ? INT64_MIN : microseconds(dts, tick) - copies->origin_us;
-    *shown_us = pts == AV_NOPTS_VALUE ? *due_us : microseconds(pts, tick) - copies->origin_us;
+    int64_t dts = packet->dts, pts = packet->pts;
+    if (dts == AV_NOPTS_VALUE)
+        dts = pts;
+    if (pts == AV_NOPTS_VALUE)
+        pts = dts;
+
+    *due_us = *shown_us = INT64_MIN;
+    if (dts == AV_NOPTS_VALUE)
+        return;
+    *due_us = microseconds(dts, tick) - copies->origin_us;
+    *shown_us = microseconds(pts, tick) - copies->origin_us;
 }
 
-/* Whether the packet lies between the two ends; far behind the last one there are no more. */
-static bool is_wanted(struct finished_copies *copies)
+/* Whether the packet is between begin and end. Far behind the end there are no more. */
+static bool is_wanted(struct muxed_copies *copies)
 {
     int64_t due_us, shown_us;
     const struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
+
     packet_times(copies, &due_us, &shown_us);
     if (copied->out < 0 || copied->is_attached_now)
         return false;
@@ -324,8 +362,8 @@ static bool is_wanted(struct finished_copies *copies)
            (copies->end_us == AV_NOPTS_VALUE || shown_us < copies->end_us);
 }
 
-/* The next packet that may be copied to `packet`, unless there are no more. */
-static bool fetch(struct finished_copies *copies, struct error *error)
+/* Read the next packet that is to be copied into `packet`, unless there are no more. */
+static bool fetch(struct muxed_copies *copies, struct error *error)
 {
     copies->ended |= !copies->expected; /* the rest of the source is video */
     while (!copies->waiting && !copies->ended) {
@@ -339,15 +377,17 @@ static bool fetch(struct finished_copies *copies, struct error *error)
         else
             lib.av_packet_unref(copies->packet);
     }
+
     return true;
 }
 
-/* No packet may be due before the one before it, nor with it where the container has a place for one only. Broadcasts
- * have such. */
+/* Decoding times must not fall, and must rise if the container requires that. In broadcasts they
+ * may fall. */
 static void keep_order(AVPacket *packet, const AVFormatContext *out, int64_t *last_dts)
 {
     const enum AVMediaType type = out->streams[packet->stream_index]->codecpar->codec_type;
     const bool strict = type == AVMEDIA_TYPE_AUDIO && !(out->oformat->flags & AVFMT_TS_NONSTRICT);
+
     if (packet->dts == AV_NOPTS_VALUE)
         return;
     if (*last_dts != AV_NOPTS_VALUE && packet->dts < *last_dts + strict)
@@ -357,13 +397,14 @@ static void keep_order(AVPacket *packet, const AVFormatContext *out, int64_t *la
         packet->pts = packet->dts;
 }
 
-static bool write_one(struct finished_copies *copies, AVFormatContext *out, struct error *error)
+static bool write_one(struct muxed_copies *copies, AVFormatContext *out, struct error *error)
 {
     AVPacket *packet = copies->packet;
     const AVStream *in = copies->source->streams[packet->stream_index];
     struct copied_stream *copied = &copies->streams[packet->stream_index];
     const AVRational tick = out->streams[copied->out]->time_base;
     const int64_t origin = lib.av_rescale_q(copies->origin_us, AV_TIME_BASE_Q, in->time_base);
+
     copies->waiting = false;
     copies->expected -= copied->is_picture;
     if (packet->pts != AV_NOPTS_VALUE)
@@ -375,11 +416,12 @@ static bool write_one(struct finished_copies *copies, AVFormatContext *out, stru
     packet->pos = -1;
     keep_order(packet, out, &copied->last_dts);
     int code = lib.av_interleaved_write_frame(out, packet);
+
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-bool finished_copies_write(struct finished_copies *copies, AVFormatContext *out, int64_t until_us,
-                           struct error *error)
+bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64_t until_us,
+                        struct error *error)
 {
     while (copies->count && fetch(copies, error)) {
         if (!copies->waiting)
@@ -388,22 +430,24 @@ bool finished_copies_write(struct finished_copies *copies, AVFormatContext *out,
         packet_times(copies, &due_us, &shown_us);
         if (due_us >= until_us && until_us != INT64_MAX)
             return true;
-        if (!is_wanted(copies)) { /* since it was read, the end has become known */
+        if (!is_wanted(copies)) { /* the end has become known after it was read */
             copies->waiting = false;
             lib.av_packet_unref(copies->packet);
         } else if (!write_one(copies, out, error)) {
             return false;
         }
     }
+
     return !copies->count;
 }
 
-/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+/* --- Beginning and end ------------------------------------------------------------------------ */
 
-struct finished_copies *finished_copies_open(const char *source, struct error *error)
+struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
 {
-    struct finished_copies *copies = calloc(1, sizeof *copies);
-    const AVCodec *decoder; /* asked for so that the same video is found as that which is decoded */
+    struct muxed_copies *copies = calloc(1, sizeof *copies);
+    const AVCodec *decoder; /* so that the same video is found as for decoding */
+
     if (!copies) {
         error_set(error, "out of memory");
         return NULL;
@@ -417,21 +461,26 @@ struct finished_copies *finished_copies_open(const char *source, struct error *e
     copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
     copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder,
                                             0);
-    if (!copies->packet || !copies->streams || copies->video < 0) {
-        error_set(error,
-                  copies->video < 0 ? "the source's video is not found again" : "out of memory");
+    if (!copies->packet || !copies->streams) {
+        error_set(error, "out of memory");
         goto fail;
     }
+    if (copies->video < 0) {
+        error_set(error, "the source's video is not found again");
+        goto fail;
+    }
+
     if (copies->source->iformat->flags & AVFMT_TS_DISCONT &&
         copies->source->start_time != AV_NOPTS_VALUE)
         copies->origin_us = copies->source->start_time;
     return copies;
+
 fail:
-    finished_copies_close(&copies);
+    muxed_copies_close(&copies);
     return NULL;
 }
 
-void finished_copies_close(struct finished_copies **copies)
+void muxed_copies_close(struct muxed_copies **copies)
 {
     if (!*copies)
         return;
@@ -442,12 +491,12 @@ void finished_copies_close(struct finished_copies **copies)
     *copies = NULL;
 }
 
-int64_t finished_copies_origin_us(const struct finished_copies *copies)
+int64_t muxed_copies_origin_us(const struct muxed_copies *copies)
 {
     return copies->origin_us;
 }
 
-uint32_t finished_copies_count(const struct finished_copies *copies)
+uint32_t muxed_copies_count(const struct muxed_copies *copies)
 {
     return copies->count;
 }

@@ -1,10 +1,10 @@
-/* Pieces of a film that were encoded apart, to one finished file: their packets with other decoding times.
+/* Joins pieces of a film that were encoded separately: their packets get new decoding times.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "finished.h"
+#include "muxed.h"
 
 #if COX_HAVE_LIBAV
 
-#include "finished_parts.h"
+#include "muxed_parts.h"
 #include "libav_index.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The error_set of pieces that cannot be joined. */
-__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct finished_file *file,
+__attribute__((format(printf, 3, 4))) static bool fail_misfit(struct muxed_file *file,
                                                               struct error *error,
                                                               const char *format, ...)
 {
@@ -26,14 +26,15 @@ __attribute__((format(printf, 3, 4))) static bool fail_misfit(struct finished_fi
     return error_set(error, "%s", text);
 }
 
-/* --- Times -------------------------------------------------------------------------------------------------------- */
+/* --- Times ------------------------------------------------------------------------------------ */
 
-/* The times of all packets, in the order of the file and in that of showing. Packets are written with decoding times
- * made of these: those of a piece start from its own beginning, and some containers keep none. */
+/* The times of all packets, in the order of the file and in that of presentation. New decoding
+ * times are made from these: those of a piece start at its own beginning, and some containers keep
+ * none. */
 struct join_times {
     int64_t *coded, *shown;
     uint64_t count, capacity;
-    uint64_t late; /* the most frames by which a packet comes after its frame's turn to be shown */
+    uint64_t late; /* the most frames by which a packet comes after its frame's presentation */
     int64_t step;  /* from the first frame to the second */
 };
 
@@ -42,17 +43,17 @@ static bool note_time(struct join_times *times, int64_t time)
     if (times->count == times->capacity) {
         const uint64_t capacity = times->capacity ? times->capacity * 2 : 4096;
         int64_t *coded = realloc(times->coded, capacity * sizeof *coded);
-        if (coded)
-            times->coded = coded;
         if (!coded)
             return false;
+        times->coded = coded;
         times->capacity = capacity;
     }
+
     times->coded[times->count++] = time;
     return true;
 }
 
-static bool order_times(struct finished_file *file, struct join_times *times, struct error *error)
+static bool order_times(struct muxed_file *file, struct join_times *times, struct error *error)
 {
     times->shown = calloc(times->count + 1, sizeof *times->shown);
     if (!times->shown)
@@ -61,25 +62,30 @@ static bool order_times(struct finished_file *file, struct join_times *times, st
         memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
     if (!libav_times_sort(times->shown, times->count))
         return fail_misfit(file, error, "two frames of the pieces have the same time");
-    times->step = times->count > 1 ? times->shown[1] - times->shown[0] : 1;
+
+    times->step = 1;
+    if (times->count > 1)
+        times->step = times->shown[1] - times->shown[0];
     for (uint64_t i = 0; i < times->count; i++) {
         const uint64_t turn = libav_times_find(times->shown, times->count, times->coded[i]);
         if (i > turn && i - turn > times->late)
             times->late = i - turn;
     }
+
     return true;
 }
 
 static int64_t decoding_time(const struct join_times *times, uint64_t i)
 {
-    return i >= times->late ? times->shown[i - times->late]
-                            : times->shown[0] - times->step * (int64_t)(times->late - i);
+    if (i >= times->late)
+        return times->shown[i - times->late];
+    return times->shown[0] - times->step * (int64_t)(times->late - i);
 }
 
-/* --- Pieces ------------------------------------------------------------------------------------------------------- */
+/* --- Pieces ----------------------------------------------------------------------------------- */
 
-/* The next NAL unit of an hvcC (ISO/IEC 14496-15) that is not SEI, in which x265 writes what machine it ran on. False:
- * there is none. `*left` counts the units of the array at hand. */
+/* The next NAL unit of an hvcC (ISO/IEC 14496-15), without SEI, in which x265 writes the machine
+ * that it ran on. `*left` counts the units left in the current array. False: there are no more. */
 static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left,
                       unsigned *type, const uint8_t **unit, size_t *length)
 {
@@ -110,9 +116,11 @@ static bool same_hvcc(const AVCodecParameters *a, const AVCodecParameters *b)
     size_t at[] = {HEAD_BYTES, HEAD_BYTES}, length[2] = {0};
     unsigned left[2] = {0}, type[2] = {0};
     const uint8_t *unit[2] = {NULL};
+
     if (counts[0] < HEAD_BYTES || counts[1] < HEAD_BYTES || a->extradata[0] != 1 ||
         b->extradata[0] != 1 || memcmp(a->extradata, b->extradata, HEAD_BYTES - 1) != 0)
         return false;
+
     for (;;) {
         const bool one = next_unit(a->extradata, counts[0], &at[0], &left[0], &type[0], &unit[0],
                                    &length[0]);
@@ -136,28 +144,29 @@ static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 }
 
 /* Open a piece; its only stream is the video. NULL: `error` says why. */
-static AVFormatContext *open_piece(struct finished_file *file, const char *path,
-                                   struct error *error)
+static AVFormatContext *open_piece(struct muxed_file *file, const char *path, struct error *error)
 {
     AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
     if (!piece)
         return NULL;
+
     const bool video = piece->nb_streams == 1 &&
                        piece->streams[0]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
     if (video && (!file->video || same_coding(file->video->codecpar, piece->streams[0]->codecpar)))
         return piece;
-    fail_misfit(
-        file, error,
-        video
-            ? "it is encoded otherwise than the pieces before it: by another encoder or with other "
-              "settings"
-            : "it is no piece: a piece is one stream of video");
+    if (video)
+        fail_misfit(file, error,
+                    "it is encoded otherwise than the pieces before it: by another encoder or with "
+                    "other settings");
+    else
+        fail_misfit(file, error, "it is no piece: a piece is one stream of video");
+
     lib.avformat_close_input(&piece);
     return NULL;
 }
 
-/* What the file's video is, as the first piece says. */
-static bool add_joined(struct finished_file *file, const char *path, struct error *error)
+/* Describe the file's video as the first piece does. */
+static bool add_joined(struct muxed_file *file, const char *path, struct error *error)
 {
     AVFormatContext *piece = open_piece(file, path, error);
     if (!piece)
@@ -165,6 +174,7 @@ static bool add_joined(struct finished_file *file, const char *path, struct erro
     const AVStream *from = piece->streams[0];
     AVStream *video = lib.avformat_new_stream(file->container, NULL);
     const bool good = video && lib.avcodec_parameters_copy(video->codecpar, from->codecpar) >= 0;
+
     if (good) {
         video->codecpar->codec_tag = 0;
         video->time_base = file->tick = from->time_base;
@@ -172,18 +182,20 @@ static bool add_joined(struct finished_file *file, const char *path, struct erro
         video->sample_aspect_ratio = from->sample_aspect_ratio;
         file->video = video;
     }
+
     lib.avformat_close_input(&piece);
     return good || error_set(error, "out of memory");
 }
 
-/* Read a piece: note its packets' times, or, where all are known, write them. */
-static bool read_piece(struct finished_file *file, const char *path, struct join_times *times,
+/* Read a piece: note its packets' times if `written` is NULL, else write them. */
+static bool read_piece(struct muxed_file *file, const char *path, struct join_times *times,
                        uint64_t *written, struct error *error)
 {
     struct error why = {""};
     AVFormatContext *piece = open_piece(file, path, &why);
     bool good = piece != NULL;
     int code = 0;
+
     while (good && (code = lib.av_read_frame(piece, file->packet)) >= 0) {
         AVPacket *packet = file->packet;
         lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
@@ -194,33 +206,38 @@ static bool read_piece(struct finished_file *file, const char *path, struct join
         else if (*written >= times->count || packet->pts != times->coded[*written])
             good = error_set(&why, "it has changed meanwhile");
         else {
-            const int64_t origin = finished_origin(file);
+            const int64_t origin = muxed_origin(file);
             packet->dts = decoding_time(times, (*written)++) - origin;
             packet->pts -= origin;
             packet->pos = -1;
-            good = finished_write_packet(file, packet, error);
+            good = muxed_write_packet(file, packet, error);
         }
         lib.av_packet_unref(packet);
     }
+
     if (good && code != AVERROR_EOF)
         good = libav_fail("cannot be read", code, &why);
     if (piece)
         lib.avformat_close_input(&piece);
-    return *why.text ? error_set(error, "%s: %s", path, why.text) : good;
+    if (*why.text)
+        return error_set(error, "%s: %s", path, why.text);
+
+    return good;
 }
 
-static bool join_all(struct finished_file *file, const char *path, const char *const pieces[],
+static bool join_all(struct muxed_file *file, const char *path, const char *const pieces[],
                      uint32_t count, struct join_times *times, struct error *error)
 {
     uint64_t written = 0;
     struct error why = {""};
     if (!add_joined(file, pieces[0], &why))
         return error_set(error, "%s: %s", pieces[0], why.text);
-    if (!finished_open_place(file, path, error))
+    if (!muxed_open_place(file, path, error))
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, NULL, error))
             return false;
+
     if (!order_times(file, times, error))
         return false;
     file->step = times->step;
@@ -228,27 +245,28 @@ static bool join_all(struct finished_file *file, const char *path, const char *c
         return fail_misfit(file, error,
                            "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say",
                            times->count, file->params.frames);
-    file->params.start = file->params.frames = 0; /* it is the whole */
+    file->params.start = file->params.frames = 0; /* it is the whole film */
     if (!times->count)
         return fail_misfit(file, error, "there are no frames");
-    if (!finished_begin(file, times->shown[0], error))
+    if (!muxed_begin(file, times->shown[0], error))
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (!read_piece(file, pieces[i], times, &written, error))
             return false;
+
     return true;
 }
 
-bool finished_join(const char *path, const struct finished_params *params,
-                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
-                   struct error *error)
+bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
+                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error)
 {
     struct join_times times = {0};
-    struct finished_file *file = finished_new(params, error);
+    struct muxed_file *file = muxed_new(params, error);
     const bool joined = file && join_all(file, path, pieces, count, &times, error);
+
     *misfit = file && file->misfit;
-    const bool good = joined && finished_finish(&file, bytes, error);
-    finished_abandon(&file);
+    const bool good = joined && muxed_finish(&file, bytes, error);
+    muxed_abandon(&file);
     free(times.coded);
     free(times.shown);
     return good;
@@ -256,9 +274,8 @@ bool finished_join(const char *path, const struct finished_params *params,
 
 #else
 
-bool finished_join(const char *path, const struct finished_params *params,
-                   const char *const pieces[], uint32_t count, uint64_t *bytes, bool *misfit,
-                   struct error *error)
+bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
+                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error)
 {
     (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
     *misfit = false;

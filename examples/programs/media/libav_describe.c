@@ -1,0 +1,225 @@
+/* What a container and its first frame say of the video. The frame counts before the container.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "video_kinds.h"
+
+#if COX_HAVE_LIBAV
+
+#include "libav_input.h"
+#include "video_format.h"
+
+#include <libavutil/dovi_meta.h>
+#include <libavutil/mastering_display_metadata.h>
+#include <libavutil/pixdesc.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const void *frame_data(const AVFrame *frame, enum AVFrameSideDataType type, size_t bytes)
+{
+    const AVFrameSideData *found = lib.av_frame_get_side_data(frame, type);
+    return found && found->size >= bytes ? found->data : NULL;
+}
+
+static bool is_interlaced(const AVFrame *frame)
+{
+#ifdef AV_FRAME_FLAG_INTERLACED
+    return frame->flags & AV_FRAME_FLAG_INTERLACED;
+#else
+    return frame->interlaced_frame;
+#endif
+}
+
+static void take_light(struct video_format *format, const AVMasteringDisplayMetadata *display,
+                       const AVContentLightMetadata *content)
+{
+    if (display && display->has_luminance && display->max_luminance.den)
+        format->mastering_peak_nits = fmax(av_q2d(display->max_luminance), 0);
+    if (content)
+        format->max_cll_nits = content->MaxCLL;
+}
+
+static void take_metadata(struct video_format *format, const AVStream *stream, const AVFrame *frame)
+{
+    enum { STREAM_DISPLAY_BYTES = offsetof(AVMasteringDisplayMetadata, has_luminance) };
+
+    take_light(format,
+               libav_stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
+                                 STREAM_DISPLAY_BYTES),
+               libav_stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL,
+                                 sizeof(AVContentLightMetadata)));
+    take_light(format,
+               frame_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA,
+                          sizeof(AVMasteringDisplayMetadata)),
+               frame_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL,
+                          sizeof(AVContentLightMetadata)));
+}
+
+static void take_range_and_site(struct video_format *format, const AVCodecParameters *container,
+                                const AVFrame *frame)
+{
+    enum AVColorRange range = frame->color_range;
+    enum AVChromaLocation site = frame->chroma_location;
+    if (!range)
+        range = container->color_range;
+    if (!site)
+        site = container->chroma_location;
+
+    format->has_range = range == AVCOL_RANGE_MPEG || range == AVCOL_RANGE_JPEG;
+    if (range == AVCOL_RANGE_JPEG)
+        format->pixel.range = COX_RANGE_FULL;
+    else if (range == AVCOL_RANGE_MPEG)
+        format->pixel.range = COX_RANGE_LIMITED;
+    format->pixel.site = cox_av_site(site);
+}
+
+static bool is_rgb(enum cox_video_layout layout)
+{
+    return layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA || layout == COX_VIDEO_GBR;
+}
+
+/* Transfer, primaries and matrix. False if the program would show them in wrong colours. */
+static bool take_colours(struct video_format *format, const AVCodecParameters *container,
+                         const AVFrame *frame, enum AVColorTransferCharacteristic *transfer,
+                         struct error *error)
+{
+    enum AVColorPrimaries primaries = frame->color_primaries;
+    enum AVColorSpace matrix = frame->colorspace;
+    *transfer = frame->color_trc;
+    if (primaries == AVCOL_PRI_UNSPECIFIED || !primaries)
+        primaries = container->color_primaries;
+    if (*transfer == AVCOL_TRC_UNSPECIFIED || !*transfer)
+        *transfer = container->color_trc;
+    if (matrix == AVCOL_SPC_UNSPECIFIED)
+        matrix = container->color_space;
+
+    const bool is_hlg = *transfer == AVCOL_TRC_ARIB_STD_B67;
+    format->has_transfer = is_hlg || *transfer == AVCOL_TRC_SMPTE2084;
+    format->transfer = is_hlg ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
+
+    /* The matrix says which primaries are meant if nothing else does. */
+    const bool unspecified = primaries == AVCOL_PRI_UNSPECIFIED;
+    const bool wide = primaries == AVCOL_PRI_BT2020 ||
+                      (unspecified && matrix == AVCOL_SPC_BT2020_NCL);
+    const bool narrow = primaries == AVCOL_PRI_BT709 || (unspecified && matrix == AVCOL_SPC_BT709);
+    format->has_primaries = wide || narrow;
+    format->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
+
+    if (!(is_rgb(format->pixel.layout) && matrix == AVCOL_SPC_RGB) &&
+        matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL &&
+        matrix != AVCOL_SPC_BT709)
+        return error_set(error,
+                         "its colours are coded as %s: only bt2020nc and bt709 are supported",
+                         libav_name(lib.av_color_space_name(matrix)));
+    return true;
+}
+
+/* Dolby Vision of profile 5: without Dolby's transformation its base layer has wrong colours. */
+static bool is_dolby_only(const AVStream *stream)
+{
+    enum {
+        LEAST_BYTES = offsetof(AVDOVIDecoderConfigurationRecord, dv_bl_signal_compatibility_id)
+    };
+    const AVDOVIDecoderConfigurationRecord *dolby = libav_stream_data(stream, AV_PKT_DATA_DOVI_CONF,
+                                                                      LEAST_BYTES + 1);
+    return dolby && dolby->dv_profile == 5;
+}
+
+static uint64_t count_frames(const AVFormatContext *container, const AVStream *stream,
+                             AVRational rate)
+{
+    int64_t frames = 0;
+    if (stream->nb_frames > 0)
+        return (uint64_t)stream->nb_frames;
+    if (rate.num <= 0 || rate.den <= 0)
+        return 0;
+
+    if (stream->duration > 0)
+        frames = lib.av_rescale_q(stream->duration, stream->time_base, av_inv_q(rate));
+    else if (container->duration > 0)
+        frames = lib.av_rescale_q(container->duration, AV_TIME_BASE_Q, av_inv_q(rate));
+    return frames > 0 ? (uint64_t)frames : 0;
+}
+
+static struct video_rational rational(AVRational r)
+{
+    if (r.num <= 0 || r.den <= 0)
+        return (struct video_rational){0, 0};
+    return (struct video_rational){(uint32_t)r.num, (uint32_t)r.den};
+}
+
+/* False if the program cannot show frames like this one. */
+static bool check_picture(const AVStream *stream, const AVFrame *frame,
+                          struct cox_video_format *pixel, struct error *error)
+{
+    if (cox_av_format(frame->format, pixel) < 0)
+        return error_set(error,
+                         "samples of the format %s are not supported: convert them first "
+                         "(ffmpeg -i IN -pix_fmt yuv420p10le OUT)",
+                         libav_name(lib.av_get_pix_fmt_name(frame->format)));
+    if (is_interlaced(frame))
+        return error_set(error,
+                         "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif OUT)");
+    if (is_dolby_only(stream))
+        return error_set(
+            error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
+    if (frame->width <= 0 || frame->height <= 0)
+        return error_set(error, "the frames have no pixels");
+
+    return true;
+}
+
+/* "hevc in matroska", and the transfer if it is not one that the program maps. */
+static void describe_for_people(struct video_input *input,
+                                enum AVColorTransferCharacteristic transfer)
+{
+    const struct libav *libav = input->state;
+    const char *container = libav->container->iformat->name;
+    const char *codec = lib.avcodec_get_name(libav->decoder->codec_id);
+    const int letters = (int)strcspn(container, ","), most = letters < 16 ? letters : 16;
+    char prefix[64];
+
+    input->format.other_transfer = !input->format.has_transfer && transfer != AVCOL_TRC_UNSPECIFIED;
+    if (input->format.other_transfer)
+        snprintf(prefix, sizeof prefix, "%.16s in %.*s, transfer %.16s", codec, most, container,
+                 libav_name(lib.av_color_transfer_name(transfer)));
+    else
+        snprintf(prefix, sizeof prefix, "%.16s in %.*s", codec, most, container);
+    video_describe(&input->format, prefix);
+}
+
+bool libav_describe(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    AVFrame *frame = libav->frame;
+    AVStream *stream = libav->container->streams[libav->stream];
+    struct video_format *format = &input->format;
+    enum AVColorTransferCharacteristic transfer;
+
+    if (!check_picture(stream, frame, &format->pixel, error) ||
+        !video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width,
+                         (uint64_t)frame->height, error) ||
+        !take_colours(format, stream->codecpar, frame, &transfer, error))
+        return false;
+
+    libav->samples = frame->format;
+    format->width = (uint32_t)frame->width;
+    format->height = (uint32_t)frame->height;
+    format->interlacing = 'p';
+
+    const AVRational rate = lib.av_guess_frame_rate(libav->container, stream, NULL);
+    format->rate = rational(rate);
+    format->tick = rational(stream->time_base);
+    format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, frame));
+    format->frames = count_frames(libav->container, stream, rate);
+    take_range_and_site(format, stream->codecpar, frame);
+    take_metadata(format, stream, frame);
+
+    const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE",
+                                                     NULL, 0);
+    if (piece)
+        snprintf(format->piece, sizeof format->piece, "%s", piece->value);
+    describe_for_people(input, transfer);
+    return true;
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* Containers (Matroska, MP4 and others): opened by libavformat, decoded by libavcodec.
+ *
+ * Opening decodes the first frame. It says what the container may leave out: samples, colours,
+ * mastering display.
+ * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "video_kinds.h"
+
+#if COX_HAVE_LIBAV
+
+#include "libav_input.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void configure(struct libav *libav)
+{
+    libav->decoder->thread_count = 0; /* one per core */
+    libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
+    libav->decoder->opaque = libav;
+    libav->decoder->get_buffer2 = libav_get_buffer;
+#if LIBAVCODEC_VERSION_MAJOR < 60 /* later versions always assume it */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    libav->decoder->thread_safe_callbacks = 1;
+#pragma GCC diagnostic pop
+#endif
+}
+
+static bool open_decoder(struct libav *libav, struct error *error)
+{
+    const AVCodec *codec = NULL;
+    int stream = lib.av_find_best_stream(libav->container, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+    if (stream == AVERROR_DECODER_NOT_FOUND)
+        return error_set(error, "there is no decoder for its video");
+    if (stream < 0 || !codec)
+        return error_set(error, "it holds no video");
+
+    libav->stream = stream;
+    libav_discard_others(libav->container, stream);
+    libav->decoder = lib.avcodec_alloc_context3(codec);
+    if (!libav->decoder)
+        return error_set(error, "out of memory");
+    int code = lib.avcodec_parameters_to_context(libav->decoder,
+                                                 libav->container->streams[stream]->codecpar);
+    configure(libav);
+
+    /* The decoder's threads are those that opening it starts. */
+    struct video_threads before;
+    video_threads_list(&before);
+    if (code >= 0)
+        code = lib.avcodec_open2(libav->decoder, codec, NULL);
+    video_threads_list(&libav->threads);
+    video_threads_without(&libav->threads, &before);
+    return code >= 0 || libav_fail("its video cannot be decoded", code, error);
+}
+
+static void close_input(struct video_input *input)
+{
+    struct libav *libav = input->state;
+    lib.av_frame_free(&libav->frame);
+    lib.av_packet_free(&libav->packet);
+    lib.avcodec_free_context(&libav->decoder);
+    lib.avformat_close_input(&libav->container);
+
+    libav_index_free(&libav->index);
+    free(libav->path);
+    free(libav);
+    input->state = NULL;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") && !stat(path, &about) && S_ISREG(about.st_mode);
+}
+
+static bool decode_first(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    const enum video_read result = libav_decode(input, error);
+    if (result == VIDEO_READ_END)
+        return error_set(error, "there is not one whole frame in it");
+
+    libav->waiting = result == VIDEO_READ_FRAME;
+    return libav->waiting;
+}
+
+static bool open_input(struct video_input *input, struct error *error)
+{
+    if (!is_regular(input->path))
+        return error_set(error,
+                         "a container is read from a file only, not from standard input or a pipe: "
+                         "let ffmpeg make y4m of it (-strict -1 -f yuv4mpegpipe -)");
+    if (!libav_load())
+        return error_set(error, "containers cannot be read: %s", libav_loading_error);
+
+    struct libav *libav = calloc(1, sizeof *libav);
+    if (!libav)
+        return error_set(error, "out of memory");
+    input->state = libav;
+    libav->position = -1;
+    libav->time = AV_NOPTS_VALUE;
+    const uint64_t missing = libav_missing_bytes(input->path);
+    input->cut = missing > 0;
+    if (input->cut)
+        snprintf(libav->cut, sizeof libav->cut,
+                 "the file is cut off, %" PRIu64 " bytes are missing", missing);
+
+    libav->path = strdup(input->path);
+    libav->packet = lib.av_packet_alloc();
+    libav->frame = lib.av_frame_alloc();
+    if (!libav->path || !libav->packet || !libav->frame) {
+        error_set(error, "out of memory");
+        goto fail;
+    }
+
+    const AVIOInterruptCB interrupt = {libav_is_cancelled, input};
+    libav->container = libav_open_container(input->path, interrupt, error);
+    if (libav->container && open_decoder(libav, error) && decode_first(input, error) &&
+        libav_describe(input, error))
+        return true;
+
+fail:
+    close_input(input);
+    return false;
+}
+
+static void find_producer(struct video_input *input, struct video_producer *producer)
+{
+    struct libav *libav = input->state;
+    const uint64_t ns = video_threads_cpu_ns(&libav->threads);
+    if (!libav->asked)
+        libav->threads_first_ns = ns;
+    libav->asked = true;
+
+    producer->kind = VIDEO_PRODUCER_DECODER;
+    producer->cpu_ns = ns > libav->threads_first_ns ? ns - libav->threads_first_ns : 0;
+    snprintf(producer->name, sizeof producer->name, "%s",
+             lib.avcodec_get_name(libav->decoder->codec_id));
+}
+
+const struct video_reader video_reader_libav = {.open = open_input,
+                                                .read = libav_read,
+                                                .count = libav_count,
+                                                .seek = libav_seek,
+                                                .close = close_input,
+                                                .lender = &libav_lender,
+                                                .producer = find_producer};
+
+#endif

@@ -1,0 +1,116 @@
+/* What the files that read containers share: one struct, and the steps from a packet to a frame.
+ *
+ * libav_input.c opens and closes; libav_read.c gives out frames, libav_lend.c lends them; both get
+ * them in order from libav_seek.c, which has them from libav_decode.c.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIBAV_INPUT_H
+#define LIBAV_INPUT_H
+
+#include "libav_frames.h"
+#include "libav_index.h"
+#include "video_kinds.h"
+
+/* Some damage before the first frame is usual: a recording may begin anywhere in a stream. */
+enum { LIBAV_DAMAGED_MAX = 1000 };
+
+/* Frames that are lent at once. */
+enum { LIBAV_LENT_MAX = 32 };
+
+struct libav {
+    AVFormatContext *container;
+    AVCodecContext *decoder;
+    AVPacket *packet;
+    AVFrame *frame;
+    int stream;
+    enum AVPixelFormat samples; /* of the first frame */
+    int64_t position;           /* in the file, of the last packet; -1 = unknown */
+
+    /* Time of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown. */
+    int64_t time;
+    int64_t shortest_ticks, longest_ticks; /* from one frame to the next; 0 = not known yet */
+
+    struct libav_index index; /* empty until it is needed */
+    bool sought;
+    uint64_t access; /* the access that decoding started from last */
+    char *path;
+    char cut[64]; /* the message if the file is shorter than its header says; "" = it is whole */
+
+    uint32_t damaged; /* decoding errors before the first frame, or after a fault */
+    bool begun;       /* a frame has been decoded */
+    bool waiting;     /* `frame` has been decoded and not been read */
+
+    /* What ended the stream too early. Reported after the decoder's last frame. */
+    const char *fault; /* NULL = nothing */
+    int fault_code;
+
+    struct video_threads threads; /* the decoder's own */
+    uint64_t threads_first_ns;    /* their processor time at the first query, if `asked` */
+    bool asked;
+
+    struct cox_av_pool *_Atomic pool; /* what the decoder decodes into; NULL = libav's memory */
+    AVFrame *lent[LIBAV_LENT_MAX];
+};
+
+/* libav's name for something, or "unknown". */
+static inline const char *libav_name(const char *name)
+{
+    return name ? name : "unknown";
+}
+
+/* --- libav_probe.c ---------------------------------------------------------------------------- */
+
+/* How many bytes of a Matroska file are missing from its end. libavformat does not report them. */
+uint64_t libav_missing_bytes(const char *path);
+
+/* --- libav_decode.c --------------------------------------------------------------------------- */
+
+/* Set an error that names the frame and the place in the file. Returns VIDEO_READ_ERROR. */
+enum video_read libav_fail_frame(const struct video_input *input, const char *what, int code,
+                                 struct error *error);
+
+/* An AVIOInterruptCB whose argument is the input. */
+int libav_is_cancelled(void *input);
+
+/* Send the next packet of the video to the decoder, or the end of the stream. */
+enum video_read libav_feed(struct video_input *input, struct error *error);
+
+/* Decode the next frame into `frame`. */
+enum video_read libav_decode(struct video_input *input, struct error *error);
+
+/* --- libav_seek.c ----------------------------------------------------------------------------- */
+
+/* video_reader.seek and video_reader.count. */
+bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result,
+                struct error *error);
+bool libav_count(struct video_input *input, uint64_t *frames, struct error *error);
+
+/* Decode the next frame of the film into `frame`, wherever decoding started. */
+enum video_read libav_decode_next(struct video_input *input, struct error *error);
+
+/* --- libav_read.c ----------------------------------------------------------------------------- */
+
+/* Decode the next frame and check that it has the first one's size and samples. Its time does not
+ * count for the frame rate if it is `skipped`. */
+enum video_read libav_next_frame(struct video_input *input, bool skipped, struct error *error);
+
+void libav_copy_rows(const struct video_planes *planes, const AVFrame *from, void *const memory[],
+                     const size_t pitch_bytes[]);
+
+/* video_reader.read */
+enum video_read libav_read(struct video_input *input, void *const memory[],
+                           const size_t pitch_bytes[], struct error *error);
+
+/* --- libav_lend.c ----------------------------------------------------------------------------- */
+
+extern const struct video_lender libav_lender;
+
+/* An AVCodecContext.get_buffer2 whose `opaque` is a struct libav. */
+int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
+
+/* --- libav_describe.c ------------------------------------------------------------------------- */
+
+/* Fill the input's format from the container and the first frame. False if the program cannot
+ * show this video. */
+bool libav_describe(struct video_input *input, struct error *error);
+
+#endif

@@ -1,0 +1,188 @@
+/* Going to a frame by its number. An index of all packets says where decoding can start; indexes of
+ * large files are kept in the cache folder.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "video_kinds.h"
+
+#if COX_HAVE_LIBAV
+
+#include "common/cache_folder.h"
+#include "libav_input.h"
+
+#include <inttypes.h>
+#include <sys/stat.h>
+
+/* Reading a smaller file takes no time. */
+enum { KEPT_LEAST_BYTES = 1 << 26 };
+
+/* The folder for the index of this file; NULL: it is not kept. Sets `file`. */
+static const char *index_folder(const char *path, struct file_identity *file, char *folder,
+                                size_t bytes)
+{
+    struct stat about;
+    struct error error;
+    if (stat(path, &about) || about.st_size < KEPT_LEAST_BYTES ||
+        !file_identify(path, file, &error))
+        return NULL;
+    return cache_folder(folder, bytes);
+}
+
+/* Make sure that the index is there: keep what there is, load what was kept, or read the file. */
+static enum libav_indexed need_index(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    struct libav_index *index = &libav->index;
+    struct file_identity file;
+    char place[4096];
+
+    if (index->frame_count)
+        return LIBAV_INDEXED;
+    const char *folder = index_folder(libav->path, &file, place, sizeof place);
+    if (folder && libav_index_load(index, folder, &file, libav->stream))
+        return LIBAV_INDEXED;
+
+    AVFormatContext *container =
+        libav_open_container(libav->path, (AVIOInterruptCB){libav_is_cancelled, input}, error);
+    if (!container)
+        return LIBAV_INDEX_FAILED;
+    enum libav_indexed result = LIBAV_NO_INDEX;
+    if ((unsigned)libav->stream < container->nb_streams) { /* as when it was opened first */
+        libav_discard_others(container, libav->stream);
+        result = libav_index_read(index, container, libav->stream, error);
+    }
+    lib.avformat_close_input(&container);
+
+    if (folder && result == LIBAV_INDEXED)
+        libav_index_keep(index, folder, &file, libav->stream);
+    return result;
+}
+
+/* Restart the decoder at the packet of an access. False: the container cannot seek there. */
+static bool begin_at(struct libav *libav, const struct libav_access *access)
+{
+    lib.avcodec_flush_buffers(libav->decoder);
+    lib.av_frame_unref(libav->frame);
+    libav->waiting = libav->begun = false;
+    libav->damaged = 0;
+    libav->fault = NULL;
+    if (lib.av_seek_frame(libav->container, libav->stream, access->seek, AVSEEK_FLAG_BACKWARD) < 0)
+        return false;
+
+    while (lib.av_read_frame(libav->container, libav->packet) >= 0) {
+        const bool there = libav->packet->stream_index == libav->stream &&
+                           libav->packet->pts == access->time &&
+                           libav->packet->flags & AV_PKT_FLAG_KEY;
+        int code = 0;
+        if (there)
+            code = lib.avcodec_send_packet(libav->decoder, libav->packet);
+        lib.av_packet_unref(libav->packet);
+        if (there)
+            return code >= 0;
+    }
+
+    return false;
+}
+
+/* Whether the decoded frame is the one of that time and undamaged. */
+static bool is_whole_frame(const AVFrame *frame, int64_t time)
+{
+    return frame->best_effort_timestamp == time && !frame->decode_error_flags &&
+           !(frame->flags & AV_FRAME_FLAG_CORRUPT);
+}
+
+/* Decode until the frame of that time waits. VIDEO_READ_END: from here it does not come whole. */
+static enum video_read decode_to(struct video_input *input, int64_t time, struct error *error)
+{
+    struct libav *libav = input->state;
+
+    for (;;) {
+        libav->begun = false; /* frames before it may lack their references */
+        const int code = lib.avcodec_receive_frame(libav->decoder, libav->frame);
+
+        if (code == AVERROR(EAGAIN)) {
+            const enum video_read result = libav_feed(input, error);
+            if (result != VIDEO_READ_FRAME)
+                return result;
+        } else if (code == AVERROR_EOF || (code < 0 && ++libav->damaged > LIBAV_DAMAGED_MAX)) {
+            return VIDEO_READ_END;
+        } else if (code >= 0 && libav->frame->best_effort_timestamp >= time) {
+            libav->begun = libav->waiting = is_whole_frame(libav->frame, time);
+            return libav->begun ? VIDEO_READ_FRAME : VIDEO_READ_END;
+        }
+        lib.av_frame_unref(libav->frame);
+    }
+}
+
+/* Decode frame number `frame`, from the last access before `libav->access`. If it does not come
+ * whole from there, try earlier ones: encoders mark frames as key frames that are none, and
+ * decoders lose frames behind one. */
+static enum video_read decode_from(struct video_input *input, uint64_t frame, struct error *error)
+{
+    struct libav *libav = input->state;
+    enum video_read result = VIDEO_READ_END;
+
+    while (result == VIDEO_READ_END && libav->access > 0)
+        if (begin_at(libav, &libav->index.access[--libav->access]))
+            result = decode_to(input, libav->index.times[frame], error);
+    if (result != VIDEO_READ_END)
+        return result;
+
+    error_set(error, "frame %" PRIu64 " (the first is 0) cannot be decoded", frame);
+    return VIDEO_READ_ERROR;
+}
+
+enum video_read libav_decode_next(struct video_input *input, struct error *error)
+{
+    const struct libav *libav = input->state;
+    const uint64_t next = input->next_frame;
+    enum video_read result = VIDEO_READ_FRAME;
+
+    if (!libav->waiting)
+        result = libav_decode(input, error);
+    if (!libav->sought || next >= libav->index.frame_count || result == VIDEO_READ_CANCELLED ||
+        result == VIDEO_READ_ERROR)
+        return result;
+
+    /* After seeking, the decoder may have skipped a frame, or reached the end too early. */
+    if (result == VIDEO_READ_FRAME &&
+        libav->frame->best_effort_timestamp == libav->index.times[next])
+        return result;
+    return decode_from(input, next, error);
+}
+
+bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result,
+                struct error *error)
+{
+    struct libav *libav = input->state;
+    const enum libav_indexed indexed = need_index(input, error);
+    if (indexed == LIBAV_NO_INDEX)
+        return false;
+    if (indexed == LIBAV_INDEX_FAILED) {
+        *result = libav_is_cancelled(input) ? VIDEO_READ_CANCELLED : VIDEO_READ_ERROR;
+        return true;
+    }
+
+    libav->access = 0;
+    if (frames < libav->index.frame_count)
+        libav->access = libav_index_find(&libav->index, frames);
+    libav->sought = libav->access > 0;
+    if (!libav->sought) /* reading is as fast, and reports what is wrong at the end */
+        return false;
+
+    libav->access++;
+    *result = decode_from(input, frames, error);
+    return true;
+}
+
+bool libav_count(struct video_input *input, uint64_t *frames, struct error *error)
+{
+    const struct libav *libav = input->state;
+    const enum libav_indexed result = need_index(input, error);
+
+    *frames = libav->index.frame_count;
+    if (result == LIBAV_NO_INDEX)
+        error_set(error, "how many frames it has is not known: they have no times of their own; "
+                         "put it into a container first (ffmpeg -i IN -c copy OUT.mkv)");
+    return result == LIBAV_INDEXED;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* The muxed output file, Matroska or MP4: video encoded by libavcodec, the rest of its source
+ * copied.
+ *
+ * The file appears under its name when it is whole (outfile.h), or not at all. Frames keep their
+ * times. Sound, subtitles, attachments, chapters and metadata come from the source, which is read a
+ * second time for them. What the container cannot hold is left out and reported.
+ *
+ * Thread-safety: one file from one thread at a time; muxed_bytes from any thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef MUXED_H
+#define MUXED_H
+
+#include "video.h"
+
+struct muxed_file;
+
+/* All strings must stay valid until the file is finished or abandoned. */
+struct muxed_params {
+    const char *container; /* libavformat's name: "matroska" or "mp4" */
+    const char *encoder;   /* NAME[:key=value,...]; NULL = libx264, or else the container's own */
+    const char *crf;       /* NULL = the encoder's default, here and below */
+    const char *preset;
+    const char *source; /* the container that the frames come from; NULL = nothing is copied */
+    const char *piece;  /* which piece of which film; NULL = none. Matroska keeps it */
+
+    /* The part of the source's frames that is written: a late start, an early end; 0 = all. */
+    uint64_t start, frames;
+
+    /* Called for each stream of the source that is left out: what it is, and why. On the thread
+     * that opens. */
+    void (*left_out)(void *user, const char *what);
+    void *user;
+};
+
+/* Open the encoder, look at what to copy, and start a file. `format` describes the frames: planes
+ * of Y', Cb and Cr in limited range and of BT.709, at `rate` if there is no `tick`. `*out` is NULL
+ * unless true is returned. A file that exists is not touched. */
+bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
+                const struct video_format *format, struct error *error);
+
+/* Encode the next frame, which is copied once. `time` is that of video_input_time. Blocks while the
+ * encoder takes no more. */
+bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
+                 const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error);
+
+/* Write what the encoder still holds and the rest of what is copied, and give the file its name.
+ * Sets `*file` to NULL, also on failure. `*bytes` is the length in all. */
+bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error);
+
+/* Close; no file is left. Accepts NULL. */
+void muxed_abandon(struct muxed_file **file);
+
+/* Join pieces that were encoded in the same way, in their order, and copy what else
+ * `params->source` holds. The encoder's fields, `start` and `piece` are not read; `frames` counts
+ * all pieces' frames. Frames have the times of the source. If it fails, `*misfit` tells that the
+ * pieces cannot be joined, so that another try would not help. */
+bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
+                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error);
+
+/* Bytes written until now. */
+uint64_t muxed_bytes(const struct muxed_file *file);
+
+/* How many streams are copied; the encoder's name. */
+uint32_t muxed_copied(const struct muxed_file *file);
+const char *muxed_encoder(const struct muxed_file *file);
+
+#endif

@@ -1,0 +1,161 @@
+/* Opening video: the first bytes tell the kind.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "picture_kinds.h"
+#include "video_kinds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool begins(const uint8_t *bytes, size_t count, const char *with)
+{
+    size_t length = strlen(with);
+    return count >= length && !memcmp(bytes, with, length);
+}
+
+static bool is_picture(const uint8_t *bytes, size_t count)
+{
+    return picture_kind_exr.matches(bytes, count) || picture_kind_hdr.matches(bytes, count) ||
+           picture_kind_pfm.matches(bytes, count);
+}
+
+static enum video_kind kind_of(const char *path, const uint8_t *bytes, size_t count)
+{
+    if (begins(bytes, count, "YUV4MPEG2"))
+        return VIDEO_KIND_Y4M;
+#if COX_HAVE_LIBAV
+    if (count && !is_picture(bytes, count) && video_libav_knows(path, bytes, count))
+        return VIDEO_KIND_CONTAINER;
+#else
+    (void)path;
+#endif
+    return VIDEO_KIND_NONE;
+}
+
+enum video_kind video_kind_of(const char *path)
+{
+    uint8_t bytes[PEEK_BYTES];
+    size_t count;
+    if (!peek_look(path, bytes, &count))
+        return VIDEO_KIND_NONE;
+    return kind_of(path, bytes, count);
+}
+
+/* What the file is instead, if that helps a person. */
+static bool fail_unknown(const uint8_t *bytes, size_t count, struct error *error)
+{
+    if (!count)
+        return error_set(error, "it is empty");
+    if (is_picture(bytes, count))
+        return error_set(error, "it is a picture, not video");
+#if !COX_HAVE_LIBAV
+    const char *container = NULL;
+
+    if (begins(bytes, count, "\x1a\x45\xdf\xa3"))
+        container = "Matroska";
+    else if (count >= 12 && !memcmp(bytes + 4, "ftyp", 4))
+        container = "MP4";
+
+    if (container)
+        return error_set(error, "it is a %s file, and this program was built without libavformat",
+                         container);
+#endif
+    return error_set(error, "it is neither y4m nor a container that is known here (raw frames need "
+                            "their size and format said)");
+}
+
+/* Set `reader` by the content. */
+static bool choose_kind(struct video_input *input, const char *path, struct error *error)
+{
+    uint8_t bytes[PEEK_BYTES];
+    size_t count;
+    if (!peek_look(path, bytes, &count)) {
+        input->reader = &video_reader_y4m; /* opening it reports why it cannot be read */
+        return true;
+    }
+
+    switch (kind_of(path, bytes, count)) {
+    case VIDEO_KIND_Y4M:
+        input->reader = &video_reader_y4m;
+        return true;
+#if COX_HAVE_LIBAV
+    case VIDEO_KIND_CONTAINER:
+        input->reader = &video_reader_libav;
+        return true;
+#endif
+    default:
+        return fail_unknown(bytes, count, error);
+    }
+}
+
+static void take_raw(struct video_input *input, const struct video_raw *raw)
+{
+    input->reader = &video_reader_raw;
+    input->format.width = raw->width;
+    input->format.height = raw->height;
+    input->format.pixel = raw->pixel;
+    input->format.light = raw->light;
+    input->format.rate = raw->rate;
+}
+
+static struct video_input *allocate(struct error *error)
+{
+    struct video_input *input = calloc(1, sizeof *input);
+    if (!input) {
+        error_set(error, "out of memory");
+        return NULL;
+    }
+
+    input->time = VIDEO_NO_TIME;
+    video_source_open_memory(&input->source, NULL, 0);
+    return input;
+}
+
+bool video_input_open(struct video_input **out, const char *path, const struct video_raw *raw,
+                      struct error *error)
+{
+    *out = NULL;
+    struct video_input *input = allocate(error);
+    if (!input)
+        return false;
+
+    input->path = path;
+    if (raw && raw->given)
+        take_raw(input, raw);
+    else if (!choose_kind(input, path, error))
+        goto fail;
+    if (input->reader->from_source && !video_source_open(&input->source, path, error))
+        goto fail;
+    if (!input->reader->open(input, error))
+        goto fail;
+
+    input->path = NULL;
+    *out = input;
+    return true;
+
+fail:
+    video_source_close(&input->source);
+    free(input);
+    return false;
+}
+
+bool video_input_open_memory(struct video_input **out, const void *data, size_t bytes,
+                             const struct video_raw *raw, struct error *error)
+{
+    *out = NULL;
+    struct video_input *input = allocate(error);
+    if (!input)
+        return false;
+
+    video_source_open_memory(&input->source, data, bytes);
+    if (raw && raw->given)
+        take_raw(input, raw);
+    else
+        input->reader = &video_reader_y4m;
+    if (!input->reader->open(input, error)) {
+        free(input);
+        return false;
+    }
+
+    *out = input;
+    return true;
+}
