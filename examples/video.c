@@ -1,7 +1,7 @@
-/* A player of HDR films on an SDR screen: FFmpeg decodes, Coxswain maps, SDL shows. No sound.
- * cc video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) && ./a.out FILM
- * Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are written there instead, as
- * raw yuv420p.
+/* A player of HDR films on an SDR screen: FFmpeg decodes, Coxswain maps, SDL shows. No sound. cc
+ * video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) && ./a.out
+ * FILM Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are
+ * written there instead, as raw yuv420p.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <SDL.h>
 #include <coxswain/coxswain.h>

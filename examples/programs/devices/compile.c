@@ -1,5 +1,5 @@
-/* What a kernel is built for is a part of its source: films whose kernels differ are one each here, as cox-tonemap has
- * them without options.
+/* What a kernel is built for is a part of its source: films whose kernels differ are one each here,
+ * as cox-tonemap has them without options.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "compile.h"

@@ -57,7 +57,8 @@ struct found {
     struct missing missing;
 };
 
-/* What the library says: errors become the one line that ends the program, warnings notes below the tables. */
+/* What the library says: errors become the one line that ends the program, warnings notes below the
+ * tables. */
 static struct {
     pthread_mutex_t lock;
     char error[1024];
@@ -557,7 +558,8 @@ static void find_missing(struct found *found, const struct options *options, cox
         missing_find(&found->missing, &offer, options->pci_dir, "/dev/dri");
 }
 
-/* Before OpenCL is asked: PoCL ends the process where it finds neither the memory's size nor the processor. */
+/* Before OpenCL is asked: PoCL ends the process where it finds neither the memory's size nor the
+ * processor. */
 static void look_at_system(void)
 {
     static const struct {

@@ -10,7 +10,8 @@ enum { COLUMNS = 64, ROWS = 64, WARM = 40, FRAMES = 200, LARGE_WARM = 4, LARGE_F
 
 static const size_t small_bytes = 64 << 10, large_bytes = 64 << 20;
 
-/* No memory that a copy could go through is as fast: what takes less than a copy would at this was not copied. */
+/* No memory that a copy could go through is as fast: what takes less than a copy would at this was
+ * not copied. */
 static const double fastest_copy = 200; /* bytes a nanosecond */
 
 /* One device's session and its frames, one after the other. */
@@ -110,7 +111,8 @@ static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_
     out->p99_us = figures_percentile(stand.late_ns, stand.count, 99) / 1e3;
 }
 
-/* The least time of a frame of so many bytes in and as many out, of which a kernel touches a word. */
+/* The least time of a frame of so many bytes in and as many out, of which a kernel touches a
+ * word. */
 static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t bytes,
                                 double *least_ns)
 {

@@ -1,4 +1,5 @@
-/* What a device does with small frames and with large ones: how soon their end is known, and whether they are copied.
+/* What a device does with small frames and with large ones: how soon their end is known, and
+ * whether they are copied.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DEVICES_MEASURE_H
 #define DEVICES_MEASURE_H
@@ -27,8 +28,8 @@ struct measured {
     struct measured_memory memory;
 };
 
-/* Some frames, one after the other, on the runtime's device of that number. Blocks: for compilation and a second or
- * two. */
+/* Some frames, one after the other, on the runtime's device of that number. Blocks: for compilation
+ * and a second or two. */
 void measure_device(cox_runtime *runtime, uint32_t device, struct measured *out);
 
 #endif

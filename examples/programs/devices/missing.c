@@ -87,7 +87,8 @@ static unsigned long pci_number(const char *dir, const char *device, const char 
     return value;
 }
 
-/* A render node that this user may not open is the usual reason for an installed driver that lists nothing. */
+/* A render node that this user may not open is the usual reason for an installed driver that lists
+ * nothing. */
 static bool render_node_is_closed(const char *dri_dir)
 {
     bool closed = false;

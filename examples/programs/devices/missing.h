@@ -1,5 +1,5 @@
-/* What a machine lacks for OpenCL to use all of it: GPUs on the PCI bus that no OpenCL platform lists, and the packages
- * (by their names in Debian) that would change it.
+/* What a machine lacks for OpenCL to use all of it: GPUs on the PCI bus that no OpenCL platform
+ * lists, and the packages (by their names in Debian) that would change it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DEVICES_MISSING_H
 #define DEVICES_MISSING_H
@@ -21,11 +21,13 @@ struct missing_found {
     uint32_t device_count;
 };
 
-/* `pci_dir` is /sys/bus/pci/devices, `dri_dir` /dev/dri; folders that are not there give nothing to say. */
+/* `pci_dir` is /sys/bus/pci/devices, `dri_dir` /dev/dri; folders that are not there give nothing to
+ * say. */
 void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir,
                   const char *dri_dir);
 
-/* Why a platform may list no device, as a clause; NULL if there is no more to say than that it is normal. */
+/* Why a platform may list no device, as a clause; NULL if there is no more to say than that it is
+ * normal. */
 const char *missing_why_empty(const struct cox_platform_info *platform);
 
 #endif
