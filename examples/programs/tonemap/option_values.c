@@ -303,7 +303,9 @@ static bool set_stream(struct options *options, int which, const char *text,
     case OPTION_TRANSFER:
         word = options_find_word(text, transfers);
         options->has_transfer = true;
-        options->transfer = word > 0 ? (enum cox_transfer)word : COX_TRANSFER_PQ;
+        options->transfer = COX_TRANSFER_PQ;
+        if (word > 0)
+            options->transfer = (enum cox_transfer)word;
         return word >= 0 || options_refuse(error, "--transfer %s: not pq, hlg or linear", text);
     case OPTION_PRIMARIES:
         word = options_find_word(text, primaries);

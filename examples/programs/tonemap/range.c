@@ -37,10 +37,11 @@ bool range_choose(struct range *range, const struct options *options, struct vid
 {
     uint64_t frames;
     struct error error;
-    if (options->share_count || !options->peak_auto)
-        return video_input_count(input, &frames, &error)
-                   ? range_of(range, options, 0, frames)
-                   : message_file_error(options->input, &error);
+    if (options->share_count || !options->peak_auto) {
+        if (!video_input_count(input, &frames, &error))
+            return message_file_error(options->input, &error);
+        return range_of(range, options, 0, frames);
+    }
 
     /* The frames are read, so that the film's end is found on the way. */
     *range = (struct range){.count = UINT64_MAX};

@@ -17,7 +17,9 @@ bool source_open(struct source *from)
         return message_file_error(options->input, &error);
 
     from->format = video_input_format(from->input);
-    const uint64_t first = options->to == OUTPUT_PNG ? options->frame : options->start;
+    uint64_t first = options->start;
+    if (options->to == OUTPUT_PNG)
+        first = options->frame;
     if (from->format->frames && first >= from->format->frames)
         return message_error("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64,
                              options->input, first, from->format->frames - 1);

@@ -75,7 +75,9 @@ static bool choose_range(struct job *job)
     const struct scenes *scenes = &job->scenes;
     if (own->step != FILM_MAP) {
         own->ranged = true;
-        own->range_first = own->start ? own->start : scenes->first;
+        own->range_first = scenes->first;
+        if (own->start)
+            own->range_first = own->start;
         own->range_end = UINT64_MAX;
         if (own->frames)
             own->range_end = own->range_first + own->frames;
@@ -740,7 +742,8 @@ static bool run(struct job *job)
     interrupt_cancels(job->from.input);
     if (!files_differ(options))
         return false;
-    if (options->scenes ? !take_scenes(job) : !source_choose_shape(&job->from))
+    const bool chosen = options->scenes ? take_scenes(job) : source_choose_shape(&job->from);
+    if (!chosen)
         return false;
     if (is_done(job)) {
         say("done      %s is there already (--overwrite maps it again)\n", options->output);

@@ -391,10 +391,11 @@ static bool check_output(const struct world *world, const struct options *whole,
                          struct options_error *wrong)
 {
     const char *output = whole->output;
-    const bool finished = ends_with(output, ".mkv") || ends_with(output, ".mp4");
-    const bool frames = (whole->to == OUTPUT_Y4M || options_want_raw(whole)) && strcmp(output, "-");
+    bool good = ends_with(output, ".mkv") || ends_with(output, ".mp4");
     struct stat about;
-    if (world->encoded ? !finished : !frames)
+    if (!world->encoded)
+        good = (whole->to == OUTPUT_Y4M || options_want_raw(whole)) && strcmp(output, "-");
+    if (!good)
         return options_refuse(wrong, "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010",
                               output);
     if (!world->encoded && !stat(output, &about) && !S_ISREG(about.st_mode))
