@@ -8,7 +8,8 @@
 enum { ROWS = 2000, COLUMNS = 1000, FRAMES = 20 };
 
 static const char source[] =
-    "kernel void root(global const float *in, global float *out, int columns, int rows, int pitch) {\n"
+    "kernel void root(global const float *in, global float *out,\n"
+    "                 int columns, int rows, int pitch) {\n"
     "    int x = get_global_id(0), y = get_global_id(1);\n" /* the band's own first row is 0 */
     "    if (x < columns && y < rows) out[y * pitch + x] = sqrt(in[y * pitch + x]);\n"
     "}\n";
@@ -19,6 +20,7 @@ int main(void)
     cox_session *session = NULL;
     cox_buffer *buffers[2] = {NULL, NULL}; /* in, out */
     int wrong = 0;                         /* values */
+
     cox_status status = cox_runtime_create(&runtime, NULL);
     if (status)
         goto done;
@@ -37,6 +39,7 @@ int main(void)
                               .variants = &variant,
                               .arg_count = 5,
                               .args = args};
+
     status = cox_session_create(runtime,
                                 &(const struct cox_session_params){.rows = ROWS,
                                                                    .binding_count = 2,
@@ -53,16 +56,17 @@ int main(void)
     float *in = cox_buffer_data(buffers[0]), *out = cox_buffer_data(buffers[1]);
     for (int i = 0; i < ROWS * pitch; i++)
         in[i] = (float)i;
-    for (int frame = 0; frame < FRAMES && !status;
-         frame++) /* each frame is split better than the one before */
-        status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
-                                                                    .buffer_count = 2,
-                                                                    .params = &pitch});
+
+    /* Each frame is split better than the one before. */
+    for (int frame = 0; frame < FRAMES && !status; frame++)
+        status = cox_session_run(session, COX_FRAME(.buffers = buffers, .buffer_count = 2,
+                                                    .params = &pitch));
 
     for (int i = 0; i < ROWS * pitch && !status; i++)
         wrong += i % pitch < COLUMNS && fabsf(out[i] - sqrtf(in[i])) > 1e-6f * sqrtf(in[i]);
     if (!status)
         printf("%d rows on %u devices, %d wrong\n", ROWS, cox_runtime_device_count(runtime), wrong);
+
 done:
     if (status)
         fprintf(stderr, "hello: %s\n", cox_status_text(status));

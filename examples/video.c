@@ -1,7 +1,8 @@
 /* A player of HDR films on an SDR screen: FFmpeg decodes, Coxswain maps, SDL shows. No sound.
- * cc video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) && ./a.out FILM
- * Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are written there instead, as
- * raw yuv420p.
+ *   cc video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) &&
+ *       ./a.out FILM
+ * Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are
+ * written there instead, as raw yuv420p.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <SDL.h>
 #include <coxswain/coxswain.h>
@@ -21,8 +22,8 @@ struct player {
     SDL_Window *window;
     SDL_Renderer *renderer;
     SDL_Texture *texture;
-    double began, first, time; /* seconds: of the clock, then of the film */
-    double seek;               /* by so much, as soon as may be */
+    double began, first, time; /* seconds: `began` of the clock, the others of the film */
+    double seek;               /* seconds to seek by; 0 = none */
     bool quit;
 };
 
@@ -30,20 +31,26 @@ static int open_film(struct player *p, const char *path)
 {
     const AVCodec *codec;
     int code = avformat_open_input(&p->film, path, NULL, NULL);
-    code = code < 0 ? code : avformat_find_stream_info(p->film, NULL);
-    code = code < 0
-               ? code
-               : (p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0));
-    p->decoder = code < 0 ? NULL : avcodec_alloc_context3(codec);
+    if (code >= 0)
+        code = avformat_find_stream_info(p->film, NULL);
+    if (code >= 0)
+        code = p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+    if (code < 0)
+        return code;
+
+    p->decoder = avcodec_alloc_context3(codec);
     p->packet = av_packet_alloc();
     p->decoded = av_frame_alloc();
     p->mapped = av_frame_alloc();
     if (!p->decoder || !p->packet || !p->decoded || !p->mapped)
-        return code < 0 ? code : AVERROR(ENOMEM);
+        return AVERROR(ENOMEM);
+
     code = avcodec_parameters_to_context(p->decoder, p->film->streams[p->video]->codecpar);
     p->decoder->thread_count = 0;
     cox_av_map_attach(&p->map, p->decoder); /* it decodes into memory that the devices read */
-    return code < 0 ? code : avcodec_open2(p->decoder, codec, NULL);
+    if (code < 0)
+        return code;
+    return avcodec_open2(p->decoder, codec, NULL);
 }
 
 static void write_raw(struct player *p, const AVFrame *frame)
@@ -56,46 +63,80 @@ static void write_raw(struct player *p, const AVFrame *frame)
     }
 }
 
-static void show(struct player *p, const AVFrame *frame)
+static void open_window(struct player *p, int width, int height)
 {
-    SDL_Event event;
-    if (!p->window) {
-        SDL_Init(SDL_INIT_VIDEO);
-        SDL_CreateWindowAndRenderer(frame->width, frame->height, SDL_WINDOW_RESIZABLE, &p->window,
-                                    &p->renderer);
-        SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT709);
-        p->texture = SDL_CreateTexture(p->renderer, SDL_PIXELFORMAT_IYUV,
-                                       SDL_TEXTUREACCESS_STREAMING, frame->width, frame->height);
-    }
-    p->time = (double)frame->best_effort_timestamp * av_q2d(p->film->streams[p->video]->time_base);
+    SDL_Init(SDL_INIT_VIDEO);
+    SDL_CreateWindowAndRenderer(width, height, SDL_WINDOW_RESIZABLE, &p->window, &p->renderer);
+    SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT709);
+    p->texture = SDL_CreateTexture(p->renderer, SDL_PIXELFORMAT_IYUV, SDL_TEXTUREACCESS_STREAMING,
+                                   width, height);
+}
+
+/* Wait until it is time for the frame. */
+static void wait_for_time(struct player *p, const AVFrame *frame)
+{
     const double now = (double)SDL_GetTicks64() / 1e3;
+    p->time = (double)frame->best_effort_timestamp * av_q2d(p->film->streams[p->video]->time_base);
     if (p->began <= 0) {
         p->began = now;
         p->first = p->time;
     }
+
     const double early = p->time - p->first - (now - p->began);
     if (early > 0 && early < 10)
         SDL_Delay((Uint32)(early * 1e3));
+}
+
+static void handle_keys(struct player *p)
+{
+    SDL_Event event;
+    while (SDL_PollEvent(&event)) {
+        if (event.type == SDL_QUIT)
+            p->quit = true;
+        if (event.type != SDL_KEYDOWN)
+            continue;
+
+        if (event.key.keysym.sym == SDLK_q)
+            p->quit = true;
+        else if (event.key.keysym.sym == SDLK_RIGHT)
+            p->seek += 10;
+        else if (event.key.keysym.sym == SDLK_LEFT)
+            p->seek -= 10;
+    }
+}
+
+static void show(struct player *p, const AVFrame *frame)
+{
+    if (!p->window)
+        open_window(p, frame->width, frame->height);
+    wait_for_time(p, frame);
+
     SDL_UpdateYUVTexture(p->texture, NULL, frame->data[0], frame->linesize[0], frame->data[1],
                          frame->linesize[1], frame->data[2], frame->linesize[2]);
     SDL_RenderCopy(p->renderer, p->texture, NULL, NULL);
     SDL_RenderPresent(p->renderer);
-    while (SDL_PollEvent(&event)) {
-        const SDL_Keycode key = event.type == SDL_KEYDOWN ? event.key.keysym.sym : 0;
-        p->quit |= event.type == SDL_QUIT || key == SDLK_q;
-        p->seek += key == SDLK_RIGHT ? 10 : key == SDLK_LEFT ? -10 : 0;
-    }
+    handle_keys(p);
 }
 
-/* Map a frame (NULL: there are no more) and show what is ready. */
+/* No more frames for now, or at all, is no error. */
+static int unless_empty(int code)
+{
+    return code == AVERROR(EAGAIN) || code == AVERROR_EOF ? 0 : code;
+}
+
+/* Map a frame (NULL = the last one was before) and show the frames that are ready. */
 static int map(struct player *p, const AVFrame *frame)
 {
     int code = cox_av_send_frame(&p->map, frame);
     while (code >= 0 && !p->quit && (code = cox_av_receive_frame(&p->map, p->mapped)) >= 0) {
-        (p->raw ? write_raw : show)(p, p->mapped);
+        if (p->raw)
+            write_raw(p, p->mapped);
+        else
+            show(p, p->mapped);
         av_frame_unref(p->mapped);
     }
-    return code == AVERROR(EAGAIN) || code == AVERROR_EOF ? 0 : code;
+
+    return unless_empty(code);
 }
 
 static int decode(struct player *p, const AVPacket *packet)
@@ -105,13 +146,14 @@ static int decode(struct player *p, const AVPacket *packet)
         code = map(p, p->decoded);
         av_frame_unref(p->decoded);
     }
-    return code == AVERROR(EAGAIN) || code == AVERROR_EOF ? 0 : code;
+
+    return unless_empty(code);
 }
 
 static void seek(struct player *p)
 {
-    av_seek_frame(p->film, -1, (int64_t)((p->time + p->seek) * AV_TIME_BASE),
-                  p->seek < 0 ? AVSEEK_FLAG_BACKWARD : 0);
+    const int64_t target = (int64_t)((p->time + p->seek) * AV_TIME_BASE);
+    av_seek_frame(p->film, -1, target, p->seek < 0 ? AVSEEK_FLAG_BACKWARD : 0);
     avcodec_flush_buffers(p->decoder);
     cox_av_map_flush(&p->map);
     p->began = p->seek = 0;
@@ -127,22 +169,32 @@ static int play(struct player *p)
         if (p->seek < 0 || p->seek > 0)
             seek(p);
     }
+
     if (code >= 0 && !p->quit)
         code = decode(p, NULL);
-    return code < 0 || p->quit ? code : map(p, NULL);
+    if (code >= 0 && !p->quit)
+        code = map(p, NULL);
+    return code;
 }
 
 int main(int argc, char **argv)
 {
-    struct player p = {.raw = argc > 2 ? fopen(argv[2], "wb") : NULL};
+    struct player p = {0};
+    if (argc > 2)
+        p.raw = fopen(argv[2], "wb");
     if (argc < 2 || (argc > 2 && !p.raw))
         return fprintf(stderr, "usage: player FILM [RAW.yuv]\n"), 2;
+
     int code = cox_av_error(cox_runtime_create(&p.runtime, NULL));
-    code = code < 0 ? code : cox_av_map_open(&p.map, p.runtime, NULL, NULL);
-    code = code < 0 ? code : open_film(&p, argv[1]);
-    code = code < 0 ? code : play(&p);
+    if (code >= 0)
+        code = cox_av_map_open(&p.map, p.runtime, NULL, NULL);
+    if (code >= 0)
+        code = open_film(&p, argv[1]);
+    if (code >= 0)
+        code = play(&p);
     if (code < 0)
         fprintf(stderr, "%s: %s\n", argv[1], av_err2str(code));
+
     av_frame_free(&p.decoded);
     av_frame_free(&p.mapped);
     av_packet_free(&p.packet);

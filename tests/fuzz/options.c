@@ -1,7 +1,8 @@
 /* cox-tonemap's command line from hostile words: no crash, and what is accepted holds together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
-#include "tonemap/options.h"
+#include "tonemap/command_line.h"
+#include "tonemap/option_checks.h"
 
 #include <math.h>
 

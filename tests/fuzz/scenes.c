@@ -9,23 +9,23 @@
 #include "tonemap/source.h"
 
 #include <sys/mman.h>
-#include <tonemap/words.h>
+#include <tonemap/messages.h>
 #include <unistd.h>
 
-/* In the place of words.c, which would say each time what is wrong. */
-bool complain(const char *format, ...)
+/* Instead of messages.c, which would print every error. */
+bool message_error(const char *format, ...)
 {
     (void)format;
     return false;
 }
 
-bool misfit(const char *format, ...)
+bool message_incompatible(const char *format, ...)
 {
     (void)format;
     return false;
 }
 
-bool complain_about(const char *path, const struct error *error)
+bool message_file_error(const char *path, const struct error *error)
 {
     (void)path, (void)error;
     return false;

@@ -5,8 +5,9 @@
 
 #include <coxswain/coxswain.h>
 
-/* For each kind of film a line on standard output, with the time that it took on all devices together. The runtime
- * keeps the kernels in its cache, drivers in theirs. Returns the first error. Blocks: for compilation. */
+/* Compile the kernels of each kind of film, and print a line with the time on all devices together.
+ * The runtime and the drivers keep the kernels in their caches. Returns the first error. Blocks for
+ * the compilation. */
 cox_status compile_films(cox_runtime *runtime);
 
 #endif

@@ -10,15 +10,16 @@ enum { COLUMNS = 64, ROWS = 64, WARM = 40, FRAMES = 200, LARGE_WARM = 4, LARGE_F
 
 static const size_t small_bytes = 64 << 10, large_bytes = 64 << 20;
 
-/* No memory that a copy could go through is as fast: what takes less than a copy would at this was not copied. */
-static const double fastest_copy = 200; /* bytes a nanosecond */
+/* No memory is this fast, in bytes a nanosecond. A frame that takes less time than a copy at this
+ * speed was not copied. */
+static const double fastest_copy = 200;
 
 /* One device's session and its frames, one after the other. */
 struct stand {
     cox_session *session;
     cox_buffer *buffers[2];
     const void *params;
-    uint32_t warm, most; /* frames that do not count, and that do */
+    uint32_t warm, most; /* frames before the measurement, and in it */
     uint32_t count;
     bool told;
     uint64_t clock_error_ns;
@@ -33,10 +34,12 @@ static void on_report(void *user, const struct cox_frame_report *report)
     if (report->warmup || report->shadow || report->index < stand->warm ||
         stand->count == stand->most)
         return;
+
     const struct cox_band_notice *notice = &report->notices[0];
     stand->told = stand->told && notice->clock_error_ns != UINT64_MAX;
     if (stand->told && notice->clock_error_ns > stand->clock_error_ns)
         stand->clock_error_ns = notice->clock_error_ns;
+
     stand->least_ns = fmin(stand->least_ns, (double)(report->end_ns - report->start_ns));
     stand->late_ns[stand->count++] = (double)(notice->noticed_ns - report->bands[0].end_ns);
 }
@@ -54,6 +57,7 @@ static cox_status run_frames(struct stand *stand)
     const struct cox_frame frame = {
         .buffers = stand->buffers, .buffer_count = 2, .params = stand->params};
     cox_status status = COX_OK;
+
     for (uint32_t f = 0; f < stand->warm + stand->most && status == COX_OK; f++) {
         status = cox_session_submit(stand->session, &frame, on_done, stand);
         cox_session_wait(stand->session);
@@ -63,12 +67,13 @@ static cox_status run_frames(struct stand *stand)
     return status;
 }
 
-/* `pipeline` has two bindings of so many bytes. */
+/* `pipeline` has two bindings of `bytes` bytes. */
 static cox_status measure(cox_runtime *runtime, uint32_t device,
                           const struct cox_session_params *pipeline, size_t bytes,
                           struct stand *stand)
 {
     struct cox_session_params params = *pipeline;
+
     params.policy = "single";
     params.device_count = 1;
     params.devices = &device;
@@ -78,11 +83,13 @@ static cox_status measure(cox_runtime *runtime, uint32_t device,
     params.report_user = stand;
     stand->told = true;
     stand->least_ns = INFINITY;
+
     cox_status status = cox_session_create(runtime, &params, &stand->session);
     for (int i = 0; i < 2 && status == COX_OK; i++)
         status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
     if (status == COX_OK)
         status = run_frames(stand);
+
     cox_session_destroy(&stand->session);
     for (int i = 0; i < 2; i++)
         cox_buffer_destroy(&stand->buffers[i]);
@@ -101,16 +108,18 @@ static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_
     struct work_pipeline pipeline;
     struct cox_session_params params = {.rows = 0};
     work_pipeline_fill(&pipeline, &shape, -1, 1, &params);
+
     out->status = measure(runtime, device, &params, shape.rows * shape.pitch_bytes, &stand);
     if (out->status || !stand.told || !stand.count)
         return;
+
     out->told = true;
     out->clock_error_us = (double)stand.clock_error_ns / 1e3;
     out->p50_us = figures_percentile(stand.late_ns, stand.count, 50) / 1e3;
     out->p99_us = figures_percentile(stand.late_ns, stand.count, 99) / 1e3;
 }
 
-/* The least time of a frame of so many bytes in and as many out, of which a kernel touches a word. */
+/* The least time of a frame with `bytes` bytes in and out, of which a kernel touches one word. */
 static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t bytes,
                                 double *least_ns)
 {
@@ -119,6 +128,7 @@ static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t by
                                  "    if (get_global_id(1) == 0)\n"
                                  "        out[0] = in[0];\n"
                                  "}\n";
+
     const struct cox_binding bindings[] = {
         {.name = "in", .pitch_bytes = bytes / ROWS},
         {.name = "out", .access = COX_WRITE, .pitch_bytes = bytes / ROWS}};
@@ -130,6 +140,7 @@ static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t by
                                     .variants = &variant,
                                     .arg_count = 2,
                                     .args = args};
+
     struct stand stand = {.warm = LARGE_WARM, .most = LARGE_FRAMES};
     const cox_status status = measure(runtime, device,
                                       &(const struct cox_session_params){.rows = ROWS,
@@ -139,6 +150,7 @@ static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t by
                                                                          .stages = &stage},
                                       bytes, &stand);
     *least_ns = stand.least_ns;
+
     return status;
 }
 
@@ -151,6 +163,7 @@ static void measure_memory(cox_runtime *runtime, uint32_t device, struct measure
         out->status = measure_touch(runtime, device, large_bytes, &large_ns);
     if (out->status)
         return;
+
     const double extra_ns = fmax(large_ns - small_ns, 1);
     out->extra_us = extra_ns / 1e3;
     out->gb_per_s = more / extra_ns;

@@ -1,5 +1,5 @@
-/* What a machine lacks for OpenCL to use all of it: GPUs on the PCI bus that no OpenCL platform lists, and the packages
- * (by their names in Debian) that would change it.
+/* What the machine lacks for OpenCL: GPUs on the PCI bus that no OpenCL platform lists, and the
+ * Debian packages that add them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DEVICES_MISSING_H
 #define DEVICES_MISSING_H
@@ -13,7 +13,7 @@ struct missing {
     char text[MISSING_MAX][320]; /* whole sentences */
 };
 
-/* What OpenCL was found to offer; all zero where there is no platform. */
+/* What OpenCL offers; all zero if there is no platform. */
 struct missing_found {
     const struct cox_platform_info *platforms;
     uint32_t platform_count;
@@ -21,11 +21,12 @@ struct missing_found {
     uint32_t device_count;
 };
 
-/* `pci_dir` is /sys/bus/pci/devices, `dri_dir` /dev/dri; folders that are not there give nothing to say. */
+/* `pci_dir` is /sys/bus/pci/devices, `dri_dir` is /dev/dri. A folder that does not exist is
+ * ignored. */
 void missing_find(struct missing *out, const struct missing_found *found, const char *pci_dir,
                   const char *dri_dir);
 
-/* Why a platform may list no device, as a clause; NULL if there is no more to say than that it is normal. */
+/* Why a platform may list no device, as a clause; NULL = no particular reason. */
 const char *missing_why_empty(const struct cox_platform_info *platform);
 
 #endif

@@ -1,12 +1,16 @@
-/* cox-tonemap analyse: the histograms of a film's part, from which the light of its frames follows once those of all
- * parts are there (steer.c). The devices count while the next frame is read.
+/* cox-tonemap analyse: the histograms of a part of a film. Steer (steer.c) finds the light of all
+ * frames from the histograms of all parts. The devices count while the next frame is read.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/now.h"
 #include "devices.h"
 #include "files.h"
+#include "film_side.h"
+#include "interrupt.h"
 #include "jobs.h"
 #include "part.h"
 #include "range.h"
-#include "words.h"
+#include "source.h"
+#include "messages.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -14,7 +18,7 @@
 
 enum { SLOTS = 3 };
 
-/* A frame under way; its planes are in the slot of `in`. */
+/* A frame in flight; its planes are in the slot of `in`. */
 struct slot {
     cox_buffer *histogram;
     struct analysis *analysis;
@@ -43,6 +47,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     struct slot *slot = user;
     struct analysis *analysis = slot->analysis;
     (void)frame;
+
     pthread_mutex_lock(&analysis->lock);
     slot->done = true;
     slot->status = status;
@@ -50,21 +55,25 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     pthread_mutex_unlock(&analysis->lock);
 }
 
-/* --- Beginning ---------------------------------------------------------------------------------------------------- */
+/* --- Beginning --- */
 
 static bool make_slots(struct analysis *analysis)
 {
     cox_runtime *runtime = analysis->devices.runtime;
+
     cox_status status = COX_OK;
     analysis->in.slot_count = SLOTS;
+
     film_side_describe_input(&analysis->in, runtime, analysis->from.input,
                              &analysis->from.plan.shape);
+
     for (uint32_t s = 0; s < SLOTS && status == COX_OK; s++) {
         analysis->slots[s].analysis = analysis;
         status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES,
                                    &analysis->slots[s].histogram);
     }
-    return status == COX_OK || complain_status("no memory for frames", status);
+
+    return status == COX_OK || message_status_error("no memory for frames", status);
 }
 
 static bool make_session(struct analysis *analysis)
@@ -72,73 +81,90 @@ static bool make_session(struct analysis *analysis)
     const struct film_plan *plan = &analysis->from.plan;
     struct cox_video_shape shape = plan->shape;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+
     struct cox_video_storage storage;
     struct cox_session_params params = {0};
     const uint32_t count = cox_video_planes(&shape.out, plan->out_width, plan->out_height, planes);
+
     memcpy(shape.in_pitch_bytes, analysis->in.pitch_bytes, sizeof shape.in_pitch_bytes);
     for (uint32_t p = 0; p < count; p++)
         shape.out_pitch_bytes[p] = cox_runtime_pitch_bytes(analysis->devices.runtime,
                                                            planes[p].row_bytes);
+
     devices_choose(analysis->options, &params);
     params.in_flight = SLOTS - 1;
+
     cox_status status = cox_video_analysis(&shape, &storage, &params);
     analysis->bindings = params.binding_count;
+
     if (status == COX_OK)
         status = cox_session_create(analysis->devices.runtime, &params, &analysis->session);
     if (status == COX_OK)
         status = cox_video_prepare(&shape, &plan->settings, &analysis->params);
-    return status == COX_OK || complain_status("cannot build the pipeline", status);
+
+    return status == COX_OK || message_status_error("cannot build the pipeline", status);
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------- */
+/* --- Frames --- */
 
-/* The counts of frame `n`'s slot go to the part, and the slot is free. */
+/* Wait for the frame in the slot of frame `n`, add its counts to the part, and free the slot. */
 static bool take(struct analysis *analysis, uint64_t n)
 {
     struct slot *slot = &analysis->slots[n % SLOTS];
     struct error error;
     if (!slot->busy)
         return true;
+
     pthread_mutex_lock(&analysis->lock);
     while (!slot->done)
         pthread_cond_wait(&analysis->changed, &analysis->lock);
     pthread_mutex_unlock(&analysis->lock);
+
     slot->busy = false;
+
     if (slot->status != COX_OK)
-        return complain_status("a frame failed", slot->status);
+        return message_status_error("a frame failed", slot->status);
+
     if (analysis->in.lent &&
         !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
-        return complain_about(analysis->options->input, &error);
+        return message_file_error(analysis->options->input, &error);
     return part_add(&analysis->part, cox_buffer_data(slot->histogram));
 }
 
 static bool submit(struct analysis *analysis, uint64_t n)
 {
     struct slot *slot = &analysis->slots[n % SLOTS];
+
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
     memcpy(buffers, film_side_planes(&analysis->in, n), analysis->in.plane_count * sizeof *buffers);
     buffers[analysis->in.plane_count] = slot->histogram;
+
     slot->done = false;
-    const cox_status status =
-        cox_session_submit(analysis->session,
-                           &(const struct cox_frame){.buffers = buffers,
-                                                     .buffer_count = analysis->bindings,
-                                                     .params = &analysis->params},
-                           on_done, slot);
+
+    const cox_status status = cox_session_submit(analysis->session,
+                                                 COX_FRAME(.buffers = buffers,
+                                                           .buffer_count = analysis->bindings,
+                                                           .params = &analysis->params),
+                                                 on_done, slot);
+
     slot->busy = status == COX_OK;
-    return slot->busy || complain_status("a frame was refused", status);
+
+    return slot->busy || message_status_error("a frame was refused", status);
 }
 
-/* Count all frames of the range. `*last`: the film ended with them. */
+/* Count all frames of the range. `*last`: the film ends with them. */
 static bool count_frames(struct analysis *analysis, bool *last)
 {
     struct error error = {""};
+
     struct range *range = &analysis->range;
     struct video_input *input = analysis->from.input;
-    enum video_read result = range->first ? video_input_skip(input, range->first, &error)
-                                          : VIDEO_READ_FRAME;
+    enum video_read result = VIDEO_READ_FRAME;
     uint64_t submitted = 0;
     bool good = true;
+    if (range->first)
+        result = video_input_skip(input, range->first, &error);
+
     while (good && result == VIDEO_READ_FRAME && submitted < range->count && !interrupted()) {
         good = take(analysis, submitted);
         if (good)
@@ -148,44 +174,56 @@ static bool count_frames(struct analysis *analysis, bool *last)
             good = submit(analysis, submitted);
         submitted += good && result == VIDEO_READ_FRAME;
     }
+
     for (uint64_t i = 0; i < SLOTS; i++) /* the oldest first */
         good = take(analysis, submitted + i) && good;
+
     if (result == VIDEO_READ_ERROR)
-        return complain_about(analysis->options->input, &error);
+        return message_file_error(analysis->options->input, &error);
     if (interrupted() || result == VIDEO_READ_CANCELLED)
-        return complain("interrupted: no part is written");
+        return message_error("interrupted: no part is written");
+
     if (good && !submitted)
-        return misfit("%s: there is no frame %" PRIu64, analysis->options->input, range->first);
-    if (good && result == VIDEO_READ_FRAME) /* whether there is one more */
+        return message_incompatible("%s: there is no frame %" PRIu64, analysis->options->input,
+                                    range->first);
+
+    /* Is there one more frame? */
+    if (good && result == VIDEO_READ_FRAME)
         result = video_input_skip(input, 1, &error);
     *last = result == VIDEO_READ_END;
     return good;
 }
 
-/* --- All ---------------------------------------------------------------------------------------------------------- */
+/* --- All --- */
 
-/* Whether the part is there and whole. */
+/* Whether the output is this part already, and whole. */
 static bool is_done(const struct analysis *analysis, const struct profile *profile)
 {
     struct part part;
     const struct options *options = analysis->options;
+
     const struct range *range = &analysis->range;
     if (options->overwrite || !part_is_there(options->output) || !part_open(&part, options->output))
         return false;
+
     const bool done = profile_equal(profile, &part.profile) && part.first == range->first &&
                       (part.count == range->count || (part.last && part.count < range->count));
+
     part_close(&part);
     return done;
 }
 
-static bool tell(const struct analysis *analysis)
+static bool print_written(const struct analysis *analysis)
 {
     const double seconds = (double)(now_ns() - analysis->began_ns) / 1e9;
+
     say("written   %s (%" PRIu64 " frame%s from %" PRIu64 " on", analysis->options->output,
-        analysis->counted, analysis->counted == 1 ? "" : "s", analysis->range.first);
+        analysis->counted, plural(analysis->counted), analysis->range.first);
+
     if (analysis->part.count)
         say(", %.1f frames/s, %s", (double)analysis->counted / seconds,
             devices_arithmetic(&analysis->devices));
+
     say(")\n");
     return true;
 }
@@ -196,36 +234,46 @@ static bool analyse(struct analysis *analysis)
     struct source *from = &analysis->from;
     struct profile profile;
     bool last = false;
+
     if (!source_open(from))
         return false;
-    catch_signals();
-    interruption_cancels(from->input);
+
+    interrupt_catch();
+    interrupt_cancels(from->input);
+
     if (!files_differ(options) || !source_choose_shape(from))
         return false;
+
     source_choose_light(from);
     if (!range_choose(&analysis->range, options, from->input) ||
         !devices_start(&analysis->devices, options) ||
         !profile_make(&profile, from, cox_runtime_arithmetic(analysis->devices.runtime)))
         return false;
+
     if (is_done(analysis, &profile)) {
         say("done      %s is there already (--overwrite makes it again)\n", options->output);
         return true;
     }
-    if (!profile.steering.on) { /* the peak is given, so that no frame is counted */
+
+    /* With a fixed peak no frame needs to be counted. */
+    if (!profile.steering.on) {
         analysis->counted = analysis->range.count;
         return part_begin(&analysis->part, options->output, &profile, analysis->range.first) &&
                part_finish(&analysis->part, analysis->range.count, analysis->range.last) &&
-               tell(analysis);
+               print_written(analysis);
     }
+
     if (!make_slots(analysis) || !make_session(analysis) ||
         !part_begin(&analysis->part, options->output, &profile, analysis->range.first) ||
         !count_frames(analysis, &last))
         return false;
+
     analysis->counted = analysis->part.count;
     if (!part_finish(&analysis->part, analysis->counted, last))
         return false;
-    words_warn();
-    return tell(analysis);
+
+    messages_show_warnings();
+    return print_written(analysis);
 }
 
 bool analyse_job(const struct options *options)
@@ -233,15 +281,18 @@ bool analyse_job(const struct options *options)
     struct analysis analysis = {.options = options, .from.options = options, .began_ns = now_ns()};
     pthread_mutex_init(&analysis.lock, NULL);
     pthread_cond_init(&analysis.changed, NULL);
+
     const bool good = analyse(&analysis);
+
     part_abandon(&analysis.part);
     cox_session_destroy(&analysis.session);
     for (uint32_t s = 0; s < SLOTS; s++)
         cox_buffer_destroy(&analysis.slots[s].histogram);
     film_side_free(&analysis.in, analysis.from.input);
     video_input_reclaim(analysis.from.input);
-    interruption_cancels(NULL);
+    interrupt_cancels(NULL);
     devices_stop(&analysis.devices);
+
     video_input_close(&analysis.from.input);
     pthread_cond_destroy(&analysis.changed);
     pthread_mutex_destroy(&analysis.lock);

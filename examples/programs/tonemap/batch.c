@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "batch.h"
-#include "jobs.h"
-#include "words.h"
+#include "dispatch.h"
+#include "interrupt.h"
+#include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,8 @@ static bool is_folder(const char *path)
     return !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-/* What can be read once only: it is looked into to name its output, and what was read for that would be missing. */
+/* A pipe, a device or a socket. The kind of an input decides on its output's name, and the bytes
+ * that are read to find the kind would be missing later. */
 static bool is_read_once(const char *path)
 {
     struct stat about;
@@ -28,46 +31,57 @@ bool batch_is(const struct options *options)
            is_folder(options->output);
 }
 
-/* FOLDER/NAME.KIND for FOLDER and PATH/NAME.ANY; NULL: it has no name, or there is no memory. */
+/* FOLDER/NAME.KIND for FOLDER and PATH/NAME.ANY. NULL if there is no name, or no memory. */
 static char *output_of(const struct options *options)
 {
-    const char *slash = strrchr(options->input, '/'), *name = slash ? slash + 1 : options->input;
-    const char *dot = strrchr(name, '.');
-    const int length = (int)(dot && dot != name ? (size_t)(dot - name) : strlen(name));
+    const char *slash = strrchr(options->input, '/'), *name = options->input;
     enum output_kind kind = options->to;
+    char *path;
+    if (slash)
+        name = slash + 1;
     if (kind == OUTPUT_NULL)
         return strdup("null:");
     if (kind == OUTPUT_NAME)
-        kind = job_by_input(options) == OPTIONS_VIDEO ? OUTPUT_MKV : OUTPUT_PNG;
-    const size_t bytes = strlen(options->output) + (size_t)length + 8;
-    char *path = length ? malloc(bytes) : NULL;
-    if (path)
-        snprintf(path, bytes, "%s/%.*s.%s", options->output, length, name, options_kind_name(kind));
+        kind = dispatch_by_input(options) == OPTIONS_VIDEO ? OUTPUT_MKV : OUTPUT_PNG;
+
+    const char *dot = strrchr(name, '.');
+    size_t length = strlen(name);
+    if (dot && dot != name)
+        length = (size_t)(dot - name);
+    if (!length || asprintf(&path, "%s/%.*s.%s", options->output, (int)length, name,
+                            options_kind_name(kind)) < 0)
+        return NULL;
+
     return path;
 }
 
-/* What is wrong whatever the inputs hold: said before any work. */
+/* Name all outputs before any work, so that names that cannot be are found at once. */
 static bool name_outputs(const struct options *options, char **outputs)
 {
     struct options at = *options;
     struct options_error wrong;
     for (uint32_t i = 0; i < options->input_count; i++) {
-        if (!strcmp(options->inputs[i], "-"))
-            return complain("standard input has no name for a file in %s", options->output);
-        if (is_read_once(options->inputs[i]))
-            return complain(
-                "%s: is no file; a pipe or a device can only be the single input, with a file as output",
-                options->inputs[i]);
-        if (!options_take(&at, options->inputs[i], &wrong))
-            return complain("%s", wrong.text);
+        const char *input = options->inputs[i];
+        if (!strcmp(input, "-"))
+            return message_error("standard input has no name for a file in %s", options->output);
+        if (is_read_once(input))
+            return message_error(
+                "%s: is no file; a pipe or a device can only be the single input, with "
+                "a file as output",
+                input);
+        if (!options_take(&at, input, &wrong))
+            return message_error("%s", wrong.text);
+
         outputs[i] = output_of(&at);
         if (!outputs[i])
-            return complain("%s: gives no name for a file in %s", at.input, options->output);
+            return message_error("%s: gives no name for a file in %s", input, options->output);
+
         for (uint32_t j = 0; j < i && at.to != OUTPUT_NULL; j++)
             if (!strcmp(outputs[i], outputs[j]))
-                return complain("%s and %s would both be %s", options->inputs[j], at.input,
-                                outputs[i]);
+                return message_error("%s and %s would both be %s", options->inputs[j], input,
+                                     outputs[i]);
     }
+
     return true;
 }
 
@@ -80,14 +94,19 @@ static int run_all(const struct options *options, char **outputs)
         int status = EXIT_USAGE;
         if (options_take(&one, options->inputs[i], &wrong)) {
             one.output = outputs[i];
-            status = job_run(&one);
+            status = dispatch_run(&one);
         }
-        if (interrupted() && (status || i + 1 < options->input_count))
-            return status ? status : 128 + interrupted();
+
+        const bool last = i + 1 == options->input_count;
+        if (interrupted() && status)
+            return status;
+        if (interrupted() && !last)
+            return 128 + interrupted();
         failed += status != 0;
     }
+
     if (failed && options->input_count > 1)
-        complain("%u of %u inputs failed", failed, options->input_count);
+        message_error("%u of %u inputs failed", failed, options->input_count);
     return failed ? EXIT_BAD : 0;
 }
 
@@ -95,18 +114,20 @@ int batch_run(const struct options *options)
 {
     if (!is_folder(options->output)) {
         if (options->input_count > 1)
-            complain("several inputs go to a folder, and %s is none: what is '%s'?",
-                     options->output, options->inputs[1]);
+            message_error("several inputs go to a folder, and %s is none: what is '%s'?",
+                          options->output, options->inputs[1]);
         else
-            complain("%s: there is no such folder", options->output);
+            message_error("%s: there is no such folder", options->output);
         return EXIT_USAGE;
     }
+
     char **outputs = calloc(options->input_count, sizeof *outputs);
     int status = EXIT_USAGE;
     if (!outputs)
-        complain("out of memory");
+        message_error("out of memory");
     else if (name_outputs(options, outputs))
         status = run_all(options, outputs);
+
     for (uint32_t i = 0; outputs && i < options->input_count; i++)
         free(outputs[i]);
     free(outputs);

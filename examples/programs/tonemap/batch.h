@@ -8,8 +8,9 @@
 /* Whether there are several inputs, or the output is a folder. */
 bool batch_is(const struct options *options);
 
-/* Each input becomes a file of its name in the folder: of the kind that --to says, else Matroska of video and PNG of a
- * picture. The others are done even if one fails, but not after an interruption. Returns the exit status. */
+/* Each input becomes a file of its name in the folder. The kind is the one of --to; without --to it
+ * is Matroska for video and PNG for a picture. If one input fails, the others are still done; after
+ * an interruption they are not. Returns the exit status. */
 int batch_run(const struct options *options);
 
 #endif

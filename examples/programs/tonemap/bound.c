@@ -23,23 +23,25 @@ static void name_producer(const struct video_producer *producer, char *text, siz
 
 void bound_text(const struct bound_facts *facts, char *text, size_t bytes)
 {
-    const uint64_t input_ns = facts->input_ns, devices_ns = facts->devices_ns,
-                   output_ns = facts->output_ns;
-    const uint64_t producer_ns = facts->producer.cpu_ns, own_ns = facts->own_ns;
-    char producer[96];
+    const uint64_t input_ns = facts->input_ns, devices_ns = facts->devices_ns;
+    const uint64_t output_ns = facts->output_ns;
+    const double maker_ns = (double)facts->maker.cpu_ns, own_ns = (double)facts->own_ns;
+    char maker[96];
     text[0] = 0;
     name_producer(&facts->producer, producer, sizeof producer);
     if (!input_ns && !devices_ns && !output_ns)
         return;
+
     if (input_ns >= devices_ns && input_ns >= output_ns)
-        snprintf(text, bytes, "%s", producer);
+        snprintf(text, bytes, "%s", maker);
+    else if (output_ns > devices_ns && facts->encoder)
+        snprintf(text, bytes, "the encoder (%s)", facts->encoder);
     else if (output_ns > devices_ns)
-        snprintf(text, bytes, facts->encoder ? "the encoder (%s)" : "output", facts->encoder);
-    else if (facts->on_cpu &&
-             producer_ns >
-                 own_ns) /* the devices would have been fast enough with the cores to themselves */
-        snprintf(text, bytes, "%s, with %.0f %% of the processor time", producer,
-                 100.0 * (double)producer_ns / ((double)producer_ns + (double)own_ns));
+        snprintf(text, bytes, "output");
+    else if (facts->on_cpu && facts->maker.cpu_ns > facts->own_ns)
+        /* With the cores to themselves the devices would have been fast enough. */
+        snprintf(text, bytes, "%s, with %.0f %% of the processor time", maker,
+                 100.0 * maker_ns / (maker_ns + own_ns));
     else
         snprintf(text, bytes, "devices");
 }

@@ -2,65 +2,72 @@
 #define _GNU_SOURCE
 #include "devices.h"
 #include "common/cache_folder.h"
-#include "words.h"
+#include "messages.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* --- Start and end ------------------------------------------------------------------------------------------------ */
+enum { BAR_WIDTH = 24 }; /* of a split */
 
-static bool complain_start(const struct options *options, cox_status status)
+/* --- Start and end --- */
+
+static bool start_error(const struct options *options, cox_status status)
 {
+    const char *devices = options->devices ? options->devices : "all";
     char what[256];
     switch (status) {
     case COX_E_NO_PLATFORM:
-        return complain(
-            "no OpenCL platform is installed, or none can be loaded; PoCL runs on any processor (Debian: apt "
-            "install pocl-opencl-icd)");
+        return message_error(
+            "no OpenCL platform is installed, or none can be loaded; PoCL runs on any "
+            "processor (Debian: apt install pocl-opencl-icd)");
     case COX_E_NO_DEVICE:
-        return complain(
-            "OpenCL is installed, but none of its platforms has a device; PoCL runs on any processor "
-            "(Debian: apt install pocl-opencl-icd) if it can write to its cache (~/.cache/pocl, "
-            "$XDG_CACHE_HOME or $POCL_CACHE_DIR)");
+        return message_error(
+            "OpenCL is installed, but none of its platforms has a device; PoCL runs on "
+            "any processor (Debian: apt install pocl-opencl-icd) if it can write to "
+            "its cache (~/.cache/pocl, $XDG_CACHE_HOME or $POCL_CACHE_DIR)");
     case COX_E_NOT_FOUND:
-        snprintf(what, sizeof what, "--devices %.200s",
-                 options->devices ? options->devices : "all");
-        return complain_reasons(what);
+        snprintf(what, sizeof what, "--devices %.200s", devices);
+        return message_library_errors(what);
     case COX_E_INVALID:
     case COX_E_UNSUPPORTED:
-        return complain_reasons("cannot start OpenCL");
+        return message_library_errors("cannot start OpenCL");
     default:
-        return complain_status("cannot start OpenCL", status);
+        return message_status_error("cannot start OpenCL", status);
     }
 }
 
 bool devices_start(struct devices *devices, const struct options *options)
 {
+    const uint32_t shares = options->policy_options.ratio_count;
     char cache[4096];
-    const struct cox_runtime_params params = {
-        .devices = options->devices,
-        .arithmetic = options->arithmetic,
-        .reserve = options->reserve,
-        .reserve_cpu = options->reserve_cpu,
-        .cache_dir = options->no_cache ? NULL : cache_folder(cache, sizeof cache),
-        .log = words_log,
-        .log_level = options->verbose ? COX_LOG_INFO : COX_LOG_WARN};
-    cox_status status = cox_runtime_create(&devices->runtime, &params);
+    struct cox_runtime_params params = {.devices = options->devices,
+                                        .arithmetic = options->arithmetic,
+                                        .reserve = options->reserve,
+                                        .reserve_cpu = options->reserve_cpu,
+                                        .log = messages_log,
+                                        .log_level = COX_LOG_WARN};
+    if (!options->no_cache)
+        params.cache_dir = cache_folder(cache, sizeof cache);
+    if (options->verbose)
+        params.log_level = COX_LOG_INFO;
+
+    const cox_status status = cox_runtime_create(&devices->runtime, &params);
     if (status != COX_OK)
-        return complain_start(options, status);
+        return start_error(options, status);
+
     devices->count = cox_runtime_device_count(devices->runtime);
     if (devices->count > COX_DEVICES_MAX)
         devices->count = COX_DEVICES_MAX;
     for (uint32_t d = 0; d < devices->count; d++)
-        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d]) != COX_OK)
-            return complain("a device went away");
-    if (options->policy_options.ratio_count &&
-        options->policy_options.ratio_count != devices->count)
-        return complain("--split has %u shares for %u device%s",
-                        options->policy_options.ratio_count, devices->count,
-                        devices->count == 1 ? "" : "s");
+        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d],
+                                    sizeof devices->info[d]) != COX_OK)
+            return message_error("a device went away");
+
+    if (shares && shares != devices->count)
+        return message_error("--split has %u shares for %u device%s", shares, devices->count,
+                             plural(devices->count));
     return true;
 }
 
@@ -74,6 +81,7 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
     params->policy = options->policy;
     params->policy_options = &options->policy_options;
     params->in_flight = options->in_flight;
+
     params->verify = options->verify_share;
     params->profile = options->trace != NULL;
 }
@@ -82,13 +90,13 @@ bool devices_memory(const char *what, uint32_t width, uint32_t height, double by
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page_bytes > 0 && bytes > (double)pages * (double)page_bytes)
-        return complain(
+        return message_error(
             "%s: %u x %u pixels need %.1f GiB of memory, which this machine does not have", what,
             width, height, bytes / 0x1p30);
     return true;
 }
 
-/* --- For people and for statistics -------------------------------------------------------------------------------- */
+/* --- Results and statistics --- */
 
 const char *devices_arithmetic(const struct devices *devices)
 {
@@ -108,11 +116,13 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
         say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s%s\n", mark, d, device->name,
             device->platform, cox_device_type_name(device->type),
             cox_memory_mode_name(device->mode), device->compute_units,
-            device->compute_units == 1 ? "" : "s", device->subdevice ? ", a sub-device" : "",
+            plural(device->compute_units), device->subdevice ? ", a sub-device" : "",
             mark == '-' ? ": does not take part" : "");
     }
+
     if (verbose)
         say("  arithmetic %s\n", devices_arithmetic(devices));
+
     struct cox_host_info host;
     cox_runtime_host_info(devices->runtime, &host);
     if (host.reserved)
@@ -121,21 +131,37 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
         say("  no core is reserved: %s\n", host.reserve_reason);
 }
 
+/* What follows the time of band `b`: how it ended, or a comma before the next band of its pass. */
+static const char *band_suffix(const struct report_frame *frame,
+                               const struct cox_band_report *bands, uint32_t b)
+{
+    const struct cox_band_report *band = &bands[b];
+    if (band->status == COX_E_TIMEOUT)
+        return " (timeout)";
+    if (band->status == COX_E_MISMATCH)
+        return " (wrong)";
+    if (band->status != COX_OK)
+        return " (failed)";
+    if (band->attempt)
+        return " (again)";
+
+    if (b + 1 < frame->band_count && !report_begins_pass(bands, b + 1))
+        return ",";
+    return "";
+}
+
 void devices_print_frame(const struct report_frame *frame, const struct cox_band_report *bands)
 {
     char bar[BAR_WIDTH + 3];
     report_bar(bands, frame->band_count, BAR_WIDTH, bar);
     say("frame %5" PRIu64 "  %s %8.2f ms ", frame->index, bar,
         (double)(frame->end_ns - frame->start_ns) / 1e6);
+
     for (uint32_t b = 0; b < frame->band_count; b++)
         say("%s %c %u rows %.2f ms%s", report_begins_pass(bands, b) ? " |" : "",
             report_bar_mark(bands[b].device), bands[b].rows, (double)bands[b].wall_ns / 1e6,
-            bands[b].status == COX_E_TIMEOUT                                 ? " (timeout)"
-            : bands[b].status == COX_E_MISMATCH                              ? " (wrong)"
-            : bands[b].status != COX_OK                                      ? " (failed)"
-            : bands[b].attempt                                               ? " (again)"
-            : b + 1 < frame->band_count && !report_begins_pass(bands, b + 1) ? ","
-                                                                             : "");
+            band_suffix(frame, bands, b));
+
     say("  %s\n", cox_reason_text(frame->reason));
 }
 
@@ -167,22 +193,27 @@ void devices_add_trouble(struct cox_session_info *session, const struct cox_sess
 void devices_print_late(const struct options *options, struct report *report)
 {
     uint64_t frames, worst_ns;
+
     if (!options->policy_options.deadline_ns)
         return;
+
     report_late(report, &frames, &worst_ns);
-    say("late      %llu of %llu frames", (unsigned long long)frames,
-        (unsigned long long)report_frame_count(report));
+    say("late      %" PRIu64 " of %" PRIu64 " frames", frames, report_frame_count(report));
+
     if (frames)
         say(", by %.2f ms at most", (double)worst_ns / 1e6);
     say(" (deadline %g ms)\n", (double)options->policy_options.deadline_ns / 1e6);
 }
 
+/* ", lost once", ", lost 3 times"; nothing for no time. */
 static void say_times(const char *what, uint32_t times)
 {
-    if (times)
-        say(", %s %s", what, times == 1 ? "once" : times == 2 ? "twice" : "");
-    if (times > 2)
-        say("%u times", times);
+    if (times == 1)
+        say(", %s once", what);
+    else if (times == 2)
+        say(", %s twice", what);
+    else if (times)
+        say(", %s %u times", what, times);
 }
 
 void devices_print_trouble(const struct devices *devices, const struct cox_session_info *session)
@@ -191,6 +222,7 @@ void devices_print_trouble(const struct devices *devices, const struct cox_sessi
         const struct cox_session_device *device = &session->devices[d];
         if (!device->lost && device->state == COX_DEVICE_ACTIVE)
             continue;
+
         say("faults    %c %u  %.60s", report_bar_mark(d), device->device,
             devices->info[device->device].name);
         say_times("lost", device->lost);
@@ -213,6 +245,7 @@ void devices_describe(const struct devices *devices, const struct cox_session_in
             .lost = session->devices[d].lost,
             .returned = session->devices[d].returned};
     }
+
     *about = (struct report_about){.program = "cox-tonemap",
                                    .arithmetic = devices_arithmetic(devices),
                                    .policy = session->policy,

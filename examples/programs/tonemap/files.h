@@ -1,4 +1,5 @@
-/* The files of a job beside its input and output: statistics and trace; and that no two are the same.
+/* The files of a job besides its input and output: statistics and trace; and the check that no two
+ * of all files are the same.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_FILES_H
@@ -8,10 +9,10 @@
 #include "tonemap/report.h"
 #include "options.h"
 
-/* Whether the input and all outputs are different files; complains if not. */
+/* Whether the input and all outputs are different files. Prints an error if not. */
 bool files_differ(const struct options *options);
 
-/* Whether --overwrite is given or no file has the output's name; complains if not. */
+/* Whether --overwrite is given or no file has the output's name. Prints an error if not. */
 bool files_may_write(const struct options *options);
 
 /* NULL = not asked for. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "film.h"
+#include "common/now.h"
 #include "scenes.h"
-#include "words.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ const char *film_wait_name(enum film_wait wait)
     return names[wait];
 }
 
-/* End the sleep of the caller's thread, or its next one. */
+/* Wake the caller's thread, or keep it from its next sleep. */
 static void wake_main(struct film *film)
 {
     const uint64_t one = 1;
@@ -28,21 +28,23 @@ double film_bytes(const struct film *film)
 {
     double bytes = 0;
     const struct film_side *const sides[] = {&film->in, &film->out};
-    for (int s = film->in.lent ? 1 : 0; s < 2; s++) /* what is lent is the input's */
-        for (uint32_t p = 0; p < sides[s]->plane_count; p++)
+
+    for (int s = 0; s < 2; s++)
+        for (uint32_t p = 0; p < sides[s]->plane_count && !sides[s]->lent; p++)
             bytes += (double)sides[s]->plane_bytes[p] * sides[s]->slot_count;
     return bytes;
 }
 
-/* --- The reader --------------------------------------------------------------------------------------------------- */
+/* --- The reader --- */
 
-/* Wait for a slot that no device needs any more. False: no more is to be read. */
+/* Wait for a slot that no device reads any more. Returns false if the reader has to end. */
 static bool await_input_slot(struct film *film, uint64_t frame)
 {
     pthread_mutex_lock(&film->lock);
     while (!film->stop_reading && frame - film->mapped >= film->in.slot_count)
         pthread_cond_wait(&film->reader_wake, &film->lock);
     bool go = !film->stop_reading;
+
     pthread_mutex_unlock(&film->lock);
     return go;
 }
@@ -53,18 +55,22 @@ static void *read_frames(void *user)
     const uint64_t frames = film->plan.frames;
     struct error error = {""};
     enum video_read result = VIDEO_READ_FRAME;
+
     if (film->plan.start)
         result = video_input_skip(film->plan.input, film->plan.start, &error);
+
     for (uint64_t n = 0; result == VIDEO_READ_FRAME && (!frames || n < frames); n++) {
         if (!await_input_slot(film, n))
             break;
         result = film_side_read(&film->in, film->plan.runtime, film->plan.input, n, &error);
+
         pthread_mutex_lock(&film->lock);
         film->times[n % FILM_TIMES] = video_input_time(film->plan.input);
         film->read += result == VIDEO_READ_FRAME;
         wake_main(film);
         pthread_mutex_unlock(&film->lock);
     }
+
     pthread_mutex_lock(&film->lock);
     film->reader_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     film->read_ended = true;
@@ -74,12 +80,13 @@ static void *read_frames(void *user)
     }
     wake_main(film);
     pthread_mutex_unlock(&film->lock);
+
     return NULL;
 }
 
-/* --- The writer --------------------------------------------------------------------------------------------------- */
+/* --- The writer --- */
 
-/* Wait for a frame; false if no more will come. */
+/* Wait for a mapped frame. Returns false if no more will come. */
 static bool await_mapped(struct film *film)
 {
     while (film->written == film->mapped && !film->stop_writing)
@@ -92,73 +99,84 @@ static void *write_frames(void *user)
     struct film *film = user;
     struct error error = {""};
     bool good = true;
+
     pthread_mutex_lock(&film->lock);
     while (good && await_mapped(film)) {
         cox_buffer **planes = film_side_planes(&film->out, film->written);
         const int64_t time = film->times[film->written % FILM_TIMES];
         pthread_mutex_unlock(&film->lock);
+
         const void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
         for (uint32_t p = 0; p < film->out.plane_count; p++)
             memory[p] = cox_buffer_data(planes[p]);
         good = film->plan.take(film->plan.user, memory, film->out.pitch_bytes, time, &error);
+
         pthread_mutex_lock(&film->lock);
         film->written += good;
         wake_main(film);
     }
+
     film->write_ended = true;
     if (!good) {
         film->failed = film->write_failed = true;
         film->write_error = error;
     }
+
     wake_main(film);
     pthread_mutex_unlock(&film->lock);
     return NULL;
 }
 
-/* --- Steps of a frame --------------------------------------------------------------------------------------------- */
+/* --- Steps of a frame --- */
 
 static bool fail(struct film *film, const char *step, cox_status status, uint64_t frame)
 {
     pthread_mutex_lock(&film->lock);
+
     if (!film->failed) {
         film->failed = true;
         film->status = status;
         film->failed_step = step;
         film->failed_frame = frame;
     }
+
     wake_main(film);
     pthread_mutex_unlock(&film->lock);
     return false;
 }
 
-/* Whether what the devices made of a frame is of what the input had. */
+/* Whether the memory that the input lent still held the frame while the devices read it. */
 static bool input_was_kept(struct film *film, uint64_t frame)
 {
     struct error error;
     if (!film->in.lent ||
         video_input_kept(film->plan.input, film_side_planes(&film->in, frame), &error))
         return true;
+
     pthread_mutex_lock(&film->lock);
     film->failed = film->read_failed = true;
     film->read_error = error;
     wake_main(film);
     pthread_mutex_unlock(&film->lock);
+
     return false;
 }
 
-/* Space for the scene of frame `frame`; NULL where it is not wanted or there is no memory. */
+/* Space for the scene of a frame; NULL if scenes are not kept or there is no memory. */
 static struct report_scene *scene_of(struct film *film, uint64_t frame)
 {
     if (!film->plan.keep_scenes)
         return NULL;
+
     if (frame >= film->scene_capacity) {
-        uint64_t capacity = film->scene_capacity ? film->scene_capacity * 2 : 1024;
+        const uint64_t capacity = film->scene_capacity * 2 + 1024;
         struct report_scene *scenes = realloc(film->scenes, capacity * sizeof *scenes);
         if (!scenes)
             return NULL;
         film->scenes = scenes;
         film->scene_capacity = capacity;
     }
+
     if (film->scene_count <= frame)
         film->scenes[film->scene_count++] = (struct report_scene){0};
     return &film->scenes[frame];
@@ -173,16 +191,18 @@ static void note_scene(struct film *film, const struct cox_video_result *result)
                                       .cut = result->cut,
                                       .curve_peak_nits = result->peak_nits,
                                       .curve_gain = result->gain};
+
     if (result->cut && film->scene_begun)
         film->cuts++;
     film->scene_begun |= result->cut;
+
     if (film->least_peak_nits <= 0 || result->peak_nits < film->least_peak_nits)
         film->least_peak_nits = result->peak_nits;
     if (result->peak_nits > film->most_peak_nits)
         film->most_peak_nits = result->peak_nits;
 }
 
-/* A frame is mapped. After one that failed no other is written: the output would lack a frame. */
+/* A frame is mapped. After one that failed no other is written, so that the output has no gap. */
 static void on_mapped(struct film *film, const struct cox_video_result *result)
 {
     if (result->status != COX_OK) {
@@ -191,19 +211,22 @@ static void on_mapped(struct film *film, const struct cox_video_result *result)
     }
     if (!input_was_kept(film, result->frame))
         return;
+
     if (film->plan.steering.on || film->plan.scenes)
         note_scene(film, result);
+
     pthread_mutex_lock(&film->lock);
     if (!film->failed)
         film->mapped++;
     if (film->plan.discard)
         film->written = film->mapped;
+
     pthread_cond_signal(&film->reader_wake);
     pthread_cond_signal(&film->writer_wake);
     pthread_mutex_unlock(&film->lock);
 }
 
-/* Take back what has been mapped; `all`: wait for what has not. */
+/* Receive the frames that are mapped; `all`: wait for those that are not, too. */
 static void receive(struct film *film, bool all)
 {
     struct cox_video_result result;
@@ -217,27 +240,46 @@ static bool start_writer(struct film *film)
         return fail(film, NULL, COX_OK, 0);
     if (film->plan.discard)
         return true;
+
     film->writer_runs = !pthread_create(&film->writer, NULL, write_frames, film);
     return film->writer_runs || fail(film, "cannot start a thread", COX_E_SYSTEM, 0);
 }
 
-/* One side's image of a frame; without buffers: of any. */
-static struct cox_video_image image_of(const struct film *film, bool in, cox_buffer *const *planes)
+/* The image of a frame on one side; planes NULL = without buffers. */
+static struct cox_video_image image_of(const struct film *film, const struct film_side *side,
+                                       cox_buffer *const *planes)
 {
     const struct film_plan *plan = &film->plan;
-    const struct film_side *side = in ? &film->in : &film->out;
-    struct cox_video_image image = {.format = in ? plan->shape.in : plan->shape.out,
-                                    .width = in ? plan->shape.width : plan->out_width,
-                                    .height = in ? plan->shape.height : plan->out_height,
+    struct cox_video_image image = {.struct_size = sizeof image,
+                                    .format = plan->shape.out,
+                                    .width = plan->out_width,
+                                    .height = plan->out_height,
                                     .transfer = plan->shape.transfer,
                                     .primaries = plan->shape.primaries,
                                     .peak_nits = plan->steering.known_peak_nits};
+    if (side == &film->in) {
+        image.format = plan->shape.in;
+        image.width = plan->shape.width;
+        image.height = plan->shape.height;
+    }
+
     for (uint32_t p = 0; p < side->plane_count; p++) {
         image.pitch_bytes[p] = (ptrdiff_t)side->pitch_bytes[p];
-        image.memory[p] = planes ? planes[p] : NULL;
-        image.data[p] = planes ? cox_buffer_data(planes[p]) : NULL;
+        if (planes) {
+            image.memory[p] = planes[p];
+            image.data[p] = cox_buffer_data(planes[p]);
+        }
     }
     return image;
+}
+
+/* Where the peak of the curve comes from. */
+static enum cox_video_peak peak_of(const struct film_plan *plan)
+{
+    if (plan->scenes || !plan->steering.on)
+        return COX_PEAK_GIVEN;
+
+    return plan->steering.lookahead ? COX_PEAK_OWN : COX_PEAK_BEFORE;
 }
 
 static enum cox_video_choice choice(bool yes)
@@ -245,36 +287,37 @@ static enum cox_video_choice choice(bool yes)
     return yes ? COX_CHOICE_YES : COX_CHOICE_NO;
 }
 
-/* How frame `n` is to look, by settings of its own where there are scenes. */
+/* The look of frame `n`. With scenes its settings are its own. */
 static struct cox_video_look look_of(const struct film *film, uint64_t n,
                                      struct cox_video_settings *settings)
 {
     const struct film_plan *plan = &film->plan;
-    const struct film_steering *steering = &plan->steering;
-    const struct scenes_light *light = plan->scenes ? scenes_of(plan->scenes, plan->start + n)
-                                                    : NULL;
+    const struct scenes_light *light = NULL;
     *settings = plan->settings;
+    if (plan->scenes)
+        light = scenes_of(plan->scenes, plan->start + n);
     if (light) {
         settings->peak_nits = light->peak_nits;
         settings->gain = light->gain;
     }
-    return (struct cox_video_look){.op = plan->shape.op,
-                                   .peak = plan->scenes || !steering->on ? COX_PEAK_GIVEN
-                                           : steering->lookahead         ? COX_PEAK_OWN
-                                                                         : COX_PEAK_BEFORE,
+
+    return (struct cox_video_look){.struct_size = sizeof(struct cox_video_look),
+                                   .op = plan->shape.op,
+                                   .peak = peak_of(plan),
                                    .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
                                    .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
                                    .settings = settings,
-                                   .trust_peak = steering->trusts,
+                                   .trust_peak = plan->steering.trusts,
                                    .halve = plan->shape.scale == COX_SCALE_HALF};
 }
 
-/* The light of frame `n`, where the frames' light is known beforehand. */
+/* With a file of scenes: set the light of frame `n`. */
 static bool set_light(struct film *film, uint64_t n)
 {
     struct cox_video_settings settings;
     if (!film->plan.scenes)
         return true;
+
     const struct cox_video_look look = look_of(film, n, &settings);
     const cox_status status = cox_video_stream_set(film->stream, &look);
     return status == COX_OK || fail(film, "its peak or gain was refused", status, n);
@@ -286,38 +329,46 @@ static bool map_one(struct film *film)
     const uint64_t n = film->submitted, before_ns = now_ns();
     if ((!n && !start_writer(film)) || !set_light(film, n))
         return false;
+
     cox_status status = film_side_make(&film->out, film->plan.runtime, n);
     if (status != COX_OK)
         return fail(film, "cannot get memory for a frame", status, n);
-    const struct cox_video_image in = image_of(film, true, film_side_planes(&film->in, n));
-    const struct cox_video_image out = image_of(film, false, film_side_planes(&film->out, n));
+
+    const struct cox_video_image in = image_of(film, &film->in, film_side_planes(&film->in, n));
+    const struct cox_video_image out = image_of(film, &film->out, film_side_planes(&film->out, n));
+
     pthread_mutex_lock(&film->lock);
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
-    status = cox_video_stream_send(film->stream,
-                                   &(const struct cox_video_frame){.in = &in, .out = &out});
+
+    status = cox_video_stream_send(film->stream, COX_VIDEO_FRAME(.in = &in, .out = &out));
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     return status == COX_OK || fail(film, "a frame was refused", status, n);
 }
 
-/* --- The caller's thread ------------------------------------------------------------------------------------------ */
+/* --- The caller's thread --- */
 
 enum step { STEP_MAP, STEP_END, STEP_WAIT };
 
-/* What can be done now. STEP_WAIT: `*wait` is what the next frame waits for. */
+/* The next step of the caller's thread. STEP_WAIT: `*wait` is what the next frame waits for. */
 static enum step next_step(const struct film *film, enum film_wait *wait)
 {
     if (film->failed || film->stop_reading)
         return STEP_END;
+
     const bool devices_busy = film->submitted - film->mapped >= film->plan.session.in_flight;
     const bool output_full = film->submitted - film->written >= film->out.slot_count;
     if (film->submitted < film->read && !devices_busy && !output_full)
         return STEP_MAP;
+
     if (film->read_ended && film->submitted == film->read)
         return STEP_END;
-    *wait = devices_busy                                  ? FILM_WAIT_DEVICES
-            : output_full && film->submitted < film->read ? FILM_WAIT_OUTPUT
-                                                          : FILM_WAIT_INPUT;
+
+    *wait = FILM_WAIT_INPUT;
+    if (devices_busy)
+        *wait = FILM_WAIT_DEVICES;
+    else if (output_full && film->submitted < film->read)
+        *wait = FILM_WAIT_OUTPUT;
     return STEP_WAIT;
 }
 
@@ -328,9 +379,11 @@ static void sleep_for(struct film *film, enum film_wait wait)
                              {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN}};
     uint64_t count;
     const uint64_t before_ns = now_ns();
+
     if (poll(waits, 2, 50) > 0 && waits[0].revents &&
         read(film->main_wake, &count, sizeof count) < 0)
         return; /* interrupted by a signal */
+
     film->waited_ns[wait] += now_ns() - before_ns;
 }
 
@@ -340,8 +393,10 @@ static void look(struct film *film)
     pthread_mutex_lock(&film->lock);
     uint64_t mapped = film->mapped;
     pthread_mutex_unlock(&film->lock);
+
     if (film->plan.show)
         film->plan.show(film->plan.user, mapped);
+
     if (film->plan.enough && film->plan.enough(film->plan.user)) {
         pthread_mutex_lock(&film->lock);
         film->stop_reading = true;
@@ -350,22 +405,25 @@ static void look(struct film *film)
     }
 }
 
-/* Receive the frames that are under way, and wait until all are written. */
+/* Receive the frames in flight, and wait until all are written. */
 static void drain(struct film *film)
 {
     const uint64_t before_ns = now_ns();
     receive(film, true);
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     look(film);
+
     pthread_mutex_lock(&film->lock);
     film->stop_writing = true;
     pthread_cond_signal(&film->writer_wake);
+
     while (film->writer_runs && !film->write_ended) {
         pthread_mutex_unlock(&film->lock);
         sleep_for(film, FILM_WAIT_OUTPUT);
         look(film);
         pthread_mutex_lock(&film->lock);
     }
+
     pthread_mutex_unlock(&film->lock);
     film->ended_ns = now_ns();
 }
@@ -378,12 +436,15 @@ static void stop_threads(struct film *film)
     pthread_cond_signal(&film->writer_wake);
     bool waits = film->reader_runs && !film->read_ended;
     pthread_mutex_unlock(&film->lock);
-    if (waits) /* the reader, perhaps for a pipe */
+
+    if (waits) /* perhaps for a pipe */
         video_input_cancel(film->plan.input);
+
     if (film->reader_runs)
         pthread_join(film->reader, NULL);
     if (film->writer_runs)
         pthread_join(film->writer, NULL);
+
     film->reader_runs = film->writer_runs = false;
 }
 
@@ -393,49 +454,61 @@ void film_run(struct film *film)
     for (;;) {
         enum film_wait wait = FILM_WAIT_INPUT;
         look(film);
+
         receive(film, false);
         pthread_mutex_lock(&film->lock);
         const enum step step = next_step(film, &wait);
         pthread_mutex_unlock(&film->lock);
+
         if (step == STEP_WAIT)
             sleep_for(film, wait);
+
         if (step == STEP_END || (step == STEP_MAP && !map_one(film)))
             break;
     }
+
     drain(film);
     stop_threads(film);
 }
 
-/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+/* --- Beginning and end --- */
 
-/* The fewest slots with which no thread and no device waits for one: what the devices have, and one more that is being
- * read or written; of frames that are lent two will do, since the input has its own. A look ahead has one frame
- * more. */
+/* The fewest slots with which no thread and no device waits for a slot: one for each frame of the
+ * devices, and one more that is read or written. Frames that the input lends need two, because the
+ * input has slots of its own. Lookahead needs one more. */
 static void plan_slots(struct film *film)
 {
     struct film_plan *plan = &film->plan;
     struct cox_video_shape *shape = &plan->shape;
+
     if (!plan->session.in_flight)
         plan->session.in_flight = 2;
     if (plan->steering.on && !plan->steering.lookahead && !plan->scenes)
         plan->session.in_flight = 1;
+
     film_side_describe_input(&film->in, plan->runtime, plan->input, shape);
     film_side_describe(&film->out, plan->runtime, &shape->out, plan->out_width, plan->out_height);
+
     film->in.slot_count = plan->session.in_flight + (plan->steering.lookahead && !plan->scenes);
     film->in.slot_count += !film->in.lent || film->in.slot_count < 2;
     film->out.slot_count = plan->session.in_flight + !plan->discard;
 }
 
-/* The stream, and what its first frame needs. */
+/* Create the stream, and prepare it for the first frame. */
 static cox_status make_stream(struct film *film)
 {
     struct cox_video_settings settings;
     const struct film_plan *plan = &film->plan;
-    const struct cox_video_image in = image_of(film, true, NULL), out = image_of(film, false, NULL);
+    const struct cox_video_image in = image_of(film, &film->in, NULL);
+    const struct cox_video_image out = image_of(film, &film->out, NULL);
     const struct cox_video_look look = look_of(film, 0, &settings);
-    cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look,
-                                                &film->stream);
-    return status == COX_OK ? cox_video_stream_prepare(film->stream, &in, &out) : status;
+
+    const cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look,
+                                                      &film->stream);
+    if (status != COX_OK)
+        return status;
+
+    return cox_video_stream_prepare(film->stream, &in, &out);
 }
 
 void film_begin(struct film *film, const struct film_plan *plan)
@@ -452,7 +525,11 @@ cox_status film_start(struct film *film)
 {
     film->reader_runs = film->main_wake >= 0 &&
                         !pthread_create(&film->reader, NULL, read_frames, film);
-    return film->reader_runs ? make_stream(film) : COX_E_SYSTEM;
+
+    if (!film->reader_runs)
+        return COX_E_SYSTEM;
+
+    return make_stream(film);
 }
 
 void film_end(struct film *film)
@@ -464,9 +541,11 @@ void film_end(struct film *film)
     video_input_reclaim(film->plan.input);
     free(film->scenes);
     film->scenes = NULL;
+
     pthread_cond_destroy(&film->writer_wake);
     pthread_cond_destroy(&film->reader_wake);
     if (film->main_wake >= 0)
         close(film->main_wake);
+
     pthread_mutex_destroy(&film->lock);
 }

@@ -6,6 +6,7 @@ void film_side_describe(struct film_side *side, cox_runtime *runtime,
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     side->plane_count = cox_video_planes(format, width, height, planes);
+
     for (uint32_t p = 0; p < side->plane_count; p++) {
         if (!side->lent)
             side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime,
@@ -31,12 +32,14 @@ cox_status film_side_make(struct film_side *side, cox_runtime *runtime, uint64_t
     const uint32_t slot = (uint32_t)(frame % side->slot_count);
     if (slot != side->slots_made)
         return COX_OK;
+
     for (uint32_t p = 0; p < side->plane_count; p++) {
         const cox_status status = cox_buffer_create(runtime, side->plane_bytes[p],
                                                     &side->slots[slot][p]);
         if (status != COX_OK)
             return status;
     }
+
     side->slots_made++;
     return COX_OK;
 }
@@ -46,17 +49,21 @@ enum video_read film_side_read(struct film_side *side, cox_runtime *runtime,
 {
     cox_buffer **planes = film_side_planes(side, frame);
     void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
+
     if (side->lent) {
         video_input_return(input, planes);
         return video_input_borrow(input, planes, error);
     }
+
     const cox_status status = film_side_make(side, runtime, frame);
     if (status != COX_OK) {
         error_set(error, "no memory to read a frame to: %s", cox_status_text(status));
         return VIDEO_READ_ERROR;
     }
+
     for (uint32_t p = 0; p < side->plane_count; p++)
         memory[p] = cox_buffer_data(planes[p]);
+
     return video_input_read(input, memory, side->pitch_bytes, error);
 }
 
@@ -65,6 +72,7 @@ void film_side_free(struct film_side *side, struct video_input *input)
     for (uint32_t slot = 0; slot < FILM_SLOTS_MAX; slot++) {
         if (side->lent)
             video_input_return(input, side->slots[slot]);
+
         for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
             cox_buffer_destroy(&side->slots[slot][p]);
     }

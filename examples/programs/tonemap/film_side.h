@@ -1,6 +1,7 @@
-/* The frames that are under way on one side, the input's or the output's: a few slots of buffers, made when they are
- * first needed. Frame n has slot n modulo their count.
- * Thread-safety: slots of different frames from different threads; all else from one thread at a time.
+/* The frames in flight on one side, input or output: a few slots of buffers, made when they are
+ * first needed. Frame n uses slot n modulo their count.
+ * Thread-safety: slots of different frames from different threads; all else from one thread at a
+ * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_FILM_SIDE_H
 #define TONEMAP_FILM_SIDE_H
@@ -15,25 +16,26 @@ struct film_side {
     size_t plane_bytes[COX_VIDEO_PLANES_MAX];
     uint32_t slot_count; /* set by the caller */
     uint32_t slots_made;
-    bool lent; /* the buffers are the input's own, of the frame that the slot has */
+    bool lent; /* the buffers belong to the input, which lends them for each frame */
     cox_buffer *slots[FILM_SLOTS_MAX][COX_VIDEO_PLANES_MAX];
 };
 
-/* Set the planes: of the input's frames, lent where it lends them; of other frames. */
+/* Set the planes: for the input, whose buffers are lent if it can lend them; and for other
+ * frames. */
 void film_side_describe_input(struct film_side *side, cox_runtime *runtime,
                               struct video_input *input, const struct cox_video_shape *shape);
 void film_side_describe(struct film_side *side, cox_runtime *runtime,
                         const struct cox_video_format *format, uint32_t width, uint32_t height);
 
-/* The buffers of a frame's slot; made when its first frame comes. */
+/* The buffers of a frame's slot; film_side_make makes them for the first frame of the slot. */
 cox_buffer **film_side_planes(struct film_side *side, uint64_t frame);
 cox_status film_side_make(struct film_side *side, cox_runtime *runtime, uint64_t frame);
 
-/* Read the input's next frame, which is number `frame`, to its slot. */
+/* Read the next frame of the input, number `frame`, into its slot. */
 enum video_read film_side_read(struct film_side *side, cox_runtime *runtime,
                                struct video_input *input, uint64_t frame, struct error *error);
 
-/* Free all buffers, or return them to the input where they are lent. */
+/* Free all buffers, or return them to the input if they are lent. */
 void film_side_free(struct film_side *side, struct video_input *input);
 
 #endif

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "part.h"
-#include "words.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "end COUNT LAST CHECK": always so long, so that it is found from the end. */
+/* "end COUNT LAST CHECK", of fixed length, so that it is found from the end of the file. */
 #define END_LINE "end %20" PRIu64 " %d %016" PRIx64 "\n"
 enum { END_BYTES = 4 + 20 + 1 + 1 + 1 + 16 + 1, NUMBER_BYTES = 5 };
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Writing --- */
 
 static bool cannot_write(const struct part_writer *part)
 {
-    return complain("%s: cannot be written: %s", part->path, strerror(errno));
+    return message_error("%s: cannot be written: %s", part->path, strerror(errno));
 }
 
-/* A failure is said once: frames that are under way come after it. */
+/* A failure is printed once. Frames in flight may follow it. */
 static bool put(struct part_writer *part, const void *bytes, size_t count)
 {
     if (part->failed)
         return false;
+
     part->hash = hash_bytes(part->hash, bytes, count);
     part->failed = fwrite(bytes, 1, count, outfile_stream(part->file)) != count;
     return !part->failed || cannot_write(part);
@@ -35,31 +36,35 @@ bool part_begin(struct part_writer *part, const char *path, const struct profile
     char *head = NULL;
     size_t bytes = 0;
     *part = (struct part_writer){.path = path, .hash = HASH_START};
+
     FILE *memory = open_memstream(&head, &bytes);
     if (!memory)
-        return complain("out of memory");
+        return message_error("out of memory");
+
     profile_write(profile, "part", memory);
     fprintf(memory, "first %" PRIu64 "\n", first);
-    const bool good = !fclose(memory);
-    if (!good || !outfile_open(&part->file, path, &error)) {
-        free(head);
-        return good ? complain_about(path, &error) : complain("out of memory");
-    }
-    const bool begun = put(part, head, bytes);
+    bool good = !fclose(memory) || message_error("out of memory");
+    if (good && !outfile_open(&part->file, path, &error))
+        good = message_file_error(path, &error);
+
+    good = good && put(part, head, bytes);
     free(head);
-    return begun;
+
+    return good;
 }
 
 bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS])
 {
     uint8_t bytes[NUMBER_BYTES * COX_VIDEO_BINS];
     size_t count = 0;
+
     for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
         uint32_t rest = histogram[bin];
         for (; rest >= 0x80; rest >>= 7)
             bytes[count++] = (uint8_t)(rest | 0x80);
         bytes[count++] = (uint8_t)rest;
     }
+
     part->count++;
     return put(part, bytes, count);
 }
@@ -72,7 +77,8 @@ bool part_finish(struct part_writer *part, uint64_t count, bool last)
         outfile_abandon(&part->file);
         return false;
     }
-    return outfile_finish(&part->file, &error) || complain_about(part->path, &error);
+
+    return outfile_finish(&part->file, &error) || message_file_error(part->path, &error);
 }
 
 void part_abandon(struct part_writer *part)
@@ -80,25 +86,28 @@ void part_abandon(struct part_writer *part)
     outfile_abandon(&part->file);
 }
 
-/* --- Reading ------------------------------------------------------------------------------------------------------ */
+/* --- Reading --- */
 
-/* The last line, which is taken off the text. */
+/* Read the last line, and remove it from the text. */
 static bool read_end(struct part *part)
 {
     struct profile_text *text = &part->text;
     uint64_t check;
     int last = 0, length = 0;
+
     if (text->bytes < END_BYTES)
-        return misfit("%s: is cut off", text->path);
+        return message_incompatible("%s: is cut off", text->path);
     const char *end = text->text + text->bytes - END_BYTES;
-    if (sscanf(end, "end %" SCNu64 " %d %" SCNx64 "%n", &part->count, &last, &check, &length) !=
-            3 ||
-        length != END_BYTES - 1)
-        return misfit("%s: is cut off, or no part of cox-tonemap's", text->path);
+    const int read = sscanf(end, "end %" SCNu64 " %d %" SCNx64 "%n", &part->count, &last, &check,
+                            &length);
+    if (read != 3 || length != END_BYTES - 1)
+        return message_incompatible("%s: is cut off, or no part of cox-tonemap's", text->path);
     text->bytes -= END_BYTES;
+
     part->last = last;
     if (hash_bytes(HASH_START, text->text, text->bytes) != check)
-        return misfit("%s: is damaged", text->path);
+        return message_incompatible("%s: is damaged", text->path);
+
     text->text[text->bytes] = 0;
     return true;
 }
@@ -107,9 +116,11 @@ bool part_is_there(const char *path)
 {
     char end[END_BYTES + 1] = "";
     FILE *file = fopen(path, "rb");
+
     const bool there = file && !fseek(file, -END_BYTES, SEEK_END) &&
                        fread(end, 1, END_BYTES, file) == END_BYTES && !strncmp(end, "end ", 4) &&
                        end[END_BYTES - 1] == '\n';
+
     if (file)
         fclose(file);
     return there;
@@ -119,16 +130,18 @@ static bool read_head(struct part *part)
 {
     if (!read_end(part) || !profile_read(&part->profile, "part", &part->text))
         return false;
+
     char *line = profile_text_line(&part->text), rest;
     if (!line || sscanf(line, "first %" SCNu64 "%c", &part->first, &rest) != 1)
         return profile_text_wrong(&part->text, "is not 'first' and the number of a frame");
-    const uint64_t most = part->profile.steering.on
-                              ? (part->text.bytes - part->text.at) / COX_VIDEO_BINS
-                              : VIDEO_FRAMES_MAX;
+
+    uint64_t most = VIDEO_FRAMES_MAX;
+    if (part->profile.steering.on)
+        most = (part->text.bytes - part->text.at) / COX_VIDEO_BINS;
     if (part->first > VIDEO_FRAMES_MAX || part->count > most || part->count > VIDEO_FRAMES_MAX)
-        return misfit("%s: says that it has %" PRIu64 " frames, from %" PRIu64
-                      " on, which cannot be",
-                      part->text.path, part->count, part->first);
+        return message_incompatible("%s: says that it has %" PRIu64 " frames, from %" PRIu64
+                                    " on, which cannot be",
+                                    part->text.path, part->count, part->first);
     return true;
 }
 
@@ -137,6 +150,7 @@ bool part_open(struct part *part, const char *path)
     *part = (struct part){.first = 0};
     if (!profile_text_open(&part->text, path))
         return false;
+
     if (read_head(part))
         return true;
     part_close(part);
@@ -151,19 +165,22 @@ void part_close(struct part *part)
 bool part_next(struct part *part, uint32_t histogram[COX_VIDEO_BINS])
 {
     struct profile_text *text = &part->text;
+
     for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
         uint64_t value = 0;
         unsigned shift = 0;
         uint8_t byte;
+
         do {
             if (text->at == text->bytes || shift > 28)
-                return misfit("%s: has fewer histograms than it says", text->path);
+                return message_incompatible("%s: has fewer histograms than it says", text->path);
             byte = (uint8_t)text->text[text->at++];
             value |= (uint64_t)(byte & 0x7f) << shift;
             shift += 7;
         } while (byte & 0x80);
+
         if (value > UINT32_MAX)
-            return misfit("%s: has counts that cannot be", text->path);
+            return message_incompatible("%s: has counts that cannot be", text->path);
         histogram[bin] = (uint32_t)value;
     }
     return true;

@@ -1,6 +1,7 @@
-/* The histograms of a film's part, as `cox-tonemap analyse` leaves them: exact counts, about a kilobyte a frame. A
- * profile in lines of text, then the counts as numbers of 7 bits a byte, low ones first, then a line that says how many
- * frames there are and a check of all bytes before.
+/* The histograms of a part of a film, as `cox-tonemap analyse` writes them: exact counts, about a
+ * kilobyte per frame. The file begins with a profile in lines of text. Then come the counts, as
+ * numbers of 7 bits per byte, low bits first. The last line has the number of frames and a check of
+ * all bytes before it.
  * Thread-safety: one part from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_PART_H
@@ -9,7 +10,7 @@
 #include "common/outfile.h"
 #include "profile.h"
 
-/* Being written; it appears under its name when it is whole. */
+/* A part that is written. The file gets its name when it is whole. */
 struct part_writer {
     struct outfile *file;
     const char *path;
@@ -17,8 +18,8 @@ struct part_writer {
     bool failed;
 };
 
-/* False, here and below, after saying why. A film whose peak is given needs no histograms: then part_add is not called,
- * and part_finish is told the count. */
+/* Here and below: false after printing why. A film with a fixed peak needs no histograms: then
+ * part_add is not called, and `count` of part_finish is all there is. */
 bool part_begin(struct part_writer *part, const char *path, const struct profile *profile,
                 uint64_t first);
 bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS]);
@@ -27,9 +28,9 @@ bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS]
 bool part_finish(struct part_writer *part, uint64_t count, bool last);
 void part_abandon(struct part_writer *part);
 
-/* Being read. */
+/* A part that is read. */
 struct part {
-    uint64_t first, count; /* frames; `first` is where by_first looks for it */
+    uint64_t first, count; /* frames; `first` is the key of by_first */
     bool last;
     struct profile profile;
     struct profile_text text;
@@ -37,11 +38,11 @@ struct part {
 
 bool part_open(struct part *part, const char *path);
 
-/* Whether a file is there that ends as a part does; says nothing. */
+/* Whether a file exists that ends like a part. Prints nothing. */
 bool part_is_there(const char *path);
 void part_close(struct part *part);
 
-/* The next frame's histogram; as many times as `count` says. */
+/* The next frame's histogram; can be called `count` times. */
 bool part_next(struct part *part, uint32_t histogram[COX_VIDEO_BINS]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "profile.h"
-#include "words.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- From and to a source ----------------------------------------------------------------------------------------- */
+/* --- From and to a source --- */
 
 bool profile_make(struct profile *profile, const struct source *from,
                   enum cox_arithmetic arithmetic)
@@ -18,9 +18,10 @@ bool profile_make(struct profile *profile, const struct source *from,
                                 .settings = from->plan.settings,
                                 .steering = from->plan.steering,
                                 .arithmetic = arithmetic};
+
     struct error error;
     return file_identify(from->options->input, &profile->source, &error) ||
-           complain_about(from->options->input, &error);
+           message_file_error(from->options->input, &error);
 }
 
 static bool same_samples(const struct cox_video_format *a, const struct cox_video_format *b)
@@ -36,25 +37,31 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
     struct film_plan *plan = &from->plan;
     struct file_identity source;
     struct error error;
+
     if (!file_identify(input, &source, &error))
-        return complain_about(input, &error);
+        return message_file_error(input, &error);
     if (source.bytes != profile->source.bytes || source.hash != profile->source.hash)
-        return misfit("%s: is of another film than %s: of a file of %" PRIu64 " bytes, not %" PRIu64
-                      "%s",
-                      name, input, profile->source.bytes, source.bytes,
-                      source.bytes == profile->source.bytes ? ", or with other content" : "");
+        return message_incompatible("%s: is of another film than %s: of a file of %" PRIu64
+                                    " bytes, not %" PRIu64 "%s",
+                                    name, input, profile->source.bytes, source.bytes,
+                                    source.bytes == profile->source.bytes
+                                        ? ", or with other content"
+                                        : "");
+
     plan->shape = profile->shape;
     plan->settings = profile->settings;
     plan->steering = profile->steering;
     if (format->width != plan->shape.width || format->height != plan->shape.height ||
         !same_samples(&format->pixel, &plan->shape.in))
-        return misfit("%s: its frames are not read as they were for %s: of another size or format",
-                      input, name);
+        return message_incompatible(
+            "%s: its frames are not read as they were for %s: of another size or format", input,
+            name);
+
     source_set_target(from);
     return true;
 }
 
-/* --- Lines -------------------------------------------------------------------------------------------------------- */
+/* --- Lines --- */
 
 static const char byte_order_mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
 
@@ -62,22 +69,26 @@ bool profile_text_open(struct profile_text *text, const char *path)
 {
     struct stat about;
     *text = (struct profile_text){.path = path};
+
     FILE *file = fopen(path, "rb");
     if (!file)
-        return complain("%s: cannot be opened: %s", path, strerror(errno));
+        return message_error("%s: cannot be opened: %s", path, strerror(errno));
     if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode)) {
         fclose(file);
-        return complain("%s: is no file", path);
+        return message_error("%s: is no file", path);
     }
     text->bytes = (size_t)about.st_size;
     text->text = malloc(text->bytes + 1);
     const bool read = text->text && fread(text->text, 1, text->bytes, file) == text->bytes;
     fclose(file);
+
     if (!read) {
-        complain("%s: cannot be read: %s", path, text->text ? strerror(errno) : "out of memory");
+        message_error("%s: cannot be read: %s", path,
+                      text->text ? strerror(errno) : "out of memory");
         profile_text_close(text);
         return false;
     }
+
     text->text[text->bytes] = 0;
     if (!strncmp(text->text, byte_order_mark, sizeof byte_order_mark - 1))
         text->at = sizeof byte_order_mark - 1;
@@ -90,19 +101,22 @@ void profile_text_close(struct profile_text *text)
     text->text = NULL;
 }
 
-/* Leave one blank between words, and none at the ends. */
+/* Leave one blank between words and none at the ends. */
 static void tidy(char *line)
 {
     static const char blanks[] = " \t\r\v\f";
     char *to = line;
+
     for (const char *from = line + strspn(line, blanks); *from; from += strspn(from, blanks)) {
         const size_t word = strcspn(from, blanks);
+
         if (to > line)
             *to++ = ' ';
         memmove(to, from, word);
         to += word;
         from += word;
     }
+
     *to = 0;
 }
 
@@ -111,24 +125,28 @@ char *profile_text_line(struct profile_text *text)
     char *line = text->text + text->at;
     if (text->at == text->bytes)
         return NULL;
+
     char *end = memchr(line, '\n', text->bytes - text->at);
-    text->at = end ? (size_t)(end + 1 - text->text) : text->bytes;
     text->line++;
     text->is_ended = end;
-    if (end)
+    text->at = text->bytes;
+    if (end) {
+        text->at = (size_t)(end + 1 - text->text);
         *end = 0;
+    }
+
     tidy(line);
     return line;
 }
 
 bool profile_text_wrong(const struct profile_text *text, const char *what)
 {
-    return misfit("%s, line %u: %s", text->path, text->line, what);
+    return message_incompatible("%s, line %u: %s", text->path, text->line, what);
 }
 
-/* --- What each line says ------------------------------------------------------------------------------------------ */
+/* --- Fields --- */
 
-/* A number of a profile: whole, or a float. Names and order are the file's. */
+/* A number of a profile. Names and order are those of the file. */
 struct field {
     const char *name;
     uint64_t least, most; /* of a whole number */
@@ -188,6 +206,7 @@ static void write_value(const struct profile *profile, const struct field *field
     uint64_t wide;
     float real;
     bool yes;
+
     switch (field->kind) {
     case WHOLE_32:
         memcpy(&narrow, at, sizeof narrow);
@@ -210,17 +229,21 @@ static void write_value(const struct profile *profile, const struct field *field
 static bool read_value(struct profile *profile, const struct field *field, const char *text)
 {
     char *at = (char *)profile + field->offset, *end;
+
     errno = 0;
     if (field->kind == REAL) {
         const float real = strtof(text, &end);
         memcpy(at, &real, sizeof real);
         return end != text && !*end && real >= -1e9f && real <= 1e10f;
     }
+
     const uint64_t wide = strtoull(text, &end, 10);
     const uint32_t narrow = (uint32_t)wide;
     const bool yes = wide;
+
     if (end == text || *end || errno || *text == '-' || wide < field->least || wide > field->most)
         return false;
+
     if (field->kind == WHOLE_64)
         memcpy(at, &wide, sizeof wide);
     else if (field->kind == WHOLE_32)
@@ -233,6 +256,7 @@ static bool read_value(struct profile *profile, const struct field *field, const
 void profile_write(const struct profile *profile, const char *what, FILE *to)
 {
     char value[VALUE_BYTES];
+
     fprintf(to, "coxswain-%s 1 %s\n", what, cox_version());
     for (size_t i = 0; i < FIELDS; i++) {
         write_value(profile, &fields[i], value);
@@ -240,18 +264,20 @@ void profile_write(const struct profile *profile, const char *what, FILE *to)
     }
 }
 
-/* Whether the library maps such frames; shapes have pitches then. */
+/* Whether the library can map frames of this profile. */
 static bool is_sound(const struct profile *profile)
 {
     struct cox_video_shape shape = profile->shape;
     struct cox_video_params params;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     uint32_t width, height;
+
     source_out_size(&shape, &width, &height);
     uint32_t count = cox_video_planes(&shape.in, shape.width, shape.height, planes);
     bool sound = count > 0 && (shape.out.depth == 8 || shape.out.depth == 10);
     for (uint32_t p = 0; p < count; p++)
         shape.in_pitch_bytes[p] = (planes[p].row_bytes + 15) / 16 * 16;
+
     count = cox_video_planes(&shape.out, width, height, planes);
     sound = sound && count > 0;
     for (uint32_t p = 0; p < count; p++)
@@ -264,29 +290,35 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
     char first[64], kind[16] = "", version[16] = "";
     int format = 0;
     memset(profile, 0, sizeof *profile);
+
     const char *line = profile_text_line(text);
     snprintf(first, sizeof first, "%.60s", line ? line : "");
+
     if (sscanf(first, "coxswain-%15s %d %15s", kind, &format, version) != 3 || strcmp(kind, what))
-        return misfit("%s: is no %s of cox-tonemap's", text->path, what);
+        return message_incompatible("%s: is no %s of cox-tonemap's", text->path, what);
     if (format != 1 || strcmp(version, cox_version()))
-        return misfit(
-            "%s: was written by version %s, which may give other bits than %s: the steps of a film are one "
-            "version's",
+        return message_incompatible(
+            "%s: was written by version %s, which may give other bits than %s: the steps "
+            "of a film are one version's",
             text->path, version, cox_version());
+
     for (size_t i = 0; i < FIELDS; i++) {
         const size_t length = strlen(fields[i].name);
         line = profile_text_line(text);
         if (!line)
-            return misfit("%s: is cut off", text->path);
+            return message_incompatible("%s: is cut off", text->path);
         if (strncmp(line, fields[i].name, length) || line[length] != ' ' ||
             !read_value(profile, &fields[i], line + length + 1))
-            return misfit("%s, line %u: is not '%s' and what it can be", text->path, text->line,
-                          fields[i].name);
+            return message_incompatible("%s, line %u: is not '%s' and what it can be", text->path,
+                                        text->line, fields[i].name);
     }
-    return is_sound(profile) || misfit("%s: describes no film that can be mapped", text->path);
+
+    profile->shape.struct_size = 0;
+    return is_sound(profile) ||
+           message_incompatible("%s: describes no film that can be mapped", text->path);
 }
 
-/* NULL = none; else the texts are that field's in the two profiles. */
+/* NULL = the profiles are equal. Otherwise the texts are the values of the field in both. */
 static const struct field *first_difference(const struct profile *one, const struct profile *other,
                                             char text[VALUE_BYTES], char other_text[VALUE_BYTES])
 {
@@ -310,6 +342,6 @@ bool profile_same(const struct profile *one, const char *first, const struct pro
 {
     char text[VALUE_BYTES], other_text[VALUE_BYTES];
     const struct field *field = first_difference(one, other, text, other_text);
-    return !field || misfit("%s and %s do not go together: %s is %s and %s", first, name,
-                            field->name, text, other_text);
+    return !field || message_incompatible("%s and %s do not go together: %s is %s and %s", first,
+                                          name, field->name, text, other_text);
 }

@@ -1,7 +1,8 @@
-/* All that decides a film's mapped frames but the light of each: which file they come from, how they are to look, how
- * the devices compute. Equal profiles and equal settings of each frame give equal frames, on any machine.
+/* A profile is all that decides the mapped frames of a film, except the light of each frame: the
+ * source file, the look, and how the devices compute. Equal profiles and equal light give equal
+ * frames on any machine.
  *
- * In files it is a line of text for each thing. Two are equal if their lines are.
+ * In a file each field is a line of text. Two profiles are equal if their lines are equal.
  * Thread-safety: pure but for the files that are read.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_PROFILE_H
@@ -10,21 +11,23 @@
 #include "media/identity.h"
 #include "source.h"
 
+#include <stdio.h>
+
 struct profile {
     struct file_identity source;
     struct cox_video_shape shape;       /* without pitches */
-    struct cox_video_settings settings; /* peak_nits 0: followed, and gain comes on top */
+    struct cox_video_settings settings; /* peak_nits 0: steered, and gain is applied on top */
     struct film_steering steering;
     enum cox_arithmetic arithmetic;
 };
 
-/* Of what has been opened and chosen, with the arithmetic of the runtime. False, after saying why: the input is no file
- * that others could read. */
+/* The profile of a source with a chosen shape and light, for the arithmetic of the runtime. Returns
+ * false, after printing why, if the input is not a file that other machines could read. */
 bool profile_make(struct profile *profile, const struct source *from,
                   enum cox_arithmetic arithmetic);
 
-/* Have a source that has been opened be mapped as the profile says. False, after saying why: it is another film. `name`
- * is the file that the profile is from. */
+/* Make an open source be mapped by the profile. Returns false, after printing why, if it is another
+ * film. `name` is the file of the profile. */
 bool profile_apply(const struct profile *profile, struct source *from, const char *name);
 
 /* --- In files --- */
@@ -38,27 +41,28 @@ struct profile_text {
     bool is_ended; /* it has an LF */
 };
 
-/* Read a whole file. False, after saying why. */
+/* Read a whole file. Here and below: false after printing why. */
 bool profile_text_open(struct profile_text *text, const char *path);
 void profile_text_close(struct profile_text *text);
 
-/* The next line, with one blank between its words; NULL at the end of the file. What editors leave makes no difference:
- * tabs, blanks at the ends, CR before LF, a byte-order mark, no LF at the end of the file. Valid until the text is
- * closed. */
+/* The next line, with one blank between its words; NULL at the end of the file. It does not matter
+ * if an editor leaves tabs, blanks at the ends, CR before LF, a byte-order mark, or no LF at the
+ * end of the file. The line is valid until the text is closed. */
 char *profile_text_line(struct profile_text *text);
 
-/* Says that the last line is not what it should be. Returns false. */
+/* Print that the last line is wrong. Returns false. */
 bool profile_text_wrong(const struct profile_text *text, const char *what);
 
-/* The lines of a profile; `what` is the kind of file, which the first line names. */
+/* Write the lines of a profile. `what` is the kind of file, which the first line names. */
 void profile_write(const struct profile *profile, const char *what, FILE *to);
 
-/* The same lines back. False, after saying why. */
+/* Read these lines. */
 bool profile_read(struct profile *profile, const char *what, struct profile_text *text);
 
 bool profile_equal(const struct profile *one, const struct profile *other);
 
-/* The same; if not, it says in which line the second, of the file `name`, is not as the first, of `first`. */
+/* The same; if the profiles differ, print the first line that differs. The profiles are of the
+ * files `first` and `name`. */
 bool profile_same(const struct profile *one, const char *first, const struct profile *other,
                   const char *name);
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "progress.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,18 +11,21 @@
 void progress_begin(struct progress *progress, FILE *stream, uint64_t total, uint64_t now_ns)
 {
     const char *term = getenv("TERM");
-    bool terminal = isatty(fileno(stream)) && !(term && !strcmp(term, "dumb"));
-    *progress = (struct progress){
-        .stream = terminal ? stream : NULL, .total = total, .begin_ns = now_ns};
+    const bool dumb = term && !strcmp(term, "dumb");
+    *progress = (struct progress){.total = total, .begin_ns = now_ns};
+    if (isatty(fileno(stream)) && !dumb)
+        progress->stream = stream;
 }
 
 enum { BAR_LEAST = 6, BAR_MOST = 20 };
 
-/* "[>>>>        ]  ": how much of it all is done. Its mark is none of a split's. */
+/* "[>>>>        ]  ": the share that is done. No bar of a split has its mark. */
 static void draw_bar(char bar[BAR_MOST + 5], size_t width, uint64_t done, uint64_t total)
 {
-    const size_t filled = done < total ? (size_t)((double)done / (double)total * (double)width)
-                                       : width;
+    size_t filled = width;
+    if (done < total)
+        filled = (size_t)((double)done / (double)total * (double)width);
+
     memset(bar, ' ', width + 4);
     memset(bar + 1, '>', filled);
     bar[0] = '[';
@@ -29,43 +33,62 @@ static void draw_bar(char bar[BAR_MOST + 5], size_t width, uint64_t done, uint64
     bar[width + 4] = 0;
 }
 
-/* As much of a bar as there is space for in the line beside `others` characters. */
+/* The width of the bar in a line with `others` other characters. */
 static size_t bar_width(size_t others, size_t columns)
 {
-    const size_t space = columns > others + 4 ? columns - others - 4 : 0;
-    return space > BAR_MOST ? BAR_MOST : space < BAR_LEAST ? BAR_LEAST : space;
+    if (columns < others + 4 + BAR_LEAST)
+        return BAR_LEAST;
+    if (columns > others + 4 + BAR_MOST)
+        return BAR_MOST;
+
+    return columns - others - 4;
+}
+
+/* "  1:02:03 left" */
+static void describe_left(double seconds, char *text, size_t bytes)
+{
+    unsigned long long s = 9999999;
+    if (seconds + 0.5 < 1e7)
+        s = (unsigned long long)(seconds + 0.5);
+
+    if (s >= 3600)
+        snprintf(text, bytes, "  %llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(text, bytes, "  %llu:%02llu left", s / 60, s % 60);
+}
+
+static double rate_of(uint64_t done, double seconds)
+{
+    return seconds > 0 ? (double)done / seconds : 0;
 }
 
 void progress_format(char *text, size_t bytes, uint64_t done, uint64_t total, uint64_t elapsed_ns,
                      const char *split, unsigned columns)
 {
-    char before[64], after[96], apart[64] = "", bar[BAR_MOST + 5] = "";
-    double seconds = (double)elapsed_ns / 1e9;
-    double fps = seconds > 0 ? (double)done / seconds : 0;
-    const size_t limit = columns && columns < bytes ? columns : bytes - 1;
-    snprintf(before, sizeof before, "%llu", (unsigned long long)done);
-    int length = snprintf(after, sizeof after, "%.1f frames/s", fps);
+    char before[64], after[96], left[32] = "", apart[64] = "", bar[BAR_MOST + 5] = "";
+    const double fps = rate_of(done, (double)elapsed_ns / 1e9);
+    size_t limit = bytes - 1, bar_least = 0;
+    if (columns && columns < bytes)
+        limit = columns;
     if (total)
-        snprintf(before + strlen(before), sizeof before - strlen(before), "/%llu",
-                 (unsigned long long)total);
-    strcat(before, " frames  ");
-    if (total && done && done <= total && fps > 0) {
-        double rest = (double)(total - done) / fps + 0.5;
-        unsigned long long s = rest < 1e7 ? (unsigned long long)rest : 9999999;
-        if (s >= 3600)
-            snprintf(after + length, sizeof after - (size_t)length, "  %llu:%02llu:%02llu left",
-                     s / 3600, s / 60 % 60, s % 60);
-        else
-            snprintf(after + length, sizeof after - (size_t)length, "  %llu:%02llu left", s / 60,
-                     s % 60);
-    }
+        bar_least = BAR_LEAST + 4;
+
+    snprintf(before, sizeof before, "%" PRIu64 " frames  ", done);
+    if (total)
+        snprintf(before, sizeof before, "%" PRIu64 "/%" PRIu64 " frames  ", done, total);
+    if (total && done && done <= total && fps > 0)
+        describe_left((double)(total - done) / fps, left, sizeof left);
+    snprintf(after, sizeof after, "%.1f frames/s%s", fps, left);
     if (*split)
         snprintf(apart, sizeof apart, "  split %s", split);
-    if (strlen(before) + (total ? BAR_LEAST + 4 : 0) + strlen(after) + strlen(apart) > limit)
+
+    size_t others = strlen(before) + strlen(after) + strlen(apart);
+    if (others + bar_least > limit) {
+        others -= strlen(apart);
         *apart = 0;
+    }
     if (total)
-        draw_bar(bar, bar_width(strlen(before) + strlen(after) + strlen(apart), limit), done,
-                 total);
+        draw_bar(bar, bar_width(others, limit), done, total);
     snprintf(text, limit + 1, "%s%s%s%s", before, bar, after, apart);
 }
 
@@ -73,20 +96,19 @@ void progress_format_json(char *text, size_t bytes, const struct progress *progr
                           uint64_t now_ns, bool ended)
 {
     const double seconds = (double)(now_ns - progress->begin_ns) / 1e9;
-    const double fps = seconds > 0 ? (double)done / seconds : 0;
+    const double fps = rate_of(done, seconds);
     char total[24] = "null", left[32] = "null", bound[48] = "null";
     if (progress->total)
-        snprintf(total, sizeof total, "%llu", (unsigned long long)progress->total);
+        snprintf(total, sizeof total, "%" PRIu64, progress->total);
     if (progress->total >= done && fps > 0)
         snprintf(left, sizeof left, "%.1f", (double)(progress->total - done) / fps);
     if (progress->bound)
         snprintf(bound, sizeof bound, "\"%.40s\"", progress->bound);
-    snprintf(
-        text, bytes,
-        "{\"frames\": %llu, \"total\": %s, \"seconds\": %.1f, \"fps\": %.2f, \"left_s\": %s, \"bytes\": %llu, "
-        "\"bound\": %s, \"ended\": %s}",
-        (unsigned long long)done, total, seconds, fps, left, (unsigned long long)progress->bytes,
-        bound, ended ? "true" : "false");
+
+    snprintf(text, bytes,
+             "{\"frames\": %" PRIu64 ", \"total\": %s, \"seconds\": %.1f, \"fps\": %.2f, "
+             "\"left_s\": %s, \"bytes\": %" PRIu64 ", \"bound\": %s, \"ended\": %s}",
+             done, total, seconds, fps, left, progress->bytes, bound, ended ? "true" : "false");
 }
 
 static void write_json(struct progress *progress, uint64_t done, uint64_t now_ns, bool ended)
@@ -95,6 +117,7 @@ static void write_json(struct progress *progress, uint64_t done, uint64_t now_ns
     progress_format_json(text, sizeof text, progress, done, now_ns, ended);
     fprintf(progress->stream, "%s\n", text);
     fflush(progress->stream);
+
     progress->drawn_ns = now_ns;
 }
 
@@ -110,7 +133,7 @@ void progress_end(struct progress *progress, uint64_t done, uint64_t now_ns)
         write_json(progress, done, now_ns, true);
 }
 
-/* "  12.3 MB  bound by devices", where the line has space for it beside the rest. */
+/* "  12.3 MB  bound by devices", as far as the line has space for it. */
 static void describe_more(const struct progress *progress, unsigned columns, char *text,
                           size_t bytes)
 {
@@ -122,31 +145,49 @@ static void describe_more(const struct progress *progress, unsigned columns, cha
         snprintf(bound, sizeof bound, "  bound by %.40s", progress->bound);
     if (strlen(size) + strlen(bound) + REST_LEAST > columns)
         bound[0] = 0;
+
     if (strlen(size) + REST_LEAST > columns)
         size[0] = 0;
     snprintf(text, bytes, "%s%s", size, bound);
 }
 
+static unsigned terminal_columns(FILE *stream)
+{
+    struct winsize size;
+    if (ioctl(fileno(stream), TIOCGWINSZ, &size) || size.ws_col <= 1)
+        return 79;
+
+    return size.ws_col - 1u;
+}
+
+/* A line of JSON each second. */
+static void update_json(struct progress *progress, uint64_t done, uint64_t now_ns)
+{
+    uint64_t last_ns = progress->drawn_ns;
+    if (!last_ns)
+        last_ns = progress->begin_ns;
+    if (now_ns - last_ns >= 1000000000)
+        write_json(progress, done, now_ns, false);
+}
+
 void progress_update(struct progress *progress, uint64_t done, const char *split, uint64_t now_ns)
 {
+    char text[256], more[128];
     if (progress->json) {
-        if (now_ns - (progress->drawn_ns ? progress->drawn_ns : progress->begin_ns) >= 1000000000)
-            write_json(progress, done, now_ns, false);
+        update_json(progress, done, now_ns);
         return;
     }
     if (!progress->stream || now_ns - progress->begin_ns < 500000000 ||
         now_ns - progress->drawn_ns < 100000000)
         return;
-    struct winsize size;
-    unsigned columns = 79;
-    if (!ioctl(fileno(progress->stream), TIOCGWINSZ, &size) && size.ws_col > 1)
-        columns = size.ws_col - 1u;
-    char text[256], more[128];
+
+    const unsigned columns = terminal_columns(progress->stream);
     describe_more(progress, columns, more, sizeof more);
     progress_format(text, sizeof text, done, progress->total, now_ns - progress->begin_ns, split,
                     columns - (unsigned)strlen(more));
     fprintf(progress->stream, "\r%s%s\x1b[K", text, more);
     fflush(progress->stream);
+
     progress->drawn_ns = now_ns;
     progress->visible = true;
 }
@@ -155,6 +196,7 @@ void progress_clear(struct progress *progress)
 {
     if (!progress->visible)
         return;
+
     fputs("\r\x1b[K", progress->stream);
     fflush(progress->stream);
     progress->visible = false;

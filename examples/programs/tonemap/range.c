@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "range.h"
-#include "words.h"
+#include "messages.h"
 
 #include <inttypes.h>
 
@@ -13,20 +13,23 @@ static uint64_t share(uint64_t frames, uint64_t i, uint64_t parts)
 bool range_of(struct range *range, const struct options *options, uint64_t first, uint64_t count)
 {
     const uint64_t end = first + count;
-    *range = (struct range){.first = first, .count = count, .last = true};
+    uint64_t range_end = end;
+    range->first = first;
     if (options->share_count) {
         range->first = first + share(count, options->share - 1, options->share_count);
-        range->count = first + share(count, options->share, options->share_count) - range->first;
+        range_end = first + share(count, options->share, options->share_count);
     } else if (options->ranged) {
-        if (options->range_first < first || options->range_first >= end)
-            return misfit("%s: --range begins with frame %" PRIu64 ", and there are %" PRIu64
-                          " from %" PRIu64 " on",
-                          options->input, options->range_first, count, first);
         range->first = options->range_first;
-        range->count = options->range_end < end ? options->range_end - range->first
-                                                : end - range->first;
+        if (range->first < first || range->first >= end)
+            return message_incompatible("%s: --range begins with frame %" PRIu64
+                                        ", and there are %" PRIu64 " from %" PRIu64 " on",
+                                        options->input, range->first, count, first);
+        if (options->range_end < end)
+            range_end = options->range_end;
     }
-    range->last = range->first + range->count == end;
+
+    range->count = range_end - range->first;
+    range->last = range_end == end;
     return true;
 }
 
@@ -34,22 +37,29 @@ bool range_choose(struct range *range, const struct options *options, struct vid
 {
     uint64_t frames;
     struct error error;
-    if (!options->share_count && options->peak_auto) { /* reading tells where it ends */
-        *range = (struct range){.first = options->ranged ? options->range_first : 0,
-                                .count = UINT64_MAX};
-        if (options->ranged && options->range_end != UINT64_MAX)
-            range->count = options->range_end - range->first;
-        return true;
+    if (options->share_count || !options->peak_auto) {
+        if (!video_input_count(input, &frames, &error))
+            return message_file_error(options->input, &error);
+        return range_of(range, options, 0, frames);
     }
-    return video_input_count(input, &frames, &error) ? range_of(range, options, 0, frames)
-                                                     : complain_about(options->input, &error);
+
+    /* The frames are read, so that the film's end is found on the way. */
+    *range = (struct range){.count = UINT64_MAX};
+    if (options->ranged)
+        range->first = options->range_first;
+    if (options->ranged && options->range_end != UINT64_MAX)
+        range->count = options->range_end - range->first;
+    return true;
 }
 
 bool range_follows(const char *what, const char *before, uint64_t end, const char *path,
                    uint64_t first)
 {
     if (first > end)
-        return misfit("the frames %" PRIu64 " to %" PRIu64 " are in no %s: between %s and %s", end,
-                      first - 1, what, before, path);
-    return first == end || misfit("%s and %s both have frame %" PRIu64, before, path, first);
+        return message_incompatible("the frames %" PRIu64 " to %" PRIu64
+                                    " are in no %s: between %s and %s",
+                                    end, first - 1, what, before, path);
+
+    return first == end ||
+           message_incompatible("%s and %s both have frame %" PRIu64, before, path, first);
 }

@@ -1,4 +1,4 @@
-/* Which frames of a film a step is about, and whether those of several files follow each other.
+/* The frames of a film that a step works on, and whether those of several files are contiguous.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_RANGE_H
@@ -9,17 +9,18 @@
 struct range {
     uint64_t first;
     uint64_t count; /* at most; UINT64_MAX = to the film's end */
-    bool last;      /* the film ends with it, as far as that is known beforehand */
+    bool last;      /* the film ends with it, as far as is known in advance */
 };
 
-/* What --range and --share say of a film that has been opened. False, after saying why. */
+/* The range that --range and --share ask for, in a film that has been opened. Returns false after
+ * printing why. */
 bool range_choose(struct range *range, const struct options *options, struct video_input *input);
 
-/* The same of `count` frames from `first` on, which are all there are. */
+/* The same for a film that has `count` frames, from `first` on. */
 bool range_of(struct range *range, const struct options *options, uint64_t first, uint64_t count);
 
-/* Whether the frames of the file `path`, a part or a piece as `what` says, begin where those of the file `before` end.
- * False, after saying why. */
+/* Whether the frames of the file `path` begin where those of the file `before` end. `what` is
+ * "part" or "piece". Returns false after printing why. */
 bool range_follows(const char *what, const char *before, uint64_t end, const char *path,
                    uint64_t first);
 

@@ -2,18 +2,19 @@
 #define _GNU_SOURCE
 #include "scenes.h"
 #include "common/outfile.h"
-#include "words.h"
+#include "messages.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What the library takes (cox_video_prepare). */
+/* The limits of the library (cox_video_prepare). */
 static const float PEAK_LEAST = 1, PEAK_MOST = 1e6f, GAIN_LEAST = 0x1p-32f, GAIN_MOST = 0x1p32f;
 
 static float within(float value, float least, float most)
 {
-    return value < least ? least : value > most ? most : value;
+    return fminf(fmaxf(value, least), most);
 }
 
 void scenes_light_set(struct scenes_light *light, float peak_nits, float gain)
@@ -26,7 +27,7 @@ bool scenes_make(struct scenes *scenes, uint64_t count)
 {
     scenes->count = count;
     scenes->light = calloc(count ? count : 1, sizeof *scenes->light);
-    return scenes->light || complain("out of memory");
+    return scenes->light || message_error("out of memory");
 }
 
 void scenes_free(struct scenes *scenes)
@@ -37,9 +38,10 @@ void scenes_free(struct scenes *scenes)
 
 const struct scenes_light *scenes_of(const struct scenes *scenes, uint64_t frame)
 {
-    return frame >= scenes->first && frame - scenes->first < scenes->count
-               ? &scenes->light[frame - scenes->first]
-               : NULL;
+    if (frame < scenes->first || frame - scenes->first >= scenes->count)
+        return NULL;
+
+    return &scenes->light[frame - scenes->first];
 }
 
 static uint64_t hash_profile(const struct profile *profile)
@@ -51,8 +53,10 @@ static uint64_t hash_profile(const struct profile *profile)
         profile_write(profile, "scenes", memory);
         fclose(memory);
     }
+
     const uint64_t hash = hash_bytes(HASH_START, text, bytes);
     free(text);
+
     return hash;
 }
 
@@ -62,7 +66,11 @@ void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, u
     uint64_t light = HASH_START;
     for (uint64_t frame = first; frame < first + count; frame++) {
         const struct scenes_light *of = scenes_of(scenes, frame);
-        const float values[] = {of ? of->peak_nits : 0, of ? of->gain : 0};
+        float values[2] = {0, 0};
+        if (of) {
+            values[0] = of->peak_nits;
+            values[1] = of->gain;
+        }
         light = hash_bytes(light, values, sizeof values);
     }
     snprintf(text, VIDEO_PIECE_BYTES,
@@ -94,11 +102,13 @@ bool scenes_write(const struct scenes *scenes, const char *path)
     struct outfile *file;
     struct error error;
     if (!outfile_open(&file, path, &error))
-        return complain_about(path, &error);
+        return message_file_error(path, &error);
+
     FILE *to = outfile_stream(file);
     profile_write(&scenes->profile, "scenes", to);
     fprintf(to, "frames %" PRIu64 " %" PRIu64 "%s\n", scenes->first, scenes->count,
             scenes->last ? " end" : "");
+
     for (uint64_t i = 0; i < scenes->count; i++) {
         const struct scenes_light *light = &scenes->light[i];
         if (!i || light->begins)
@@ -108,20 +118,19 @@ bool scenes_write(const struct scenes *scenes, const char *path)
             fprintf(to, "%" PRIu64 " %.9g %.9g\n", scenes->first + i, (double)light->peak_nits,
                     (double)light->gain);
     }
+
     fprintf(to, "end\n");
-    if (!outfile_finish(&file, &error))
-        return complain_about(path, &error);
-    return true;
+    return outfile_finish(&file, &error) || message_file_error(path, &error);
 }
 
-/* --- Reading ------------------------------------------------------------------------------------------------------ */
+/* --- Reading --- */
 
-/* How far a file has been read. */
+/* The state of reading a file. */
 struct reading {
     struct scenes *scenes;
     struct profile_text text;
     uint64_t done;             /* frames that have their light */
-    struct scenes_light light; /* of those from `done` on; peak 0 = not said yet */
+    struct scenes_light light; /* from frame `done` on; a peak of 0 = no line yet */
     float peak_nits, gain;     /* the scene's own; 0 = none */
     bool begins;
 };
@@ -133,6 +142,7 @@ static bool go_to(struct reading *reading, uint64_t frame)
     if (frame < scenes->first + reading->done || frame > scenes->first + scenes->count)
         return profile_text_wrong(&reading->text,
                                   "is of a frame that is not there, or not after the ones before");
+
     for (; scenes->first + reading->done < frame; reading->done++) {
         struct scenes_light *light = &scenes->light[reading->done];
         *light = reading->light;
@@ -143,18 +153,20 @@ static bool go_to(struct reading *reading, uint64_t frame)
         if (light->peak_nits <= 0 || light->gain <= 0)
             return profile_text_wrong(&reading->text,
                                       "comes where the frames before it have no light yet");
+
         light->begins = reading->begins;
         reading->begins = false;
     }
     return true;
 }
 
-/* A number of the library's range for it, at `*at`, which moves on. */
+/* Read a number between two limits at `*at`, and move `*at` behind it. */
 static bool read_number(char **at, float least, float most, float *value)
 {
     char *end;
     *value = strtof(*at, &end);
     const bool good = end != *at && *value >= least && *value <= most;
+
     *at = end;
     return good;
 }
@@ -167,15 +179,21 @@ static bool read_scene(struct reading *reading, char *at)
         return profile_text_wrong(&reading->text, "is not 'scene' and the number of a frame");
     if (!go_to(reading, frame))
         return false;
+
     reading->begins = true;
     reading->peak_nits = reading->gain = 0;
+
     for (at = end; *at;) {
         bool good = false;
         at += strspn(at, " ");
-        if (!strncmp(at, "peak ", 5))
-            good = read_number((at += 5, &at), PEAK_LEAST, PEAK_MOST, &reading->peak_nits);
-        else if (!strncmp(at, "gain ", 5))
-            good = read_number((at += 5, &at), GAIN_LEAST, GAIN_MOST, &reading->gain);
+        if (!strncmp(at, "peak ", 5)) {
+            at += 5;
+            good = read_number(&at, PEAK_LEAST, PEAK_MOST, &reading->peak_nits);
+        } else if (!strncmp(at, "gain ", 5)) {
+            at += 5;
+            good = read_number(&at, GAIN_LEAST, GAIN_MOST, &reading->gain);
+        }
+
         if (!good || (*at && *at != ' '))
             return profile_text_wrong(&reading->text,
                                       "is not 'scene FRAME [peak NITS] [gain GAIN]'");
@@ -191,16 +209,18 @@ static bool read_light(struct reading *reading, char *at)
     const uint64_t frame = strtoull(at, &end, 10);
     const bool good = end != at && *end == ' ' && *at != '-';
     at = end;
+
     if (!good || !read_number(&at, PEAK_LEAST, PEAK_MOST, &light.peak_nits) || *at != ' ' ||
         !read_number(&at, GAIN_LEAST, GAIN_MOST, &light.gain) || *at)
         return profile_text_wrong(&reading->text, "is not 'FRAME PEAK GAIN'");
     if (!go_to(reading, frame))
         return false;
+
     reading->light = light;
     return true;
 }
 
-/* The next line that says something. */
+/* The next line that is neither empty nor a comment. */
 static char *next_line(struct reading *reading)
 {
     char *line;
@@ -220,32 +240,47 @@ static bool read_frames(struct reading *reading)
                     profile_text_wrong(&reading->text, "comes behind the line 'end'"));
         if (!reading->text.is_ended)
             break;
-        if (!(strncmp(line, "scene ", 6) ? read_light(reading, line)
-                                         : read_scene(reading, line + 6)))
+
+        bool good;
+        if (!strncmp(line, "scene ", 6))
+            good = read_scene(reading, line + 6);
+        else
+            good = read_light(reading, line);
+        if (!good)
             return false;
     }
-    return misfit("%s: is cut off: it has no line 'end'", reading->text.path);
+
+    return message_incompatible("%s: is cut off: it has no line 'end'", reading->text.path);
+}
+
+/* The line "frames FIRST COUNT [end]". */
+static bool read_count(struct reading *reading, uint64_t *count)
+{
+    struct scenes *scenes = reading->scenes;
+    const char *line = profile_text_line(&reading->text);
+    char word[8] = "", rest;
+    int read = 0;
+    if (line)
+        read = sscanf(line, "frames %" SCNu64 " %" SCNu64 " %7s %c", &scenes->first, count, word,
+                      &rest);
+
+    scenes->last = read == 3 && !strcmp(word, "end");
+    return ((read == 2 || scenes->last) && *count <= SCENES_FRAMES_MAX &&
+            scenes->first <= VIDEO_FRAMES_MAX) ||
+           profile_text_wrong(&reading->text, "is not 'frames FIRST COUNT [end]'");
 }
 
 bool scenes_read(struct scenes *scenes, const char *path)
 {
     struct reading reading = {.scenes = scenes};
     uint64_t count = 0;
-    char word[8] = "", rest;
     *scenes = (struct scenes){.first = 0};
     if (!profile_text_open(&reading.text, path))
         return false;
-    bool good = profile_read(&scenes->profile, "scenes", &reading.text);
-    const char *line = good ? profile_text_line(&reading.text) : NULL;
-    if (good) {
-        const int read = sscanf(line ? line : "", "frames %" SCNu64 " %" SCNu64 " %7s %c",
-                                &scenes->first, &count, word, &rest);
-        scenes->last = read == 3 && !strcmp(word, "end");
-        good = ((read == 2 || scenes->last) && count <= SCENES_FRAMES_MAX &&
-                scenes->first <= VIDEO_FRAMES_MAX) ||
-               profile_text_wrong(&reading.text, "is not 'frames FIRST COUNT [end]'");
-    }
-    good = good && scenes_make(scenes, count) && read_frames(&reading);
+
+    const bool good = profile_read(&scenes->profile, "scenes", &reading.text) &&
+                      read_count(&reading, &count) && scenes_make(scenes, count) &&
+                      read_frames(&reading);
     profile_text_close(&reading.text);
     if (!good)
         scenes_free(scenes);

@@ -1,12 +1,14 @@
-/* The light of each frame of a film, as `cox-tonemap steer` finds it: a file of text that people may read and change.
+/* The light of each frame of a film, as `cox-tonemap steer` finds it: a text file that people may
+ * read and change.
  *
- * After the profile's lines:
- *   frames FIRST COUNT [end]     the film's, all of which follow; end: it has no more
+ * The lines after those of the profile:
+ *   frames FIRST COUNT [end]     the frames of the film; end: the film ends with them
  *   scene FRAME [peak NITS] [gain GAIN]
- *                                a scene begins here; what is given holds for all of it
- *   FRAME PEAK GAIN              from this frame on, to the next such line: the brightest light that keeps its
- *                                gradation, in cd/m2, and what light is multiplied by first
- *   # ...                        nothing
+ *                                a scene begins here; a given peak or gain holds for all of it
+ *   FRAME PEAK GAIN              from this frame to the next line of this kind: the brightest light
+ *                                that keeps its gradation, in cd/m2, and a factor that is applied
+ *                                to the light first
+ *   # ...                        a comment
  *   end
  * Thread-safety: pure but for the files.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -27,29 +29,29 @@ struct scenes {
     } * light;       /* of each frame */
 };
 
-/* Memory for so many frames. False, here and below, after saying why. */
+/* Memory for `count` frames. Here and below: false after printing why. */
 bool scenes_make(struct scenes *scenes, uint64_t count);
 
 bool scenes_write(const struct scenes *scenes, const char *path);
 bool scenes_read(struct scenes *scenes, const char *path);
 void scenes_free(struct scenes *scenes);
 
-/* Which piece so many frames are: their numbers, those of all that the scenes are of, and hashes of the source, the
- * profile, the frames' light and the encoder's options. Pieces of one name are equal; those of one film have the same
- * profile. */
+/* The name of a piece of `count` frames. It has the frames of the piece and of the whole film, and
+ * hashes of the source, the profile, the light of the frames and the encoder's options. Pieces of
+ * one name are equal; those of one film have the same profile. */
 void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, uint64_t encoding,
                   char text[VIDEO_PIECE_BYTES]);
 
-/* The same read. False: it is no such name. */
+/* Read a name. False if it is not the name of a piece. */
 struct scenes_piece {
     uint64_t first, count, film_first, film_count, source, profile, light, encoding;
 };
 bool scenes_piece_read(struct scenes_piece *piece, const char *text);
 
-/* Set a light, as near to these values as the library takes it. */
+/* Set a light, limited to the values that the library accepts. */
 void scenes_light_set(struct scenes_light *light, float peak_nits, float gain);
 
-/* The light of a frame; NULL: it is not among them. */
+/* The light of a frame; NULL = the frame is not in the scenes. */
 const struct scenes_light *scenes_of(const struct scenes *scenes, uint64_t frame);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
-#include "words.h"
+#include "messages.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -9,20 +9,20 @@ bool source_open(struct source *from)
 {
     const struct options *options = from->options;
     struct error error;
-    if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE) {
-        complain("%s: raw frames do not tell their size: give it, such as --size 3840x2160",
-                 options->input);
-        return false;
-    }
-    if (!video_input_open(&from->input, options->input, &options->raw, &error)) {
-        complain_about(options->input, &error);
-        return false;
-    }
+    if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE)
+        return message_error(
+            "%s: raw frames do not tell their size: give it, such as --size 3840x2160",
+            options->input);
+    if (!video_input_open(&from->input, options->input, &options->raw, &error))
+        return message_file_error(options->input, &error);
+
     from->format = video_input_format(from->input);
-    const uint64_t first = options->to == OUTPUT_PNG ? options->frame : options->start;
+    uint64_t first = options->start;
+    if (options->to == OUTPUT_PNG)
+        first = options->frame;
     if (from->format->frames && first >= from->format->frames)
-        return complain("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64,
-                        options->input, first, from->format->frames - 1);
+        return message_error("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64,
+                             options->input, first, from->format->frames - 1);
     return true;
 }
 
@@ -36,6 +36,7 @@ static struct cox_video_format target_pixel(const struct options *options,
                                             const struct cox_video_format *in)
 {
     const bool rgb = source_is_packed_rgb(in) || in->layout == COX_VIDEO_GBR;
+    const bool raw = options_want_raw(options);
     struct cox_video_format out = {.layout = COX_VIDEO_PLANAR,
                                    .depth = options->depth,
                                    .chroma_x_log2 = in->chroma_x_log2,
@@ -45,36 +46,41 @@ static struct cox_video_format target_pixel(const struct options *options,
     if (options->to == OUTPUT_PNG)
         return (struct cox_video_format){
             .layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
-    if (rgb || options->to == OUTPUT_NV12 || options->to == OUTPUT_P010) {
+
+    if (rgb || raw)
         out.chroma_x_log2 = out.chroma_y_log2 = 1;
-        if (!in->chroma_x_log2)
-            out.site = COX_SITE_LEFT;
-    }
-    if (options->to == OUTPUT_NV12 || options->to == OUTPUT_P010)
+    if ((rgb || raw) && !in->chroma_x_log2)
+        out.site = COX_SITE_LEFT;
+    if (raw)
         out.layout = COX_VIDEO_SEMI_PLANAR;
     out.high_bits = options->to == OUTPUT_P010;
     return out;
 }
 
-/* Whether an Y'CbCr stream that names no transfer curve may be taken for PQ: HDR has more than 8 bits and other
- * primaries than BT.709. False after saying how it is taken for HDR all the same. */
+/* Whether a Y'CbCr stream without a transfer curve may be taken for PQ: HDR has more than 8 bits
+ * and wider primaries than BT.709. False after printing how it can be taken for HDR all the
+ * same. */
 static bool may_be_pq(const struct source *from)
 {
     const struct video_format *format = from->format;
     const bool narrow = format->has_primaries && format->primaries == COX_PRIMARIES_BT709;
+    const char *reason = "video of 8 bits";
     if (format->other_transfer)
-        return complain("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one",
-                        from->options->input, format->text);
+        return message_error("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one",
+                             from->options->input, format->text);
     if (format->pixel.depth > 8 && !narrow)
         return true;
-    return complain(
-        "%s: it names no transfer curve, and %s is SDR as a rule (%s); --transfer pq or hlg takes it for HDR",
-        from->options->input, narrow ? "video with BT.709's primaries" : "video of 8 bits",
-        format->text);
+
+    if (narrow)
+        reason = "video with BT.709's primaries";
+    return message_error(
+        "%s: it names no transfer curve, and %s is SDR as a rule (%s); --transfer pq or "
+        "hlg takes it for HDR",
+        from->options->input, reason, format->text);
 }
 
-/* The height that goes with a new width `to` where `of` x `side` keeps its proportion, or the other way round: the
- * nearest even number. */
+/* The side that keeps the proportion when `of` becomes `to`: the nearest even number to
+ * `side` * `to` / `of`. */
 static uint32_t in_proportion(uint32_t side, uint32_t of, uint32_t to)
 {
     const uint32_t even = (uint32_t)(((uint64_t)side * to + of) / (2 * (uint64_t)of) * 2);
@@ -86,33 +92,38 @@ static bool eighth_to_eightfold(uint32_t from, uint32_t to)
     return to && (uint64_t)to * 8 >= from && (uint64_t)from * 8 >= to && to <= 65536;
 }
 
-/* The output's size, where --scale names one. */
+/* The output's size, if --scale is given. */
 static bool choose_size(struct source *from)
 {
     const struct options *options = from->options;
     struct cox_video_shape *shape = &from->plan.shape;
     const uint32_t width = shape->width, height = shape->height;
     if (options->scale == COX_SCALE_HALF && (width % 2 || height % 2))
-        return complain("--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not",
-                        options->input, width, height, (width + 1) / 2, (height + 1) / 2);
+        return message_error(
+            "--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not",
+            options->input, width, height, (width + 1) / 2, (height + 1) / 2);
     if (options->scale != COX_SCALE_FILTER)
         return true;
     if (from->format->light)
-        return complain(
-            "--scale to a size is for codes, and %s is RGBA of half floats; --scale 1/2 is for both",
+        return message_error(
+            "--scale to a size is for codes, and %s is RGBA of half floats; --scale "
+            "1/2 is for both",
             options->input);
-    shape->out_width = options->scale_width ? options->scale_width
-                                            : in_proportion(options->scale_height, height, width);
-    shape->out_height = options->scale_height ? options->scale_height
-                                              : in_proportion(options->scale_width, width, height);
+
+    shape->out_width = options->scale_width;
+    shape->out_height = options->scale_height;
+    if (!shape->out_width)
+        shape->out_width = in_proportion(width, height, shape->out_height);
+    if (!shape->out_height)
+        shape->out_height = in_proportion(height, width, shape->out_width);
     if (!eighth_to_eightfold(width, shape->out_width) ||
         !eighth_to_eightfold(height, shape->out_height))
-        return complain("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold",
-                        options->input, width, height, shape->out_width, shape->out_height);
+        return message_error("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold",
+                             options->input, width, height, shape->out_width, shape->out_height);
     return true;
 }
 
-/* A sample's aspect, so that the picture keeps its own. */
+/* The aspect of an output sample with which the picture keeps its own aspect. */
 static struct video_rational scaled_aspect(const struct video_format *from, uint32_t width,
                                            uint32_t height)
 {
@@ -121,7 +132,8 @@ static struct video_rational scaled_aspect(const struct video_format *from, uint
     uint64_t a = num, b = den;
     if (!num || !den || (from->width == width && from->height == height))
         return from->aspect;
-    while (b) {
+
+    while (b) { /* the greatest common divisor */
         const uint64_t rest = a % b;
         a = b;
         b = rest;
@@ -130,14 +142,21 @@ static struct video_rational scaled_aspect(const struct video_format *from, uint
         num /= 2;
         den /= 2;
     }
-    return num && den ? (struct video_rational){(uint32_t)num, (uint32_t)den} : from->aspect;
+
+    if (!num || !den)
+        return from->aspect;
+    return (struct video_rational){(uint32_t)num, (uint32_t)den};
 }
 
 void source_out_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height)
 {
-    const bool half = shape->scale == COX_SCALE_HALF, filtered = shape->scale == COX_SCALE_FILTER;
-    *width = filtered ? shape->out_width : shape->width >> half;
-    *height = filtered ? shape->out_height : shape->height >> half;
+    const bool half = shape->scale == COX_SCALE_HALF;
+    *width = shape->width >> half;
+    *height = shape->height >> half;
+    if (shape->scale == COX_SCALE_FILTER) {
+        *width = shape->out_width;
+        *height = shape->out_height;
+    }
 }
 
 void source_set_target(struct source *from)
@@ -145,14 +164,47 @@ void source_set_target(struct source *from)
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
     source_out_size(&plan->shape, &plan->out_width, &plan->out_height);
+
     from->target = (struct video_format){
         .width = plan->out_width,
         .height = plan->out_height,
         .pixel = plan->shape.out,
-        .rate = from->options->rate.num ? from->options->rate : format->rate,
+        .rate = format->rate,
         .tick = format->tick,
         .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
         .interlacing = format->interlacing};
+    if (from->options->rate.num)
+        from->target.rate = from->options->rate;
+}
+
+/* Transfer curve, primaries and what becomes of colours that SDR lacks. */
+static bool choose_colours(struct source *from)
+{
+    const struct options *options = from->options;
+    const struct video_format *format = from->format;
+    struct cox_video_shape *shape = &from->plan.shape;
+    from->assumed = !format->light && !options->has_transfer && !format->has_transfer;
+    if (from->assumed && !may_be_pq(from))
+        return false;
+
+    if (format->light)
+        shape->transfer = COX_TRANSFER_LINEAR;
+    if (format->has_transfer)
+        shape->transfer = format->transfer;
+    if (options->has_transfer)
+        shape->transfer = options->transfer;
+
+    if (format->has_primaries)
+        shape->primaries = format->primaries;
+    if (options->has_primaries)
+        shape->primaries = options->primaries;
+
+    shape->gamut = COX_GAMUT_CLIP;
+    if (shape->primaries == COX_PRIMARIES_BT2020)
+        shape->gamut = COX_GAMUT_COMPRESS;
+    if (options->has_gamut)
+        shape->gamut = options->gamut;
+    return true;
 }
 
 bool source_choose_shape(struct source *from)
@@ -164,8 +216,7 @@ bool source_choose_shape(struct source *from)
                                       .height = format->height,
                                       .in = format->pixel,
                                       .out = target_pixel(options, &format->pixel),
-                                      .transfer = format->light ? COX_TRANSFER_LINEAR
-                                                                : COX_TRANSFER_PQ,
+                                      .transfer = COX_TRANSFER_PQ,
                                       .op = options->op,
                                       .fade = options->desaturate >= 0,
                                       .dither = options->dither,
@@ -174,26 +225,21 @@ bool source_choose_shape(struct source *from)
         return false;
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
-    from->assumed = !format->light && !options->has_transfer && !format->has_transfer;
-    if (from->assumed && !may_be_pq(from))
+
+    if (!choose_colours(from))
         return false;
-    if (options->has_transfer || format->has_transfer)
-        shape->transfer = options->has_transfer ? options->transfer : format->transfer;
-    if (options->has_primaries || format->has_primaries)
-        shape->primaries = options->has_primaries ? options->primaries : format->primaries;
-    shape->gamut = shape->primaries == COX_PRIMARIES_BT2020 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
-    if (options->has_gamut)
-        shape->gamut = options->gamut;
     if (options->has_range && source_is_packed_rgb(&format->pixel))
-        return complain("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA",
-                        options->input);
+        return message_error("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA",
+                             options->input);
     if (options->has_range)
         shape->in.range = options->range;
-    if (format->light != (shape->transfer == COX_TRANSFER_LINEAR))
-        return complain(format->light
-                            ? "--transfer pq and hlg are for codes, and %s is RGBA of half floats"
-                            : "--transfer linear is for RGBA of half floats, and %s is none",
-                        options->input);
+
+    if (format->light && shape->transfer != COX_TRANSFER_LINEAR)
+        return message_error("--transfer pq and hlg are for codes, and %s is RGBA of half floats",
+                             options->input);
+    if (!format->light && shape->transfer == COX_TRANSFER_LINEAR)
+        return message_error("--transfer linear is for RGBA of half floats, and %s is none",
+                             options->input);
     source_set_target(from);
     return true;
 }
@@ -203,7 +249,8 @@ double source_white_nits(const struct options *options)
     return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
 }
 
-/* What the stream says of its peak; 0 = nothing. HDR is brighter than SDR white, and PQ ends at 10 000. */
+/* Take a peak of the metadata; 0 = none. A possible one lies between SDR white and 10 000 cd/m2,
+ * where PQ ends. */
 static void note_known_peak(struct source *from, double nits, const char *which)
 {
     if (nits <= 0)
@@ -212,6 +259,7 @@ static void note_known_peak(struct source *from, double nits, const char *which)
         from->odd_peak_nits = nits;
         return;
     }
+
     from->known_peak_nits = nits;
     from->known_peak = which;
 }
@@ -221,8 +269,10 @@ void source_choose_light(struct source *from)
     const struct options *options = from->options;
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
+
     note_known_peak(from, format->max_cll_nits, "that of the film's brightest pixel");
     note_known_peak(from, format->mastering_peak_nits, "the mastering display's");
+
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
                                                  .desaturate = options->desaturate,
                                                  .detail = options->detail,

@@ -1,11 +1,11 @@
-/* What a film is read from and how it is to look: what the options say, then what the stream says, then what most HDR
- * video is. Before any device works.
+/* The source of a film and its look. The options decide first, then the metadata of the stream,
+ * then defaults for usual HDR video. All this happens before any device works.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_SOURCE_H
 #define TONEMAP_SOURCE_H
 
-#include "film.h"
+#include "film_plan.h"
 #include "options.h"
 
 /* `options` is set by the caller, all else zero. */
@@ -14,29 +14,29 @@ struct source {
     struct video_input *input;
     const struct video_format *format;
     struct video_format target; /* of the output's frames */
-    double known_peak_nits;     /* from the stream's metadata; 0 = none */
-    const char *known_peak;     /* which that is */
-    double odd_peak_nits;       /* from there too, and nonsense; 0 = none */
-    bool assumed;               /* nothing says that the transfer curve is PQ */
+    double known_peak_nits;     /* from the metadata; 0 = none */
+    const char *known_peak;     /* what the metadata calls it */
+    double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
+    bool assumed;               /* the transfer curve is PQ by default */
     struct film_plan plan;      /* shape, size, settings and steering are set here */
 };
 
-/* Open the input; the caller closes `input`. False, here and below, after saying why. */
+/* Open the input; the caller closes `input`. Here and below: false after printing why. */
 bool source_open(struct source *from);
 
 /* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */
 bool source_choose_shape(struct source *from);
 
-/* The plan's settings and steering, and what is known of the peak. */
+/* The plan's settings and steering, and the peak of the metadata. */
 void source_choose_light(struct source *from);
 
-/* The size of the frames that a shape makes. */
+/* The size of the output frames of a shape. */
 void source_out_size(const struct cox_video_shape *shape, uint32_t *width, uint32_t *height);
 
 /* `target` and the plan's size, from the plan's shape. */
 void source_set_target(struct source *from);
 
-/* The light that becomes SDR white. */
+/* The luminance that becomes SDR white. */
 double source_white_nits(const struct options *options);
 
 bool source_is_packed_rgb(const struct cox_video_format *pixel);

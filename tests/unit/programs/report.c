@@ -6,6 +6,8 @@
 #include "tonemap/bound.h"
 #include "tonemap/progress.h"
 #include "tonemap/report.h"
+#include "tonemap/stats.h"
+#include "tonemap/trace.h"
 
 #include <criterion/criterion.h>
 #include <locale.h>
@@ -285,7 +287,7 @@ static void summarise(void)
 static void write_stats(const struct report_about *of)
 {
     FILE *stream = open_text();
-    report_write_stats(report, of, stream);
+    stats_write(report, of, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
 }
@@ -293,7 +295,7 @@ static void write_stats(const struct report_about *of)
 static void write_trace(void)
 {
     FILE *stream = open_text();
-    report_write_trace(report, &about, stream);
+    trace_write(report, &about, stream);
     close_text(stream);
     cr_expect(is_json(text), "%s", text);
 }

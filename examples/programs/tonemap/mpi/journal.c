@@ -3,7 +3,7 @@
 #include "journal.h"
 #include "common/by_first.h"
 #include "common/outfile.h"
-#include "tonemap/words.h"
+#include "tonemap/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether a line is the name of a piece as it is to be now. */
+/* Whether a line is the name of a piece that is still wanted. */
 static bool counts(const char *line, const struct scenes *scenes, uint64_t encoding,
                    uint64_t frames, struct frame_range *range)
 {
@@ -19,12 +19,13 @@ static bool counts(const char *line, const struct scenes *scenes, uint64_t encod
     char wanted[VIDEO_PIECE_BYTES];
     if (!scenes_piece_read(&piece, line) || !piece.count || piece.first + piece.count > frames)
         return false;
+
     scenes_piece(scenes, piece.first, piece.count, encoding, wanted);
     *range = (struct frame_range){piece.first, piece.count};
     return !strcmp(line, wanted);
 }
 
-/* The ranges of the lines that count. No file: there are none. */
+/* Read the ranges of the lines that count. Without a file there are none. */
 static bool read_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
                        uint64_t frames, struct frame_range **done, uint64_t *count)
 {
@@ -32,6 +33,7 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
     uint64_t kept = 0;
     if (access(path, F_OK))
         return true;
+
     if (!profile_text_open(&text, path))
         return false;
     for (char *line; (line = profile_text_line(&text)) && text.is_ended;) {
@@ -41,7 +43,7 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
         struct frame_range *all = realloc(*done, (*count + 1) * sizeof *all);
         if (!all) {
             profile_text_close(&text);
-            return complain("out of memory");
+            return message_error("out of memory");
         }
         *done = all;
         all[(*count)++] = range;
@@ -49,14 +51,16 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
     profile_text_close(&text);
     if (*count)
         qsort(*done, *count, sizeof **done, by_first);
+
     for (uint64_t i = 0; i < *count; i++)
         if (!kept || (*done)[i].first >= (*done)[kept - 1].first + (*done)[kept - 1].count)
             (*done)[kept++] = (*done)[i];
     *count = kept;
+
     return true;
 }
 
-/* The lines that count, in the place of what was there. */
+/* Replace the file by the lines that count. */
 static bool write_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
                         const struct frame_range *done, uint64_t count)
 {
@@ -64,26 +68,30 @@ static bool write_lines(const char *path, const struct scenes *scenes, uint64_t 
     struct error error;
     char name[VIDEO_PIECE_BYTES];
     if (!outfile_open(&file, path, &error))
-        return complain_about(path, &error);
+        return message_file_error(path, &error);
+
     for (uint64_t i = 0; i < count; i++) {
         scenes_piece(scenes, done[i].first, done[i].count, encoding, name);
         fprintf(outfile_stream(file), "%s\n", name);
     }
-    return outfile_finish(&file, &error) || complain_about(path, &error);
+
+    return outfile_finish(&file, &error) || message_file_error(path, &error);
 }
 
-/* After a power failure the folder is not to have the file of before again. */
+/* Without this a power failure could bring the old file back. */
 static bool synchronise_folder(const char *path)
 {
+    char folder[4096] = ".";
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool good = fd >= 0 && (!fsync(fd) || errno == EINVAL || errno == EROFS);
     if (!good)
-        complain("%s: cannot be written: %s", path, strerror(errno));
+        message_error("%s: cannot be written: %s", path, strerror(errno));
     if (fd >= 0)
         close(fd);
-    free(folder);
     return good;
 }
 
@@ -91,23 +99,26 @@ bool journal_begin(struct journal *journal, const char *path, const struct scene
                    uint64_t encoding, uint64_t frames, struct frame_range **done, uint64_t *count)
 {
     *journal = (struct journal){path, -1};
+
     *done = NULL;
     *count = 0;
     if (!read_lines(path, scenes, encoding, frames, done, count) ||
         !write_lines(path, scenes, encoding, *done, *count) || !synchronise_folder(path))
         return false;
+
     journal->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    return journal->fd >= 0 || complain("%s: cannot be opened: %s", path, strerror(errno));
+    return journal->fd >= 0 || message_error("%s: cannot be opened: %s", path, strerror(errno));
 }
 
 bool journal_add(struct journal *journal, const char *piece)
 {
     char line[VIDEO_PIECE_BYTES + 1];
     const int bytes = snprintf(line, sizeof line, "%s\n", piece);
-    errno = ENOSPC; /* of a line that is written in part */
+    errno = ENOSPC; /* if only a part of the line is written */
+
     if (write(journal->fd, line, (size_t)bytes) == bytes && !fdatasync(journal->fd))
         return true;
-    return complain("%s: cannot be written: %s", journal->path, strerror(errno));
+    return message_error("%s: cannot be written: %s", journal->path, strerror(errno));
 }
 
 void journal_end(struct journal *journal)

@@ -1,13 +1,14 @@
-/* Which frames of a file that several processes write are in it, on the disk: a file of text to which the name of a
- * piece (scenes_piece) is added, as a line, when the piece is.
+/* The journal of a file that several processes write: which of its frames are on the disk. When a
+ * piece is on the disk, its name (scenes_piece) is added to the journal as a line.
  *
- * A line counts on the next start if its piece is still the wanted one. Lines that do not count are taken out before
- * any frame is written, so that none of them can count again for frames that have been overwritten in between. A line
- * without its end, which a process that was ended while it wrote leaves behind, does not count.
+ * After a restart a line counts if its piece is still wanted. Lines that do not count are removed
+ * before any frame is written. Otherwise a line could count again later, although its frames have
+ * been overwritten. A line without a newline does not count: the process was killed while it wrote
+ * the line.
  * Thread-safety: one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef MPI_JOURNAL_H
-#define MPI_JOURNAL_H
+#ifndef TONEMAP_MPI_JOURNAL_H
+#define TONEMAP_MPI_JOURNAL_H
 
 #include "common/range_scheduler.h"
 #include "tonemap/scenes.h"
@@ -17,12 +18,13 @@ struct journal {
     int fd; /* -1 = not open */
 };
 
-/* Begin with the lines of before that count, which are of frames below `frames`. `done`, which the caller frees, gets
- * their ranges, rising and apart; there are `*count`. False, here and below, after saying why. */
+/* Keep the old lines that count; their frames are below `frames`. `*done` gets their `*count`
+ * ranges, in rising order and without overlaps; the caller frees it. Here and below: false after
+ * printing why. */
 bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
                    uint64_t encoding, uint64_t frames, struct frame_range **done, uint64_t *count);
 
-/* A piece is on the disk: returns when its line is, too. */
+/* Add a piece that is on the disk. Returns when its line is on the disk, too. */
 bool journal_add(struct journal *journal, const char *piece);
 
 void journal_end(struct journal *journal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "shared_file.h"
-#include "tonemap/words.h"
+#include "tonemap/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,50 +28,59 @@ uint64_t shared_file_room(const struct shared_file *file)
     const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
+
     if (!fstat(fd, &about) && S_ISREG(about.st_mode) &&
         (uint64_t)about.st_size <= all_bytes(file) &&
         pread(fd, header, layout->header_bytes, 0) == (ssize_t)layout->header_bytes &&
         !memcmp(header, layout->header, layout->header_bytes))
         frames = ((uint64_t)about.st_size - layout->header_bytes) / layout->frame_bytes;
+
     close(fd);
     return frames;
 }
 
-/* Not the file of before: a rank of a run that was ended may be writing to that one still. */
+/* Never reuse an old file: a rank of a killed run may still write to it. */
 bool shared_file_create(const struct shared_file *file)
 {
     const size_t bytes = file->layout.header_bytes;
-    const int fd = unlink(file->path) && errno != ENOENT
-                       ? -1
-                       : open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = -1;
+    if (!unlink(file->path) || errno == ENOENT)
+        fd = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
     bool good = fd >= 0;
     if (good) {
-        errno = ENOSPC; /* of a header that is written in part */
+        errno = ENOSPC; /* if only a part of the header is written */
         good = pwrite(fd, file->layout.header, bytes, 0) == (ssize_t)bytes && !fsync(fd);
     }
+
     if (!good)
-        complain("%s: cannot be written: %s", file->path, strerror(errno));
+        message_error("%s: cannot be written: %s", file->path, strerror(errno));
+
     if (fd >= 0)
         close(fd);
     return good;
 }
 
-/* What MPI says of a failure; where it knows of none, the error that its last call into the system left. */
+/* MPI's reason for a failure. If MPI does not know one, it is the error of the last system call. */
 static const char *why(int result, int failure, char text[MPI_MAX_ERROR_STRING])
 {
     int length = 0, class = MPI_ERR_OTHER;
     if (result != MPI_SUCCESS)
         MPI_Error_class(result, &class);
+
     if (failure && (class == MPI_ERR_OTHER || class == MPI_ERR_UNKNOWN || class == MPI_ERR_IO))
         return strerror(failure);
-    return MPI_Error_string(result, text, &length) == MPI_SUCCESS ? text : "MPI does not say why";
+
+    if (MPI_Error_string(result, text, &length) != MPI_SUCCESS)
+        return "MPI does not say why";
+    return text;
 }
 
 static bool check(const struct shared_file *file, int result, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING];
     return result == MPI_SUCCESS ||
-           complain("%s: cannot be %s: %s", file->path, what, why(result, errno, text));
+           message_error("%s: cannot be %s: %s", file->path, what, why(result, errno, text));
 }
 
 bool shared_file_open(struct shared_file *file)
@@ -83,7 +92,7 @@ bool shared_file_open(struct shared_file *file)
                  "opened");
 }
 
-/* A video_place's write. */
+/* `write` of video_place. */
 static bool write_frame(void *user, uint64_t offset, const void *bytes, size_t count,
                         struct error *error)
 {
@@ -95,15 +104,17 @@ static bool write_frame(void *user, uint64_t offset, const void *bytes, size_t c
         MPI_Status status;
         int written = 0;
         errno = 0;
-        const int result = MPI_File_write_at(file->file, (MPI_Offset)at, bytes,
-                                             (int)(count < WRITE_MOST ? count : WRITE_MOST),
-                                             MPI_BYTE, &status);
+
+        const int most = count < WRITE_MOST ? (int)count : WRITE_MOST;
+        const int result = MPI_File_write_at(file->file, (MPI_Offset)at, bytes, most, MPI_BYTE,
+                                             &status);
         const int failure = errno;
         if (result == MPI_SUCCESS)
             MPI_Get_count(&status, MPI_BYTE, &written);
         if (written <= 0)
             return error_set(error, "cannot be written, at byte %" PRIu64 ": %s", at,
                              why(result, failure, text));
+
         at += (uint64_t)written;
         bytes = (const char *)bytes + written;
         count -= (size_t)written;
@@ -132,18 +143,20 @@ bool shared_file_close(struct shared_file *file)
 bool shared_file_finish(const struct shared_file *file, const char *output)
 {
     struct stat about;
-    const int fd = open(file->path,
-                        O_RDONLY | O_CLOEXEC); /* over NFS that asks how long the file is now */
+    /* Over NFS, open asks the server for the current length. */
+    const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     const bool known = fd >= 0 && !fstat(fd, &about);
     if (!known)
-        complain("%s: cannot be read: %s", file->path, strerror(errno));
+        message_error("%s: cannot be read: %s", file->path, strerror(errno));
     if (fd >= 0)
         close(fd);
+
     if (!known)
         return false;
     if ((uint64_t)about.st_size != all_bytes(file))
-        return complain("%s: has %" PRIu64 " bytes, and not %" PRIu64 ": it was changed",
-                        file->path, (uint64_t)about.st_size, all_bytes(file));
+        return message_error("%s: has %" PRIu64 " bytes, and not %" PRIu64 ": it was changed",
+                             file->path, (uint64_t)about.st_size, all_bytes(file));
+
     return !rename(file->path, output) ||
-           complain("%s cannot become %s: %s", file->path, output, strerror(errno));
+           message_error("%s cannot become %s: %s", file->path, output, strerror(errno));
 }

@@ -1,24 +1,25 @@
-/* Waiting for other ranks without taking a core's time. MPI's own calls that wait look for messages at full speed, and
- * a rank's cores are for the frames: of a rank with one core, half would be lost.
- * Thread-safety: any thread, where MPI has MPI_THREAD_MULTIPLE.
+/* Waiting for other ranks without using a core. The waiting calls of MPI poll at full speed, but
+ * the cores of a rank are for the frames: a rank with one core would lose half of it.
+ * Thread-safety: any thread, if MPI has MPI_THREAD_MULTIPLE.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef MPI_WAIT_H
-#define MPI_WAIT_H
+#ifndef TONEMAP_MPI_WAIT_H
+#define TONEMAP_MPI_WAIT_H
 
 #include <mpi.h>
 #include <time.h>
 
-/* Looks each millisecond. */
+/* Polls each millisecond. */
 static inline MPI_Status wait_for(MPI_Request *request)
 {
     static const struct timespec pause = {.tv_nsec = 1000000};
     MPI_Status status;
     for (int done = 0; MPI_Test(request, &done, &status) == MPI_SUCCESS && !done;)
         nanosleep(&pause, NULL);
+
     return status;
 }
 
-/* Returns the rank that it came from. `from` may be MPI_ANY_SOURCE. */
+/* Returns the rank that sent the message. `from` may be MPI_ANY_SOURCE. */
 static inline int wait_receive(void *message, int bytes, int from, int tag)
 {
     MPI_Request request;

@@ -2,25 +2,29 @@
  *
  *     mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv [options of cox-tonemap]
  *
- * It does the steps of a film in pieces (docs/guide/pieces.md), each in the process of a rank: rank 0 hands out ranges
- * of frames, on a thread of its own, and every rank, 0 too, works on one after the other. Parts and encoded pieces lie
- * in the folder OUTPUT.pieces, which all ranks see; each is there whole or not at all. Frames that are not encoded go
- * to one file in that folder (shared_file.h), and a journal says which of them are there. Started again, what is there
- * is not done again. How long each range took stands in OUTPUT.pieces/times.csv, which `cox-lab cluster` reads.
+ * It runs the steps of a film in pieces (docs/guide/pieces.md) in the processes of the ranks. A
+ * thread of rank 0 hands out ranges of frames; every rank, 0 too, works on one range after the
+ * other. Parts and encoded pieces lie in the folder OUTPUT.pieces, which all ranks can see; each is
+ * whole or does not exist. Frames that are not encoded go to one file in this folder
+ * (shared_file.h), and a journal says which of them are there. After a restart, what is there is
+ * not done again. The time of each range is in OUTPUT.pieces/times.csv, which `cox-lab cluster`
+ * reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/range_scheduler.h"
-#include "tonemap/ends_with.h"
+#include "common/deal.h"
+#include "common/now.h"
 #include "common/outfile.h"
 #include "found.h"
 #include "journal.h"
 #include "shared_file.h"
-#include "wait.h"
+#include "tonemap/command_line.h"
 #include "tonemap/devices.h"
+#include "tonemap/dispatch.h"
+#include "tonemap/ends_with.h"
 #include "tonemap/files.h"
-#include "tonemap/jobs.h"
+#include "tonemap/messages.h"
 #include "tonemap/scenes.h"
-#include "tonemap/words.h"
+#include "wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,17 +39,17 @@
 
 enum { TAG_ASK = 1, TAG_RANGE = 2, NAME_BYTES = 4096 };
 
-/* What a rank tells when it asks for the next range: how the last one went. */
+/* The request for the next range, with the result of the last one. */
 struct ask {
     uint64_t frames; /* 0 = it had none */
     double seconds;
 };
 
-/* What a rank works on, and since when, by rank 0's clock. */
+/* The range that a rank works on, and since when, by the clock of rank 0. */
 struct given {
-    struct frame_range range; /* a count of 0: there is nothing left */
+    struct deal_range range; /* a count of 0: no range is left */
     uint64_t since_ns;
-    char piece[VIDEO_PIECE_BYTES]; /* what mapping it gives */
+    char piece[VIDEO_PIECE_BYTES]; /* the name of its piece */
 };
 
 struct world {
@@ -58,32 +62,27 @@ struct world {
     struct shared_file film; /* unless encoded */
     uint64_t frames;
     struct profile profile;
-    struct range_scheduler scheduler; /* of rank 0's thread */
-    enum film_step step;              /* at which its thread is */
-    FILE *times;                      /* rank 0's; all below, too */
+
+    /* Of rank 0. */
+    FILE *times;
     uint64_t began_ns;
-    struct given *given; /* to each rank */
     struct journal journal;
-    const struct scenes *scenes; /* of its thread's step; NULL = it has none yet */
+
+    /* Of the thread of rank 0 that hands out ranges. */
+    struct deal deal;
+    enum film_step step;
+    struct given *given;         /* to each rank */
+    const struct scenes *scenes; /* of the step; NULL = there are none yet */
 };
 
-static const char *step_name(enum film_step step)
-{
-    static const char *const names[] = {[FILM_ANALYSE] = "analyse",
-                                        [FILM_STEER] = "steer",
-                                        [FILM_MAP] = "map",
-                                        [FILM_JOIN] = "join"};
-    return names[step];
-}
-
-/* --- What one process does ---------------------------------------------------------------------------------------- */
+/* --- What one process does --- */
 
 /* The options of a step. */
 static struct options step_of(struct world *world, enum film_step step, const char *output)
 {
     struct options options = world->options;
     options.step = step;
-    options.given = 0; /* it was looked at as a whole */
+    options.given = 0; /* choose_output has checked them */
     options.output = output;
     options.quiet = true;
     options.arithmetic = world->profile.arithmetic;
@@ -91,7 +90,7 @@ static struct options step_of(struct world *world, enum film_step step, const ch
     return options;
 }
 
-/* MPI ends all ranks with the status. */
+/* End all ranks with this exit status. */
 static _Noreturn void end_all_ranks(int status)
 {
     MPI_Abort(MPI_COMM_WORLD, status ? status : EXIT_BAD);
@@ -100,29 +99,32 @@ static _Noreturn void end_all_ranks(int status)
 
 static void do_range(struct world *world, enum film_step step, const struct given *given)
 {
-    char name[NAME_BYTES + 64];
-    const struct frame_range range = given->range;
-    const bool shared = step == FILM_MAP && !world->encoded;
+    const struct deal_range range = given->range;
+    const bool map = step == FILM_MAP, shared = map && !world->encoded;
     const struct video_place place = shared_file_place(&world->film, range.first);
+    char name[NAME_BYTES + 64];
     snprintf(name, sizeof name, "%s/%" PRIu64 "-%" PRIu64 ".%s", world->folder, range.first,
-             range.count, step == FILM_ANALYSE ? "part" : "mkv");
+             range.count, map ? "mkv" : "part");
+
     struct options options = step_of(world, step, shared ? world->film_path : name);
     options.ranged = true;
     options.range_first = range.first;
     options.range_end = range.first + range.count;
-    if (step == FILM_MAP) {
+    if (map) {
         options.scenes = world->scene;
         options.piece = given->piece;
-        options.place = shared ? &place : NULL;
-        if (world->encoded)
-            options.to = OUTPUT_MKV;
     }
-    const int status = job_run(&options);
+    if (shared)
+        options.place = &place;
+    else if (map)
+        options.to = OUTPUT_MKV;
+
+    const int status = dispatch_run(&options);
     if (status || (shared && !shared_file_sync(&world->film)))
         end_all_ranks(status);
 }
 
-/* Ranges until there are no more. */
+/* Work on ranges until none is left. */
 static void work(struct world *world, enum film_step step)
 {
     struct ask ask = {0};
@@ -132,15 +134,16 @@ static void work(struct world *world, enum film_step step)
         wait_receive(&given, sizeof given, 0, TAG_RANGE);
         if (!given.range.count)
             return;
+
         const uint64_t began_ns = now_ns();
         do_range(world, step, &given);
         ask = (struct ask){given.range.count, (double)(now_ns() - began_ns) / 1e9};
     }
 }
 
-/* --- Rank 0's thread ---------------------------------------------------------------------------------------------- */
+/* --- Rank 0's thread --- */
 
-/* A line of times.csv, of rank 0's clock. */
+/* Write a line of times.csv, by the clock of rank 0. */
 static void note_time(const struct world *world, const char *step, int rank,
                       struct frame_range range, uint64_t since_ns, double seconds)
 {
@@ -156,53 +159,56 @@ static void *hand_out_ranges(void *user)
         const int rank = wait_receive(&ask, sizeof ask, MPI_ANY_SOURCE, TAG_ASK);
         struct given *given = &world->given[rank];
         if (ask.frames)
-            note_time(world, step_name(world->step), rank, given->range, given->since_ns,
+            note_time(world, options_step_name(world->step), rank, given->range, given->since_ns,
                       ask.seconds);
         if (ask.frames && world->journal.path && !journal_add(&world->journal, given->piece))
             end_all_ranks(EXIT_BAD);
-        range_scheduler_note(&world->scheduler, (uint32_t)rank, ask.frames, ask.seconds);
-        *given = (struct given){range_scheduler_next(&world->scheduler, (uint32_t)rank), now_ns(),
-                                ""};
+
+        deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
+        *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns(), ""};
         if (world->scenes && given->range.count)
             scenes_piece(world->scenes, given->range.first, given->range.count,
                          options_encoding(&world->options), given->piece);
+
         MPI_Send(given, sizeof *given, MPI_BYTE, rank, TAG_RANGE, MPI_COMM_WORLD);
         ended += !given->range.count;
     }
     return NULL;
 }
 
-/* --- Steps of all ranks ------------------------------------------------------------------------------------------- */
+/* --- Steps of all ranks --- */
 
-/* Parts (`scenes` NULL) or encoded pieces that are there. */
+/* Find the existing parts (`scenes` NULL) or encoded pieces. */
 static bool find(const struct world *world, const struct scenes *scenes, struct founds *founds)
 {
     const struct found_what what = {&world->profile, scenes, options_encoding(&world->options)};
     return founds_look(founds, world->folder, &what);
 }
 
-/* The ranges of parts or encoded pieces that are there. */
+/* The ranges of the existing parts or encoded pieces. */
 static bool find_ranges(const struct world *world, const struct scenes *scenes,
                         struct frame_range **done, uint64_t *count)
 {
     struct founds founds;
     if (!find(world, scenes, &founds))
         return false;
+
     *count = founds.count;
     *done = calloc(founds.count + 1, sizeof **done);
     for (uint64_t i = 0; *done && i < founds.count; i++)
         (*done)[i] = founds.all[i].range;
     founds_forget(&founds);
-    return *done || complain("out of memory");
+
+    return *done || message_error("out of memory");
 }
 
-/* Rank 0: what is to be done of a step. Of a file that all ranks write it is what the journal does not have; where that
- * has nothing, the file is made anew. */
+/* Rank 0: find the ranges that a step still has to do. For a file that all ranks write, the journal
+ * has the ranges that are done; if it is empty, the file is created. */
 static bool begin_step(struct world *world, const struct scenes *scenes)
 {
     struct frame_range *done = NULL;
     uint64_t count = 0;
-    bool good = true;
+    bool good;
     if (!scenes || world->encoded)
         good = find_ranges(world, scenes, &done, &count);
     else
@@ -210,14 +216,14 @@ static bool begin_step(struct world *world, const struct scenes *scenes)
                              options_encoding(&world->options), shared_file_room(&world->film),
                              &done, &count) &&
                (count || shared_file_create(&world->film));
-    if (good && !range_scheduler_begin(&world->scheduler, (uint32_t)world->size, world->frames,
-                                       done, count))
-        good = complain("out of memory");
+
+    if (good && !deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, count))
+        good = message_error("out of memory");
     free(done);
     return good;
 }
 
-/* All ranks together: everything that is left of a step. */
+/* All ranks together: do all that is left of a step. */
 static void do_step(struct world *world, enum film_step step, const struct scenes *scenes)
 {
     pthread_t thread;
@@ -225,9 +231,11 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     const uint64_t began_ns = now_ns();
     world->step = step;
     world->scenes = scenes;
+
     if (!world->rank &&
         (!begin_step(world, scenes) || pthread_create(&thread, NULL, hand_out_ranges, world)))
         end_all_ranks(EXIT_BAD);
+
     wait_for_all_ranks();
     if (shared && !shared_file_open(&world->film))
         end_all_ranks(EXIT_BAD);
@@ -237,26 +245,30 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     wait_for_all_ranks();
     if (world->rank)
         return;
+
     pthread_join(thread, NULL);
-    range_scheduler_end(&world->scheduler);
+    deal_end(&world->deal);
+
     printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped",
            (double)(now_ns() - began_ns) / 1e9);
     fflush(stdout);
     fflush(world->times);
 }
 
-/* Whether the scenes that are there are of this film, as it is to look: people may have changed them. */
+/* Whether the existing file of scenes is of this film with this look. People may have changed its
+ * scenes. */
 static bool scenes_fit(const struct world *world)
 {
     struct scenes scenes;
     if (access(world->scene, F_OK) || !scenes_read(&scenes, world->scene))
         return false;
+
     const bool fit = profile_equal(&scenes.profile, &world->profile);
     scenes_free(&scenes);
     return fit;
 }
 
-/* Rank 0 alone: steer the parts or join the encoded pieces that are there. */
+/* Rank 0 alone: steer the parts or join the encoded pieces. */
 static bool gather(struct world *world, enum film_step step, const struct scenes *scenes,
                    const char *output)
 {
@@ -264,19 +276,25 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     struct options options = step_of(world, step, output);
     if (!find(world, scenes, &founds))
         return false;
+
     char **paths = calloc(founds.count + 1, sizeof *paths);
     if (!paths)
         end_all_ranks(EXIT_BAD);
     for (uint64_t i = 0; i < founds.count; i++)
         paths[i] = founds.all[i].path;
+
     options.inputs = paths;
     options.input_count = (uint32_t)founds.count;
-    options.input = founds.count ? paths[0] : NULL;
-    options.source = step == FILM_JOIN ? world->options.input : NULL;
+    options.input = paths[0]; /* NULL if there is none */
     options.overwrite = step == FILM_JOIN || !scenes_fit(world);
+    if (step == FILM_JOIN)
+        options.source = world->options.input;
+
     const uint64_t began_ns = now_ns();
-    const int status = founds.count ? job_run(&options) : EXIT_BAD;
-    note_time(world, step_name(step), 0, (struct frame_range){0, world->frames}, began_ns,
+    int status = EXIT_BAD;
+    if (founds.count)
+        status = dispatch_run(&options);
+    note_time(world, options_step_name(step), 0, (struct deal_range){0, world->frames}, began_ns,
               (double)(now_ns() - began_ns) / 1e9);
     free(paths);
     founds_forget(&founds);
@@ -285,20 +303,22 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     return true;
 }
 
-/* Rank 0 alone: the film that all ranks have written becomes the output. */
+/* Rank 0 alone: rename the file that all ranks have written to the output. */
 static bool finish(struct world *world)
 {
     const uint64_t began_ns = now_ns();
     journal_end(&world->journal);
     const bool good = shared_file_finish(&world->film, world->options.output);
-    note_time(world, step_name(FILM_JOIN), 0, (struct frame_range){0, world->frames}, began_ns,
-              (double)(now_ns() - began_ns) / 1e9);
+
+    note_time(world, options_step_name(FILM_JOIN), 0, (struct deal_range){0, world->frames},
+              began_ns, (double)(now_ns() - began_ns) / 1e9);
     return good;
 }
 
-/* --- Beginning ---------------------------------------------------------------------------------------------------- */
+/* --- Beginning --- */
 
-/* "gpu|cpu": the devices of the first rank of each machine, and of the second; then from the beginning. */
+/* "gpu|cpu": the devices of the first and of the second rank of each machine. The third rank begins
+ * with the first list again. */
 static bool choose_devices(struct world *world)
 {
     MPI_Comm machine;
@@ -309,17 +329,21 @@ static bool choose_devices(struct world *world)
     MPI_Comm_free(&machine);
     if (!at)
         return true;
+
     for (const char *c = at; *c; c++)
         lists += *c == '|';
     for (int skip = local % lists; skip > 0; at++)
         skip -= *at == '|';
+
     const size_t length = strcspn(at, "|");
     snprintf(world->devices, sizeof world->devices, "%.*s", (int)length, at);
     return length < sizeof world->devices ||
-           complain("--devices: a list of more than %zu characters", sizeof world->devices - 1);
+           message_error("--devices: a list of more than %zu characters",
+                         sizeof world->devices - 1);
 }
 
-/* The arithmetic that all ranks' devices have; the film's profile; how many frames it has; how they lie in a file. */
+/* What all ranks must know alike: the arithmetic that the devices of all of them have, the profile
+ * of the film, its frames, and how they lie in a file. */
 static bool agree(struct world *world)
 {
     struct options options = step_of(world, FILM_ANALYSE, world->folder);
@@ -329,66 +353,76 @@ static bool agree(struct world *world)
     options.arithmetic = world->options.arithmetic;
     if (world->encoded)
         options.to = OUTPUT_Y4M;
+
     bool good = devices_start(&devices, &options);
-    int arithmetic = good ? (int)cox_runtime_arithmetic(devices.runtime) : 0, least = 0;
-    wait_for_all_ranks(); /* one may compile kernels for long */
+    int arithmetic = 0, least = 0;
+    if (good)
+        arithmetic = (int)cox_runtime_arithmetic(devices.runtime);
+    wait_for_all_ranks(); /* a rank may compile kernels for a long time */
     MPI_Allreduce(&arithmetic, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+
     good = good && least && source_open(&from) && source_choose_shape(&from);
     if (good)
         source_choose_light(&from);
     good = good && profile_make(&world->profile, &from, (enum cox_arithmetic)least);
     if (good && !world->rank)
         good = video_input_count(from.input, &world->frames, &error) ||
-               complain_about(options.input, &error);
+               message_file_error(options.input, &error);
     if (good && !world->encoded)
         good = video_output_layout(&world->film.layout,
                                    options.to == OUTPUT_Y4M ? VIDEO_OUTPUT_Y4M : VIDEO_OUTPUT_RAW,
                                    &from.target, &error) ||
-               complain_about(world->film_path, &error);
+               message_file_error(world->film_path, &error);
+
     world->film.frames = world->frames;
     video_input_close(&from.input);
     devices_stop(&devices);
-    if (good)
-        wait_for_all_ranks(); /* rank 0 may have read the whole film */
-    if (good) /* another version of libavformat may take another rate or aspect from the input */
-        MPI_Bcast(&world->film.layout, sizeof world->film.layout, MPI_BYTE, 0, MPI_COMM_WORLD);
-    return good;
+    if (!good)
+        return false;
+
+    wait_for_all_ranks(); /* rank 0 may have read the whole film */
+    /* Another version of libavformat may find another rate or aspect in the input. */
+    MPI_Bcast(&world->film.layout, sizeof world->film.layout, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return true;
+}
+
+/* Whether a film over MPI can become an output of this kind and name. */
+static bool check_output(const struct world *world, const struct options *whole,
+                         struct options_error *wrong)
+{
+    const char *output = whole->output;
+    bool good = ends_with(output, ".mkv") || ends_with(output, ".mp4");
+    struct stat about;
+    if (!world->encoded)
+        good = (whole->to == OUTPUT_Y4M || options_want_raw(whole)) && strcmp(output, "-");
+    if (!good)
+        return options_refuse(wrong, "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010",
+                              output);
+    if (!world->encoded && !stat(output, &about) && !S_ISREG(about.st_mode))
+        return options_refuse(wrong, "%s: is no file, which is what a film over MPI becomes",
+                              output);
+    if (outfile_same_place(whole->input, output))
+        return options_refuse(wrong, "%s: is the input; give the output another name", output);
+
+    if (whole->start || whole->frames || whole->stats || whole->trace || whole->scenes ||
+        whole->hash || whole->step || whole->input_count != 1)
+        return options_refuse(wrong, "a film over MPI is one whole film, without --start, "
+                                     "--frames, --scene, --hash, --stats and --trace");
+    return true;
 }
 
 static bool choose_output(struct world *world, struct options_error *wrong)
 {
     const char *output = world->options.output;
     struct options whole = world->options;
-    struct stat about;
     if (!options_suit(&whole, OPTIONS_VIDEO, wrong))
         return false;
     world->options.to = whole.to;
     world->options.depth = whole.depth;
     world->encoded = options_want_finished(&whole);
-    if (world->encoded
-            ? !ends_with(output, ".mkv") && !ends_with(output, ".mp4")
-            : (whole.to != OUTPUT_Y4M && !options_want_raw(&whole)) || !strcmp(output, "-")) {
-        snprintf(wrong->text, sizeof wrong->text,
-                 "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010", output);
+    if (!check_output(world, &whole, wrong))
         return false;
-    }
-    if (!world->encoded && !stat(output, &about) && !S_ISREG(about.st_mode)) {
-        snprintf(wrong->text, sizeof wrong->text,
-                 "%s: is no file, which is what a film over MPI becomes", output);
-        return false;
-    }
-    if (outfile_same_place(world->options.input, output)) {
-        snprintf(wrong->text, sizeof wrong->text, "%s: is the input; give the output another name",
-                 output);
-        return false;
-    }
-    if (whole.start || whole.frames || whole.stats || whole.trace || whole.scenes || whole.hash ||
-        whole.step || whole.input_count != 1) {
-        snprintf(
-            wrong->text, sizeof wrong->text,
-            "a film over MPI is one whole film, without --start, --frames, --scene, --hash, --stats and --trace");
-        return false;
-    }
+
     snprintf(world->folder, sizeof world->folder, "%s.pieces", output);
     snprintf(world->scene, sizeof world->scene, "%s/film.scene", world->folder);
     snprintf(world->film_path, sizeof world->film_path, "%s/film.%s", world->folder,
@@ -398,32 +432,36 @@ static bool choose_output(struct world *world, struct options_error *wrong)
     return true;
 }
 
-/* Rank 0: whether a file of the folder can be renamed to the output, which is asked before hours of work. */
+/* Rank 0: whether a file of the folder can be renamed to the output. Checked before hours of
+ * work. */
 static bool can_be_renamed(const struct world *world)
 {
     const char *output = world->options.output, *slash = strrchr(output, '/');
-    char place[NAME_BYTES];
+    char place[NAME_BYTES] = ".";
     struct stat from, to;
-    snprintf(place, sizeof place, "%.*s", slash ? (int)(slash - output) + 1 : 1,
-             slash ? output : ".");
+    if (slash)
+        snprintf(place, sizeof place, "%.*s", (int)(slash - output) + 1, output);
     if (world->encoded || stat(world->folder, &from) || stat(place, &to) ||
         from.st_dev == to.st_dev)
         return true;
-    return complain(
-        "%s: is on another file system than %s, so that the film there cannot be renamed to it",
-        world->folder, output);
+
+    return message_error("%s: is on another file system than %s, so that the film there cannot be "
+                         "renamed to it",
+                         world->folder, output);
 }
 
-/* Rank 0: the folder is this run's until the process ends. Where files cannot be locked, another run is not noticed. */
+/* Rank 0: lock the folder until the process ends. If files cannot be locked, another run is not
+ * noticed. */
 static bool take_folder(const struct world *world)
 {
     if (mkdir(world->folder, 0777) && errno != EEXIST)
-        return complain("%s: %s", world->folder, strerror(errno));
+        return message_error("%s: %s", world->folder, strerror(errno));
+
     const int fd = open(world->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return complain("%s: %s", world->folder, strerror(errno));
+        return message_error("%s: %s", world->folder, strerror(errno));
     return !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK ||
-           complain("%s: another run works there", world->folder);
+           message_error("%s: another run works there", world->folder);
 }
 
 /* Rank 0: the file of times. */
@@ -431,45 +469,81 @@ static bool begin_times(struct world *world)
 {
     char path[NAME_BYTES + 16];
     snprintf(path, sizeof path, "%s/times.csv", world->folder);
+
     world->given = calloc((size_t)world->size, sizeof *world->given);
     world->times = fopen(path, "w");
     if (!world->times || !world->given)
-        return complain("%s: %s", path, strerror(errno));
+        return message_error("%s: %s", path, strerror(errno));
+
     fprintf(world->times, "step,rank,first,count,start_s,seconds\n");
     return true;
 }
 
+/* Rank 0: the checks and files that no other rank needs. */
+static bool begin(struct world *world)
+{
+    if (world->encoded && !files_may_write(&world->options))
+        return false;
+
+    return take_folder(world) && can_be_renamed(world) && begin_times(world);
+}
+
+/* Rank 0: from the mapped frames to the output. */
+static bool end(struct world *world, const struct scenes *scenes)
+{
+    if (world->encoded)
+        return gather(world, FILM_JOIN, scenes, world->options.output);
+
+    return finish(world);
+}
+
 static bool run(struct world *world)
 {
+    const bool first = !world->rank;
     struct scenes scenes = {0};
-    if (!world->rank && ((world->encoded && !files_may_write(&world->options)) ||
-                         !take_folder(world) || !can_be_renamed(world) || !begin_times(world)))
+    if (first && !begin(world))
         return false;
     wait_for_all_ranks();
     if (!choose_devices(world) || !agree(world))
         return false;
-    if (!world->rank)
-        note_time(world, "begin", 0, (struct frame_range){0, world->frames}, world->began_ns,
+    if (first)
+        note_time(world, "begin", 0, (struct deal_range){0, world->frames}, world->began_ns,
                   (double)(now_ns() - world->began_ns) / 1e9);
+
     do_step(world, FILM_ANALYSE, NULL);
-    if (!world->rank && !gather(world, FILM_STEER, NULL, world->scene))
+    if (first && !gather(world, FILM_STEER, NULL, world->scene))
         return false;
     wait_for_all_ranks();
-    if (!world->rank && !scenes_read(&scenes, world->scene))
+    if (first && !scenes_read(&scenes, world->scene))
         return false;
     do_step(world, FILM_MAP, &scenes);
-    const bool good = world->rank ||
-                      (world->encoded ? gather(world, FILM_JOIN, &scenes, world->options.output)
-                                      : finish(world));
+    const bool good = !first || end(world, &scenes);
+
     scenes_free(&scenes);
-    if (!world->rank && fclose(world->times))
-        complain("warning: %s/times.csv is not whole: %s", world->folder, strerror(errno));
+    if (first && fclose(world->times))
+        message_error("warning: %s/times.csv is not whole: %s", world->folder, strerror(errno));
     free(world->given);
-    if (good && !world->rank)
+    if (good && first)
         printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output,
-               world->frames, world->size, world->size == 1 ? "" : "s");
+               world->frames, world->size, plural((uint64_t)world->size));
     return good;
 }
+
+static const char help[] =
+    "Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options of "
+    "cox-tonemap]\n"
+    "\n"
+    "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, "
+    "which all\n"
+    "ranks have to see; started again, what is there is not done again. y4m and raw frames are "
+    "written by\n"
+    "all ranks to one file there, which is renamed to OUTPUT when it is whole.\n"
+    "\n"
+    "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from "
+    "the\n"
+    "                      beginning\n"
+    "\n"
+    "The others are those of cox-tonemap --help about the look, the devices and the encoder.\n";
 
 int main(int argc, char **argv)
 {
@@ -477,36 +551,29 @@ int main(int argc, char **argv)
     struct options_error wrong;
     int provided = 0;
     world.began_ns = now_ns();
+
     if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return EXIT_BAD;
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
-    words_begin(NULL, COX_LOG_ERROR);
+    messages_begin(NULL, COX_LOG_ERROR);
     if (provided < MPI_THREAD_MULTIPLE) {
-        complain("this MPI is not for several threads (MPI_THREAD_MULTIPLE)");
+        message_error("this MPI is not for several threads (MPI_THREAD_MULTIPLE)");
         end_all_ranks(EXIT_BAD);
     }
+
     const enum options_parsed parsed = options_parse(&world.options, argc, argv, &wrong);
     if (parsed == OPTIONS_HELP && !world.rank)
-        printf(
-            "Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options of cox-tonemap]\n"
-            "\n"
-            "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, which all\n"
-            "ranks have to see; started again, what is there is not done again. y4m and raw frames are written by\n"
-            "all ranks to one file there, which is renamed to OUTPUT when it is whole.\n"
-            "\n"
-            "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from the\n"
-            "                      beginning\n"
-            "\n"
-            "The others are those of cox-tonemap --help about the look, the devices and the encoder.\n");
+        fputs(help, stdout);
+
     if (parsed == OPTIONS_WRONG || (parsed == OPTIONS_RUN && !choose_output(&world, &wrong))) {
         if (!world.rank)
-            complain("%s", wrong.text);
+            message_error("%s", wrong.text);
         MPI_Finalize();
         return EXIT_USAGE;
     }
     if (parsed == OPTIONS_RUN && !run(&world))
-        end_all_ranks(words_misfit() ? EXIT_MISFIT : EXIT_BAD);
+        end_all_ranks(messages_incompatible() ? EXIT_INCOMPATIBLE : EXIT_BAD);
     MPI_Finalize();
     return 0;
 }

@@ -1,11 +1,14 @@
-/* A picture: read once, done as often as asked for, the last result written.
+/* A picture: it is read once and mapped --repeat times; the last result is written.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "tonemap/progress.h"
+#include "common/now.h"
 #include "devices.h"
 #include "files.h"
+#include "interrupt.h"
 #include "jobs.h"
-#include "words.h"
+#include "media/identity.h"
+#include "progress.h"
+#include "messages.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +21,7 @@ enum { FRAME_LINES_MAX = 12 };
 /* SDR white of an HDR picture, in cd/m2 (ITU-R BT.2408). */
 static const double white_nits = 203.0;
 
-/* Frames under way. `done` counts what the session gave back, in order. */
+/* Frames in flight. `done` counts the frames that the session has completed, in order. */
 struct flight {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -36,11 +39,11 @@ struct job {
     struct devices devices;
     struct cox_tonemap_shape shape;
     struct cox_tonemap_params params;
-    uint32_t slot_count; /* pictures in memory: as many as may be under way */
+    uint32_t slot_count; /* copies of the picture: one for each frame in flight */
     cox_buffer *in[COX_IN_FLIGHT_MAX];
     cox_buffer *out[COX_IN_FLIGHT_MAX];
     cox_session *session;
-    uint32_t binding_count; /* of the session: input, output and what it has for itself */
+    uint32_t binding_count; /* of the session: input, output and its own */
     struct cox_session_info info;
     struct report *report;
     struct flight flight;
@@ -53,19 +56,21 @@ static enum cox_pixel_out out_pixel(const struct options *options)
     return options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8;
 }
 
-/* Everything that can be refused before any device works is refused here. */
+/* Find errors of the files before any device works. */
 static bool open_files(struct job *job)
 {
     const struct options *options = job->options;
     struct error error;
+
     if (!picture_input_open(&job->input, options->input, options->alpha, &error))
-        return complain_about(options->input, &error);
+        return message_file_error(options->input, &error);
     job->format = picture_input_format(job->input);
     if (!files_differ(options))
         return false;
+
     if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height,
                              out_pixel(options), &error))
-        return complain_about(options->output, &error);
+        return message_file_error(options->output, &error);
     return records_open(&job->records, options);
 }
 
@@ -79,8 +84,8 @@ static size_t out_pixel_bytes(const struct job *job)
     return job->shape.out == COX_PIXEL_RGBA8 ? 4 : 8;
 }
 
-/* The picture is read once and copied: every frame under way has its own memory, as the frames of a film would. */
-static bool load_picture(struct job *job)
+/* Make the buffers. Every frame in flight has memory of its own, like the frames of a film. */
+static bool make_buffers(struct job *job)
 {
     const struct picture_format *format = job->format;
     job->shape = (struct cox_tonemap_shape){.width = format->width,
@@ -92,35 +97,44 @@ static bool load_picture(struct job *job)
                                                         format->width * in_pixel_bytes(job));
     job->shape.out_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime,
                                                          format->width * out_pixel_bytes(job));
+
     job->slot_count = job->options->in_flight;
     if (job->slot_count > job->options->repeat)
         job->slot_count = (uint32_t)job->options->repeat;
 
-    size_t in_bytes = job->shape.in_pitch_bytes * format->height;
-    size_t out_bytes = job->shape.out_pitch_bytes * format->height;
+    const size_t in_bytes = job->shape.in_pitch_bytes * format->height;
+    const size_t out_bytes = job->shape.out_pitch_bytes * format->height;
     if (!devices_memory(job->options->input, format->width, format->height,
                         ((double)in_bytes + (double)out_bytes) * job->slot_count))
         return false;
+
     cox_status status = COX_OK;
     for (uint32_t i = 0; i < job->slot_count && status == COX_OK; i++) {
         status = cox_buffer_create(job->devices.runtime, in_bytes, &job->in[i]);
         if (status == COX_OK)
             status = cox_buffer_create(job->devices.runtime, out_bytes, &job->out[i]);
     }
-    if (status != COX_OK)
-        return complain_status("cannot get memory for the picture", status);
+    return status == COX_OK || message_status_error("cannot get memory for the picture", status);
+}
 
+/* Read the picture once, and copy it. */
+static bool load_picture(struct job *job)
+{
     struct error error = {""};
+    if (!make_buffers(job))
+        return false;
+
+    const size_t pitch_bytes = job->shape.in_pitch_bytes;
     void *pixels = cox_buffer_data(job->in[0]);
-    if (picture_input_read(job->input, pixels, job->shape.in_pitch_bytes, &error) !=
-        PICTURE_READ_FRAME)
-        return complain_about(job->options->input, &error);
+    if (picture_input_read(job->input, pixels, pitch_bytes, &error) != PICTURE_READ_FRAME)
+        return message_file_error(job->options->input, &error);
+
     for (uint32_t i = 1; i < job->slot_count; i++)
-        memcpy(cox_buffer_data(job->in[i]), pixels, in_bytes);
+        memcpy(cox_buffer_data(job->in[i]), pixels, pitch_bytes * job->format->height);
     return true;
 }
 
-/* Exposure and peak from the picture: a pass of its own over all devices. */
+/* Find exposure and peak of the picture, with a pass of its own over all devices. */
 static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
 {
     struct cox_tonemap_storage storage;
@@ -128,26 +142,31 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
     struct cox_tonemap_analysis analysis;
+
     cox_status status = cox_tonemap_analysis(&job->shape, &storage, &params);
     if (status == COX_OK)
         status = cox_session_create(job->devices.runtime, &params, &session);
     if (status == COX_OK)
         status = cox_buffer_create(job->devices.runtime, COX_TONEMAP_HISTOGRAM_BYTES, &histogram);
+
     if (status == COX_OK) {
         cox_buffer *const buffers[2] = {job->in[0], histogram};
         status = cox_session_run(session,
                                  &(const struct cox_frame){.buffers = buffers, .buffer_count = 2});
     }
+
     if (status == COX_OK) {
         cox_tonemap_read_analysis(cox_buffer_data(histogram), &analysis);
         cox_tonemap_expose(&analysis, settings);
-        say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), from the picture: log-average %.4g, peak %.4g\n",
+        say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), from the picture: log-average "
+            "%.4g, peak %.4g\n",
             (double)settings->exposure_stops, (double)settings->peak * white_nits,
             (double)settings->peak, (double)analysis.log_average, (double)analysis.peak);
     }
+
     cox_session_destroy(&session);
     cox_buffer_destroy(&histogram);
-    return status == COX_OK || complain_status("cannot analyse the picture", status);
+    return status == COX_OK || message_status_error("cannot analyse the picture", status);
 }
 
 static bool choose_settings(struct job *job)
@@ -157,6 +176,7 @@ static bool choose_settings(struct job *job)
                                             .exposure_stops = (float)options->exposure_stops,
                                             .desaturate = options->desaturate,
                                             .detail = options->detail};
+
     if (options->peak_auto) {
         if (!analyse(job, &settings))
             return false;
@@ -165,20 +185,23 @@ static bool choose_settings(struct job *job)
         say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white)\n", options->exposure_stops,
             options->peak_nits, (double)settings.peak);
     }
+
     cox_status status = cox_tonemap_prepare(&job->shape, &settings, &job->params);
-    return status == COX_OK || complain_status("cannot prepare the operator", status);
+    return status == COX_OK || message_status_error("cannot prepare the operator", status);
 }
 
-/* `device` < 0: all of them, as the options say; else that one alone. */
+/* A session on one device, or with `device` < 0 on all devices, as the options say. */
 static cox_status create_session(struct job *job, int64_t device, cox_session **session)
 {
     struct cox_tonemap_storage storage;
     struct cox_session_params params = {.in_flight = 1};
     uint32_t only = (uint32_t)device;
+
     cox_status status = cox_tonemap_mapping(&job->shape, &storage, &params);
     if (status != COX_OK)
         return status;
     job->binding_count = params.binding_count;
+
     if (device >= 0) {
         params.devices = &only;
         params.device_count = 1;
@@ -188,6 +211,7 @@ static cox_status create_session(struct job *job, int64_t device, cox_session **
         params.report = report_on_frame;
         params.report_user = job->report;
     }
+
     return cox_session_create(job->devices.runtime, &params, session);
 }
 
@@ -195,35 +219,40 @@ static bool start_session(struct job *job)
 {
     job->report = report_create(job->devices.count, job->options->repeat);
     if (!job->report)
-        return complain("out of memory");
+        return message_error("out of memory");
+
     const cox_status status = create_session(job, -1, &job->session);
     if (status != COX_OK)
-        return complain_status("cannot build the pipeline", status);
-    cox_session_info(job->session, &job->info);
+        return message_status_error("cannot build the pipeline", status);
+    cox_session_info(job->session, &job->info, sizeof job->info);
     return true;
 }
 
-/* With the frames' own parameters: frame times are not those of the compiler, and how the devices compare is known. */
+/* Warm up with the parameters of the frames, so that frame times have no compilation in them and
+ * the relative speed of the devices is known. */
 static bool warm_session(struct job *job)
 {
     const cox_status status = cox_session_warm(job->session, &job->params, NULL, NULL);
     if (status != COX_OK)
-        return complain_status("cannot build the pipeline", status);
-    cox_session_info(job->session, &job->info);
+        return message_status_error("cannot build the pipeline", status);
+    cox_session_info(job->session, &job->info, sizeof job->info);
+
     return true;
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------- */
+/* --- Frames --- */
 
 static void on_done(void *user, uint64_t frame, cox_status status)
 {
     struct flight *flight = user;
     pthread_mutex_lock(&flight->lock);
+
     if (status != COX_OK && flight->status == COX_OK) {
         flight->status = status;
         flight->failed_frame = frame;
     }
     flight->done++;
+
     pthread_cond_signal(&flight->changed);
     pthread_mutex_unlock(&flight->lock);
 }
@@ -234,17 +263,23 @@ static void print_frame(struct job *job, uint64_t n)
     struct cox_band_report bands[COX_BANDS_MAX];
     if (!report_frame(job->report, n, &frame, bands, COX_BANDS_MAX))
         return;
+
     progress_clear(&job->progress);
     devices_print_frame(&frame, bands);
 }
 
-/* The first frames line by line, then only the live line, then the last ones; all of them with --verbose. */
-static void show(struct job *job, bool last)
+/* Print the lines of frames: all of them with --verbose or if there are few. Otherwise the first
+ * frames at once and the last two at the end. */
+static void print_frames(struct job *job, uint64_t count, bool last)
 {
-    uint64_t count = report_frame_count(job->report),
-             total = job->options->repeat; /* printed: the first, the last */
-    bool all = job->options->verbose || total <= FRAME_LINES_MAX;
-    uint64_t head = all ? total : FRAME_LINES_MAX - 2, tail = count > 2 ? count - 2 : 0;
+    const uint64_t total = job->options->repeat;
+    const bool all = job->options->verbose || total <= FRAME_LINES_MAX;
+    uint64_t head = total, tail = 0;
+    if (!all)
+        head = FRAME_LINES_MAX - 2;
+    if (count > 2)
+        tail = count - 2;
+
     for (; say_wanted() && job->lines_printed < count; job->lines_printed++) {
         if (job->lines_printed == head && !all && last)
             say("...\n");
@@ -253,130 +288,179 @@ static void show(struct job *job, bool last)
         else if (!last)
             break; /* kept for the end */
     }
-    if (last || job->options->quiet)
-        return;
+}
+
+/* Lines of frames, and until the end the live line. */
+static void show(struct job *job, bool last)
+{
+    const uint64_t count = report_frame_count(job->report);
     struct report_frame frame;
     struct cox_band_report bands[COX_BANDS_MAX];
     char split[PROGRESS_SPLIT_WIDTH + 3] = "";
+    print_frames(job, count, last);
+    if (last || job->options->quiet)
+        return;
+
     if (job->info.device_count > 1 && count &&
         report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
         report_bar(bands, frame.band_count, PROGRESS_SPLIT_WIDTH, split);
     progress_update(&job->progress, count, split, now_ns());
 }
 
-/* Wait until so many frames came back, or one failed, or a signal came. */
+/* The time of CLOCK_REALTIME in 50 ms. */
+static struct timespec soon(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_nsec += 50000000;
+    if (time.tv_nsec >= 1000000000) {
+        time.tv_nsec -= 1000000000;
+        time.tv_sec++;
+    }
+
+    return time;
+}
+
+/* Wait until `done` frames are completed. Returns false if one failed or a signal came. */
 static bool wait_for(struct job *job, uint64_t done)
 {
     struct flight *flight = &job->flight;
     for (;;) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 50000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
+        const struct timespec until = soon();
         pthread_mutex_lock(&flight->lock);
         if (flight->done < done && flight->status == COX_OK && !interrupted())
             pthread_cond_timedwait(&flight->changed, &flight->lock, &until);
-        bool reached = flight->done >= done, stop = flight->status != COX_OK || interrupted();
+        const bool reached = flight->done >= done;
+        const bool stop = flight->status != COX_OK || interrupted();
         pthread_mutex_unlock(&flight->lock);
+
         show(job, false);
         if (reached || stop)
             return !stop;
     }
 }
 
+/* Submit all frames, each when its slot is free. */
+static cox_status submit_frames(struct job *job)
+{
+    cox_status status = COX_OK;
+    for (uint64_t i = 0; i < job->options->repeat && status == COX_OK; i++) {
+        uint64_t done = 0;
+        if (i >= job->slot_count)
+            done = i - job->slot_count + 1;
+        if (!wait_for(job, done))
+            return COX_OK;
+
+        const uint32_t slot = (uint32_t)(i % job->slot_count);
+        cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[slot], job->out[slot]};
+        const struct cox_frame frame = {
+            .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
+        status = cox_session_submit(job->session, &frame, on_done, &job->flight);
+    }
+
+    if (status == COX_OK)
+        wait_for(job, job->options->repeat);
+    return status;
+}
+
 static bool run_frames(struct job *job)
 {
     struct flight *flight = &job->flight;
     progress_begin(&job->progress, stderr, job->options->repeat, now_ns());
-    cox_status status = COX_OK;
-    for (uint64_t i = 0; i < job->options->repeat && status == COX_OK; i++) {
-        if (!wait_for(job, i >= job->slot_count ? i - job->slot_count + 1 : 0))
-            break;
-        uint32_t slot = (uint32_t)(i % job->slot_count);
-        cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[slot], job->out[slot]};
-        const struct cox_frame frame = {
-            .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
-        status = cox_session_submit(job->session, &frame, on_done, flight);
-    }
-    if (status == COX_OK)
-        wait_for(job, job->options->repeat);
+    const cox_status status = submit_frames(job);
     cox_session_wait(job->session);
     show(job, true);
     progress_clear(&job->progress);
+
     if (status != COX_OK)
-        return complain_status("a frame was refused", status);
+        return message_status_error("a frame was refused", status);
     if (flight->status != COX_OK) {
         char what[64];
         snprintf(what, sizeof what, "frame %" PRIu64 " failed", flight->failed_frame);
-        return complain_status(what, flight->status);
+        return message_status_error(what, flight->status);
     }
     if (interrupted())
-        return complain("interrupted");
-    words_warn();
-    cox_session_info(job->session, &job->info);
+        return message_error("interrupted");
+
+    messages_show_warnings();
+    cox_session_info(job->session, &job->info, sizeof job->info);
     return true;
 }
 
-/* --- Results ------------------------------------------------------------------------------------------------------ */
+/* --- Results --- */
 
-/* Of the pixels, without the padding of rows. */
+/* A hash of the pixels, without the padding of rows. */
 static uint64_t hash_pixels(const struct job *job, const cox_buffer *buffer)
 {
+    const uint8_t *row = cox_buffer_data(buffer);
     uint64_t hash = HASH_START;
-    for (uint32_t y = 0; y < job->shape.height; y++)
-        hash = hash_bytes(hash,
-                          (const uint8_t *)cox_buffer_data(buffer) + y * job->shape.out_pitch_bytes,
-                          job->shape.width * out_pixel_bytes(job));
+    for (uint32_t y = 0; y < job->shape.height; y++, row += job->shape.out_pitch_bytes)
+        hash = hash_bytes(hash, row, job->shape.width * out_pixel_bytes(job));
+
     return hash;
 }
 
-/* Every device does the picture alone; all must give what they gave together. The memory of the last frame's input
- * is intact; the results go into a buffer of their own. */
-static bool verify(struct job *job, uint64_t expected)
+/* Map the picture on one device alone, into `result`, and hash the pixels. */
+static cox_status hash_alone(struct job *job, uint32_t device, cox_buffer *result, uint64_t *hash)
 {
-    cox_buffer *result = NULL;
+    cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[0], result};
+    const struct cox_frame frame = {
+        .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
+    cox_session *session = NULL;
+    cox_status status = create_session(job, device, &session);
+    if (status == COX_OK) {
+        memset(cox_buffer_data(result), 0, job->shape.out_pitch_bytes * job->shape.height);
+        status = cox_session_run(session, &frame);
+    }
+    cox_session_destroy(&session);
+
+    if (status == COX_OK)
+        *hash = hash_pixels(job, result);
+    return status;
+}
+
+/* Whether every device alone gives the pixels that all devices gave together. */
+static bool verify_devices(struct job *job, uint64_t expected, cox_buffer *result)
+{
+    cox_status status = COX_OK;
     bool equal = true;
-    for (uint32_t i = 0; i + 1 < job->slot_count;
-         i++) /* the other frames that are still in memory */
-        equal = equal && hash_pixels(job, job->out[i]) == hash_pixels(job, job->out[i + 1]);
-    if (!equal)
-        return complain("verification failed: two frames of the same picture differ");
-    cox_status status = cox_buffer_create(job->devices.runtime,
-                                          job->shape.out_pitch_bytes * job->shape.height, &result);
-    if (status != COX_OK)
-        return complain_status("cannot get memory to verify", status);
     say("verify    together        %016" PRIx64 "\n", expected);
-    for (uint32_t i = 0; i < job->info.device_count && !interrupted(); i++) {
-        cox_session *session = NULL;
-        uint32_t d = job->info.devices[i].device;
-        status = create_session(job, d, &session);
-        if (status == COX_OK) {
-            cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[0], result};
-            memset(cox_buffer_data(result), 0, job->shape.out_pitch_bytes * job->shape.height);
-            status = cox_session_run(session,
-                                     &(const struct cox_frame){.buffers = buffers,
-                                                               .buffer_count = job->binding_count,
-                                                               .params = &job->params});
-        }
-        cox_session_destroy(&session);
+    for (uint32_t i = 0; i < job->info.device_count && status == COX_OK && !interrupted(); i++) {
+        const uint32_t device = job->info.devices[i].device;
+        uint64_t hash;
+        status = hash_alone(job, device, result, &hash);
         if (status != COX_OK) {
-            complain_status("cannot verify on one device alone", status);
-            break;
+            message_status_error("cannot verify on one device alone", status);
+            continue;
         }
-        uint64_t hash = hash_pixels(job, result);
         equal = equal && hash == expected;
-        say("verify    device %2u alone %016" PRIx64 "  %s\n", d, hash,
+        say("verify    device %2u alone %016" PRIx64 "  %s\n", device, hash,
             hash == expected ? "equal" : "DIFFERENT");
     }
-    cox_buffer_destroy(&result);
+
     if (interrupted())
-        return complain("interrupted");
+        return message_error("interrupted");
     if (!equal)
-        return complain("verification failed: devices give different pixels");
+        return message_error("verification failed: devices give different pixels");
     return status == COX_OK;
+}
+
+/* The frames that are still in memory must be equal, and those of each device alone. */
+static bool verify(struct job *job, uint64_t expected)
+{
+    const size_t bytes = job->shape.out_pitch_bytes * job->shape.height;
+    cox_buffer *result = NULL;
+    for (uint32_t i = 0; i + 1 < job->slot_count; i++)
+        if (hash_pixels(job, job->out[i]) != hash_pixels(job, job->out[i + 1]))
+            return message_error("verification failed: two frames of the same picture differ");
+
+    const cox_status status = cox_buffer_create(job->devices.runtime, bytes, &result);
+    if (status != COX_OK)
+        return message_status_error("cannot get memory to verify", status);
+
+    const bool good = verify_devices(job, expected, result);
+    cox_buffer_destroy(&result);
+    return good;
 }
 
 static void print_summary(struct job *job, const uint64_t *solo_ns)
@@ -385,8 +469,9 @@ static void print_summary(struct job *job, const uint64_t *solo_ns)
     report_summarise(job->report, solo_ns, job->info.device_count, &summary);
     devices_print_warmup(&job->info);
     say("result    %" PRIu64 " frame%s, %.1f frames/s, %.2f ms (median), %.2f ms (99 %%)",
-        summary.frames, summary.frames == 1 ? "" : "s", summary.fps,
-        (double)summary.wall_p50_ns / 1e6, (double)summary.wall_p99_ns / 1e6);
+        summary.frames, plural(summary.frames), summary.fps, (double)summary.wall_p50_ns / 1e6,
+        (double)summary.wall_p99_ns / 1e6);
+
     if (isnan(summary.efficiency))
         say(", efficiency unknown\n");
     else
@@ -394,30 +479,44 @@ static void print_summary(struct job *job, const uint64_t *solo_ns)
     devices_print_late(job->options, job->report);
 }
 
-static bool deliver(struct job *job)
+/* Write the output. It gets its name when it is whole. */
+static bool write_output(struct job *job, const cox_buffer *pixels,
+                         const struct report_about *about)
 {
     const struct options *options = job->options;
     struct error error;
+    if (!picture_output_write(job->output, cox_buffer_data(pixels), job->shape.out_pitch_bytes,
+                              &error))
+        return message_file_error(options->output, &error);
+
+    records_write(&job->records, job->report, about);
+    if (interrupted())
+        return message_error("interrupted");
+    if (!picture_output_finish(&job->output, &error))
+        return message_file_error(options->output, &error);
+
+    return records_finish(&job->records, options);
+}
+
+static bool deliver(struct job *job)
+{
+    const struct options *options = job->options;
+    const cox_buffer *last = job->out[(options->repeat - 1) % job->slot_count];
+    const bool print_hash = options->hash || options->verbose;
     struct devices_text text;
     struct report_about about;
+    uint64_t hash = 0;
     devices_describe(&job->devices, &job->info, &text, &about);
     print_summary(job, text.solo_ns);
-    const cox_buffer *last = job->out[(options->repeat - 1) % job->slot_count];
-    uint64_t hash = options->hash || options->verbose || options->verify ? hash_pixels(job, last)
-                                                                         : 0;
+
+    if (print_hash || options->verify)
+        hash = hash_pixels(job, last);
     if (options->verify && !verify(job, hash))
         return false;
-    if (options->hash || options->verbose)
+    if (print_hash)
         say("hash      %016" PRIx64 "  %s\n", hash, devices_arithmetic(&job->devices));
-    if (!picture_output_write(job->output, cox_buffer_data(last), job->shape.out_pitch_bytes,
-                              &error))
-        return complain_about(options->output, &error);
-    records_write(&job->records, job->report, &about);
-    if (interrupted())
-        return complain("interrupted");
-    if (!picture_output_finish(&job->output, &error))
-        return complain_about(options->output, &error);
-    if (!records_finish(&job->records, options))
+
+    if (!write_output(job, last, &about))
         return false;
     say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width,
         job->format->height, (int)options->depth);
@@ -430,16 +529,17 @@ static bool run(struct job *job)
     if (!open_files(job) || !devices_start(&job->devices, job->options) || !load_picture(job) ||
         !start_session(job))
         return false;
+
     say("picture   %s: %u x %u, %s\n", job->options->input, job->format->width, job->format->height,
         job->format->text);
     devices_print(&job->devices, &job->info, job->options->verbose);
     if (!choose_settings(job) || !warm_session(job))
         return false;
     if (interrupted())
-        return complain("interrupted");
+        return message_error("interrupted");
+
     say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy,
-        job->info.granule, job->info.granule == 1 ? "" : "s", job->slot_count,
-        job->slot_count == 1 ? "" : "s");
+        job->info.granule, plural(job->info.granule), job->slot_count, plural(job->slot_count));
     return run_frames(job) && deliver(job);
 }
 
@@ -450,11 +550,13 @@ static void clean_up(struct job *job)
         cox_buffer_destroy(&job->in[i]);
         cox_buffer_destroy(&job->out[i]);
     }
+
     devices_stop(&job->devices);
     report_destroy(&job->report);
     picture_output_abandon(&job->output);
     records_abandon(&job->records);
     picture_input_close(&job->input);
+
     pthread_cond_destroy(&job->flight.changed);
     pthread_mutex_destroy(&job->flight.lock);
 }
@@ -464,8 +566,9 @@ bool picture_job(const struct options *options)
     struct job job = {
         .options = options,
         .flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
-    catch_signals();
-    bool good = run(&job);
+
+    interrupt_catch();
+    const bool good = run(&job);
     clean_up(&job);
     return good;
 }

@@ -1,0 +1,52 @@
+/* How a film is mapped: which frames, with which look, through which callbacks. source.c chooses
+ * the shape and the look, video_job.c the rest; film.c reads it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_FILM_PLAN_H
+#define TONEMAP_FILM_PLAN_H
+
+#include "media/video.h"
+
+#include <coxswain/coxswain.h>
+
+struct scenes;
+
+/* How the curve follows the film; all zeros = it does not. */
+struct film_steering {
+    bool on;
+    bool lookahead;        /* each frame's own histogram steers it */
+    float known_peak_nits; /* the input's metadata; 0 = none */
+    bool trusts;           /* no light is brighter than known_peak_nits */
+};
+
+struct film_plan {
+    cox_runtime *runtime;
+    struct video_input *input;
+    uint64_t start, frames;             /* skip `start`, then take `frames`; 0 = all */
+    struct cox_video_shape shape;       /* without pitches */
+    uint32_t out_width, out_height;     /* pixels of an output frame */
+    struct cox_video_settings settings; /* with steering its gain is applied on top */
+    struct film_steering steering;
+    const struct scenes *scenes; /* peak and gain of each frame; NULL = `steering` decides */
+
+    /* Policy, frames in flight, no_warmup, report; film.c sets the rest. */
+    struct cox_session_params session;
+    bool keep_scenes; /* one for each frame, for statistics */
+    bool discard;     /* the frames are not written */
+
+    /* Before the first frame goes to the devices, on the caller's thread. False ends the film. */
+    bool (*begin)(void *user);
+
+    /* A frame is mapped; on the writer's thread. The memory is valid during the call. `time` is the
+     * input's, see video_input_time. */
+    bool (*take)(void *user, const void *const planes[], const size_t pitch_bytes[], int64_t time,
+                 struct error *error);
+
+    /* Called often, on the caller's thread, with the number of mapped frames. */
+    void (*show)(void *user, uint64_t mapped);
+
+    /* Whether to end before the last frame. Called often, on the caller's thread. */
+    bool (*enough)(void *user);
+    void *user;
+};
+
+#endif

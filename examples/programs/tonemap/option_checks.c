@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "option_checks.h"
+#include "option_table.h"
+
+#include <string.h>
+
+/* The options of a step; of the whole film all but those that only steps take. */
+static uint64_t step_bits(enum film_step step)
+{
+    static const unsigned groups[] = {[FILM_ANALYSE] = SETS_LOOK | IN_PIECES,
+                                      [FILM_STEER] = IN_STEER,
+                                      [FILM_MAP] = IN_PIECES | IN_MAP,
+                                      [FILM_JOIN] = IN_JOIN};
+    if (step == FILM_WHOLE)
+        return ~(OPTION_BIT(OPTION_SHARE) | OPTION_BIT(OPTION_SOURCE));
+
+    return option_group_bits(groups[step]);
+}
+
+/* --- Before the kind of the input is known --- */
+
+/* Raw input: by --size and --format, or by the name's ending instead of --format. */
+static bool check_raw(struct options *options, struct options_error *error)
+{
+    static const char *const endings[] = {"p010", "nv12", "yuv", "rgba16f", "v210", NULL};
+    static const char *const formats[] = {"p010", "nv12", "yuv420p10", "rgba16f", "v210"};
+    const bool size = options->given & OPTION_BIT(OPTION_SIZE);
+    const bool format = options->given & OPTION_BIT(OPTION_FORMAT);
+    const int ending = options_find_word(options_name_ending(options->input), endings);
+    options->raw.given = size || format;
+    options->raw_by_name = false;
+    options->raw.rate = options->rate;
+
+    if (format && !size)
+        return options_refuse(
+            error, "--format is about raw frames: give their size too, such as --size 3840x2160");
+    if (!format && ending >= 0) {
+        options->raw_by_name = !size;
+        return video_raw_find(formats[ending], &options->raw) ||
+               options_refuse(error, "there is no format '%s'", formats[ending]);
+    }
+    if (size && !format)
+        return options_refuse(
+            error,
+            "--size is about raw frames: give their format too, with --format; there are: %s",
+            video_raw_names);
+    return true;
+}
+
+/* Whether the step takes the options that were given. */
+static bool check_step_takes(const struct options *options, struct options_error *error)
+{
+    const enum film_step step = options->step;
+    const uint64_t refused = options->given & ~step_bits(step);
+    const char *why = "";
+    if (!refused)
+        return true;
+    if (step == FILM_WHOLE)
+        return options_refuse(error, "--%s is of a step of a film in pieces: analyse, map or join",
+                              option_first_name(refused));
+
+    if (refused & option_group_bits(SETS_LOOK))
+        why = ": the look is what analyse was told";
+    return options_refuse(error, "--%s: cox-tonemap %s does not take it%s",
+                          option_first_name(refused), options_step_name(step), why);
+}
+
+static bool check_step(const struct options *options, struct options_error *error)
+{
+    const enum film_step step = options->step;
+    const bool pieces = step == FILM_ANALYSE || step == FILM_MAP;
+    const uint64_t look = options->given & option_group_bits(SETS_LOOK);
+    if (!check_step_takes(options, error))
+        return false;
+    if (options->ranged && !pieces)
+        return options_refuse(error, "--range FIRST:END is of analyse and map; --start and "
+                                     "--frames are for the whole");
+    if (options->ranged && options->share_count)
+        return options_refuse(error, "--range and --share both say which frames");
+    if (pieces && options->input_count > 1)
+        return options_refuse(error, "cox-tonemap %s takes one film, and there are %u inputs",
+                              options_step_name(step), options->input_count);
+
+    if (step == FILM_MAP && !options->scenes)
+        return options_refuse(error, "cox-tonemap map needs what steer has found: --scene FILE");
+    if (options->scenes && look)
+        return options_refuse(error, "--%s: the look is what the file of scenes says",
+                              option_first_name(look));
+    return true;
+}
+
+static bool is_standard(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
+static bool check_files(const struct options *options, struct options_error *error)
+{
+    const int standard = is_standard(options->output) + is_standard(options->stats) +
+                         is_standard(options->trace);
+    if (standard > 1)
+        return options_refuse(error,
+                              "only one of output, statistics and trace can go to standard output");
+    if (options->input_count > 1 && (options->stats || options->trace))
+        return options_refuse(error, "--%s is of one input, and there are %u",
+                              options->stats ? "stats" : "trace", options->input_count);
+    return true;
+}
+
+bool options_check(struct options *options, struct options_error *error)
+{
+    struct cox_policy_options *policy = &options->policy_options;
+    if (!options->input && options->step == FILM_STEER)
+        return options_refuse(error, "no input: give the parts that analyse has written");
+    if (!options->input)
+        return options_refuse(
+            error, "no input: give a video or a picture (cox-tonemap --help tells more)");
+    if (!options->output)
+        return options_refuse(error, "no output: give one with -o (cox-tonemap --help tells more)");
+
+    if (options->given & OPTION_BIT(OPTION_DETAIL) && options->op != COX_OPERATOR_LOCAL)
+        return options_refuse(error, "--detail is about --operator local; the operator is %s",
+                              cox_operator_name(options->op));
+    if (policy->ratio_count && options->policy && strcmp(options->policy, "static"))
+        return options_refuse(error, "--split fixes the shares, which --policy %s would change",
+                              options->policy);
+    if (policy->ratio_count)
+        options->policy = "static";
+
+    return check_files(options, error) && check_step(options, error) && check_raw(options, error);
+}
+
+bool options_take(struct options *options, const char *input, struct options_error *error)
+{
+    options->input = input;
+    return check_raw(options, error);
+}
+
+/* --- For one kind of input --- */
+
+static bool suit_picture(struct options *options, struct options_error *error)
+{
+    if (options->step)
+        return options_refuse(error, "%s is no video: cox-tonemap %s is for films", options->input,
+                              options_step_name(options->step));
+    if (options->depth == 10)
+        return options_refuse(error, "--depth 10: neither 8 nor 16, which a PNG may have");
+
+    if (!options->depth)
+        options->depth = 8;
+    return true;
+}
+
+/* A PNG is one frame; all other outputs are a stream of frames. */
+static bool suit_frames(const struct options *options, struct options_error *error)
+{
+    const uint64_t several = OPTION_BIT(OPTION_START) | OPTION_BIT(OPTION_FRAMES);
+    if (options->to == OUTPUT_PNG && options->given & several)
+        return options_refuse(error, "a PNG is one frame: say with --frame N which, in the place "
+                                     "of --start and --frames");
+    if (options->to != OUTPUT_PNG && options->one_frame)
+        return options_refuse(error,
+                              "--frame writes one frame as a PNG: name the output .png, or give "
+                              "--start %u --frames 1",
+                              (unsigned)options->frame);
+    return true;
+}
+
+static bool suit_depth(struct options *options, struct options_error *error)
+{
+    static const struct {
+        const char *what;
+        uint32_t first, second; /* the first is the default */
+    } kinds[] = {
+        [OUTPUT_PNG] = {"a PNG", 8, 16},          [OUTPUT_Y4M] = {"y4m", 8, 10},
+        [OUTPUT_NV12] = {"NV12", 8, 8},           [OUTPUT_P010] = {"P010", 10, 10},
+        [OUTPUT_NULL] = {"y4m", 8, 10},           [OUTPUT_MKV] = {"a finished file", 8, 10},
+        [OUTPUT_MP4] = {"a finished file", 8, 10}};
+    const char *what = kinds[options->to].what;
+    const uint32_t first = kinds[options->to].first, second = kinds[options->to].second;
+    if (!options->depth)
+        options->depth = first;
+    if (options->depth == first || options->depth == second)
+        return true;
+
+    if (first == second)
+        return options_refuse(error, "--depth %u: %s has %u bits", options->depth, what, first);
+    return options_refuse(error, "--depth %u: %s has %u or %u bits", options->depth, what, first,
+                          second);
+}
+
+/* Options about finished files. A step of a film in pieces takes --overwrite for any output. */
+static bool suit_finished(const struct options *options, struct options_error *error)
+{
+    uint64_t refused = options->given & option_group_bits(FOR_FINISHED);
+    if (options->step)
+        refused &= ~OPTION_BIT(OPTION_OVERWRITE);
+    if (!refused || options_want_finished(options))
+        return true;
+
+    return options_refuse(error, "--%s is about finished files, .mkv and .mp4",
+                          option_first_name(refused));
+}
+
+static bool suit_look(const struct options *options, struct options_error *error)
+{
+    if (options->op == COX_OPERATOR_EXPOSURE)
+        return options_refuse(error, "the operator exposure is for pictures; linear and clip are "
+                                     "its like for video");
+    if (options->op == COX_OPERATOR_LOCAL && options->scale)
+        return options_refuse(error, "--scale is not for the operator local");
+
+    if (!options->peak_auto && options->trust_metadata)
+        return options_refuse(error, "--trust-metadata is about --peak auto; --peak %g is fixed",
+                              options->peak_nits);
+    if (!options->peak_auto && options->given & OPTION_BIT(OPTION_LOOKAHEAD))
+        return options_refuse(error, "--lookahead is about --peak auto; --peak %g is fixed",
+                              options->peak_nits);
+    return true;
+}
+
+/* Pieces are of kinds that can be joined. */
+static bool suit_scenes(const struct options *options, struct options_error *error)
+{
+    const bool joins = options->to == OUTPUT_Y4M || options->to == OUTPUT_MKV ||
+                       options->to == OUTPUT_NULL;
+    const bool piece = options->step && !options->place;
+    if (!options->scenes || joins || (options->to != OUTPUT_PNG && !piece))
+        return true;
+
+    return options_refuse(error,
+                          "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4, "
+                          ".nv12 and .p010",
+                          options->output);
+}
+
+static bool suit_video(struct options *options, struct options_error *error)
+{
+    if (options->verify)
+        return options_refuse(error, "--verify without a share is for pictures; --verify 0.1 has a "
+                                     "tenth of the bands done by two devices, and --hash prints "
+                                     "what can be compared with other --devices");
+    if (options->to == OUTPUT_NAME)
+        options->to = options_kind_by_name(options->output);
+    if (options->to == OUTPUT_NAME)
+        return options_refuse(error,
+                              "%s: what is it to be? There are .mkv, .mp4, .y4m, .nv12, .p010, "
+                              ".png for one frame, and null:; --to says it whatever the name is",
+                              *options->output ? options->output : "''");
+
+    return suit_finished(options, error) && suit_look(options, error) &&
+           suit_frames(options, error) && suit_depth(options, error) && suit_scenes(options, error);
+}
+
+bool options_suit(struct options *options, enum options_job job, struct options_error *error)
+{
+    const bool video = job == OPTIONS_VIDEO;
+    if (options->step == FILM_ANALYSE && !options_want_raw(options))
+        options->to = OUTPUT_Y4M;
+
+    const uint64_t refused = options->given & option_group_bits(video ? FOR_PICTURE : FOR_VIDEO);
+    if (refused && video)
+        return options_refuse(error, "--%s is for pictures, and %s is video",
+                              option_first_name(refused), options->input);
+    if (refused)
+        return options_refuse(error, "--%s is for video, and %s is none",
+                              option_first_name(refused), options->input);
+    return video ? suit_video(options, error) : suit_picture(options, error);
+}

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "option_values.h"
+#include "common/option_name.h"
+#include "option_table.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPEAT_MAX = 1000000 };
+
+/* --- Numbers --- */
+
+bool option_value_number(const char *text, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+
+    return end != text && !*end && isfinite(*value);
+}
+
+static bool parse_between(const char *text, double least, double most, double *value)
+{
+    return option_value_number(text, value) && *value >= least && *value <= most;
+}
+
+static bool parse_count(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    const size_t digits = strspn(text, "0123456789");
+    if (!digits || text[digits] || digits > 18)
+        return false;
+
+    *value = strtoull(text, NULL, 10);
+    return *value >= least && *value <= most;
+}
+
+/* --- The look --- */
+
+static bool parse_operator(struct options *options, const char *text, struct options_error *error)
+{
+    char names[256];
+    size_t used = 0;
+    if (cox_operator_find(text, &options->op) == COX_OK)
+        return true;
+
+    const char *separator = "";
+    for (int op = 0; op < COX_OPERATOR_COUNT && used < sizeof names; op++) {
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", separator,
+                                 cox_operator_name((enum cox_operator)op));
+        separator = ", ";
+    }
+    return options_refuse(error, "there is no operator '%s'; there are: %s", text, names);
+}
+
+/* clip, compress, or compress:KNEE */
+static bool parse_gamut(struct options *options, const char *text, struct options_error *error)
+{
+    static const char compress[] = "compress";
+    const char *after = text + sizeof compress - 1;
+    double knee = 0;
+    options->has_gamut = true;
+    options->gamut = COX_GAMUT_CLIP;
+    if (!strcmp(text, "clip"))
+        return true;
+
+    options->gamut = COX_GAMUT_COMPRESS;
+    if (!strcmp(text, compress))
+        return true;
+    if (strncmp(text, compress, sizeof compress - 1) || *after != ':')
+        return options_refuse(error, "--gamut %s: neither clip nor compress, nor compress:KNEE",
+                              text);
+    if (!parse_between(after + 1, 0.25, 0.95, &knee))
+        return options_refuse(error, "--gamut %s: not a knee between 0.25 and 0.95", text);
+
+    options->gamut_knee = (float)knee;
+    return true;
+}
+
+/* A side of WxH at `*at`, which moves behind the character `end`. A missing side is 0. */
+static bool parse_side(const char **at, char end, uint32_t *side)
+{
+    char *behind = (char *)*at;
+    unsigned long value = 0;
+    if (**at >= '1' && **at <= '9')
+        value = strtoul(*at, &behind, 10);
+    if (value > 65536 || *behind != end)
+        return false;
+
+    *side = (uint32_t)value;
+    *at = behind + 1;
+    return true;
+}
+
+/* 1/2, WxH, Wx or xH. */
+static bool parse_scale(struct options *options, const char *text, struct options_error *error)
+{
+    const char *at = text;
+    options->scale_width = options->scale_height = 0;
+    options->scale = COX_SCALE_HALF;
+    if (!strcmp(text, "1/2"))
+        return true;
+
+    options->scale = COX_SCALE_FILTER;
+    if (parse_side(&at, 'x', &options->scale_width) &&
+        parse_side(&at, '\0', &options->scale_height) &&
+        (options->scale_width || options->scale_height))
+        return true;
+    return options_refuse(error,
+                          "--scale %s: neither 1/2 nor a size such as 1920x1080, 1920x or x1080",
+                          text);
+}
+
+static bool parse_peak(struct options *options, const char *text, struct options_error *error)
+{
+    options->peak_auto = !strcmp(text, "auto");
+    if (options->peak_auto || parse_between(text, 1, 1e6, &options->peak_nits))
+        return true;
+
+    return options_refuse(error,
+                          "--peak %s: neither auto nor a luminance between 1 and 1000000 cd/m2",
+                          text);
+}
+
+static bool parse_desaturate(struct options *options, const char *text, struct options_error *error)
+{
+    double number;
+    if (!parse_between(text, 0, 1, &number))
+        return options_refuse(error, "--desat %s: not a strength between 0 and 1", text);
+
+    options->desaturate = -1; /* none: the library's 0 means its default */
+    if (number > 0)
+        options->desaturate = (float)number;
+    return true;
+}
+
+static bool parse_detail(struct options *options, const char *text, struct options_error *error)
+{
+    double number;
+    options->detail = 0;
+    if (option_value_number(text, &number))
+        options->detail = (float)number;
+
+    return (options->detail >= 0.25f && options->detail <= 4) ||
+           options_refuse(error, "--detail %s: not a factor between 0.25 and 4", text);
+}
+
+static bool parse_depth(struct options *options, const char *text, struct options_error *error)
+{
+    if (strcmp(text, "8") && strcmp(text, "10") && strcmp(text, "16"))
+        return options_refuse(error, "--depth %s: neither 8 nor 16, nor 10 for y4m", text);
+
+    options->depth = (uint32_t)strtoul(text, NULL, 10);
+    return true;
+}
+
+static bool parse_dither(struct options *options, const char *text, struct options_error *error)
+{
+    options->has_dither = true;
+    options->dither = COX_DITHER_NONE;
+    if (!strcmp(text, "ordered"))
+        options->dither = COX_DITHER_ORDERED;
+    else if (strcmp(text, "none"))
+        return options_refuse(error, "--dither %s: neither none nor ordered", text);
+
+    return true;
+}
+
+static bool set_look(struct options *options, int which, const char *text,
+                     struct options_error *error)
+{
+    switch (which) {
+    case OPTION_OPERATOR:
+        return parse_operator(options, text, error);
+    case OPTION_EXPOSURE:
+        return parse_between(text, -32, 32, &options->exposure_stops) ||
+               options_refuse(error, "--exposure %s: not a number of stops between -32 and 32",
+                              text);
+    case OPTION_PEAK:
+        return parse_peak(options, text, error);
+    case OPTION_SDR_WHITE:
+        return parse_between(text, 1, 10000, &options->sdr_white_nits) ||
+               options_refuse(error, "--sdr-white %s: not a luminance between 1 and 10000 cd/m2",
+                              text);
+    case OPTION_DESAT:
+        return parse_desaturate(options, text, error);
+    case OPTION_DETAIL:
+        return parse_detail(options, text, error);
+    case OPTION_DITHER:
+        return parse_dither(options, text, error);
+    case OPTION_GAMUT:
+        return parse_gamut(options, text, error);
+    case OPTION_SCALE:
+        return parse_scale(options, text, error);
+    default:
+        return parse_depth(options, text, error);
+    }
+}
+
+/* --- The stream and its frames --- */
+
+static bool parse_size(struct options *options, const char *text, struct options_error *error)
+{
+    char width[8] = "", height[8] = "";
+    uint64_t w, h;
+    int end = 0;
+    if (sscanf(text, "%7[0-9]x%7[0-9]%n", width, height, &end) != 2 || text[end] ||
+        !parse_count(width, 1, VIDEO_SIDE_MAX, &w) || !parse_count(height, 1, VIDEO_SIDE_MAX, &h))
+        return options_refuse(error,
+                              "--size %s: not a size such as 3840x2160, with sides from 1 to %d",
+                              text, VIDEO_SIDE_MAX);
+
+    options->raw.width = (uint32_t)w;
+    options->raw.height = (uint32_t)h;
+    return true;
+}
+
+/* 25, 23.976 or 24000/1001. */
+static bool parse_rate(struct options *options, const char *text, struct options_error *error)
+{
+    char above[12] = "", below[12] = "";
+    uint64_t num, den;
+    double fps;
+    int end = 0;
+    if (sscanf(text, "%11[0-9]%*1[/:]%11[0-9]%n", above, below, &end) == 2 && !text[end]) {
+        if (parse_count(above, 1, INT32_MAX, &num) && parse_count(below, 1, INT32_MAX, &den)) {
+            options->rate = (struct video_rational){(uint32_t)num, (uint32_t)den};
+            return true;
+        }
+    } else if (parse_between(text, 0.001, 100000, &fps)) {
+        const uint32_t unit = fps == floor(fps) ? 1 : 1000;
+        options->rate = (struct video_rational){(uint32_t)lround(fps * unit), unit};
+        return true;
+    }
+
+    return options_refuse(
+        error, "--rate %s: not a number of frames per second such as 25, 23.976 or 24000/1001",
+        text);
+}
+
+/* FIRST:END, either of which may be missing. */
+static bool parse_frame_range(struct options *options, const char *text,
+                              struct options_error *error)
+{
+    char first[20] = "0", end[20] = "";
+    const char *colon = strchr(text, ':');
+    if (colon != text)
+        snprintf(first, sizeof first, "%.*s", (int)(colon - text), text);
+    snprintf(end, sizeof end, "%s", colon + 1);
+    options->ranged = true;
+    options->range_end = UINT64_MAX;
+
+    bool good = parse_count(first, 0, VIDEO_FRAMES_MAX, &options->range_first);
+    if (good && *end)
+        good = parse_count(end, 1, VIDEO_FRAMES_MAX, &options->range_end) &&
+               options->range_end > options->range_first;
+    return good ||
+           options_refuse(error, "--range %s: not FIRST:END, frames from 0 on, such as 1000:2000",
+                          text);
+}
+
+/* I/N */
+static bool parse_share(struct options *options, const char *text, struct options_error *error)
+{
+    char which[20] = "", of[20] = "";
+    const char *slash = strchr(text, '/');
+    if (slash) {
+        snprintf(which, sizeof which, "%.*s", (int)(slash - text), text);
+        snprintf(of, sizeof of, "%s", slash + 1);
+    }
+
+    return (parse_count(of, 1, 1000000, &options->share_count) &&
+            parse_count(which, 1, options->share_count, &options->share)) ||
+           options_refuse(error, "--share %s: not I/N, the I-th of N parts, such as 1/16", text);
+}
+
+/* --range has two meanings: FIRST:END of frames, and the range of the stream's codes. Only the
+ * second one is noted in `given`. */
+static bool parse_range(struct options *options, const char *text, struct options_error *error)
+{
+    static const char *const ranges[] = {"limited", "full", NULL};
+    if (strchr(text, ':'))
+        return parse_frame_range(options, text, error);
+
+    const int word = options_find_word(text, ranges);
+    options->given |= OPTION_BIT(OPTION_RANGE);
+    options->has_range = true;
+    options->range = word > 0 ? COX_RANGE_FULL : COX_RANGE_LIMITED;
+    return word >= 0 ||
+           options_refuse(error, "--range %s: neither limited nor full, nor FIRST:END of frames",
+                          text);
+}
+
+static bool set_stream(struct options *options, int which, const char *text,
+                       struct options_error *error)
+{
+    static const char *const transfers[] = {"pq", "hlg", "linear", NULL};
+    static const char *const primaries[] = {"bt2020", "bt709", NULL};
+    int word;
+    switch (which) {
+    case OPTION_TRANSFER:
+        word = options_find_word(text, transfers);
+        options->has_transfer = true;
+        options->transfer = COX_TRANSFER_PQ;
+        if (word > 0)
+            options->transfer = (enum cox_transfer)word;
+        return word >= 0 || options_refuse(error, "--transfer %s: not pq, hlg or linear", text);
+    case OPTION_PRIMARIES:
+        word = options_find_word(text, primaries);
+        options->has_primaries = true;
+        options->primaries = word > 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
+        return word >= 0 || options_refuse(error, "--primaries %s: neither bt2020 nor bt709", text);
+    case OPTION_RANGE:
+        return parse_range(options, text, error);
+    case OPTION_SIZE:
+        return parse_size(options, text, error);
+    case OPTION_RATE:
+        return parse_rate(options, text, error);
+    default:
+        return video_raw_find(text, &options->raw) ||
+               options_refuse(error, "there is no format '%s'; there are: %s", text,
+                              video_raw_names);
+    }
+}
+
+static bool set_frames(struct options *options, int which, const char *text,
+                       struct options_error *error)
+{
+    switch (which) {
+    case OPTION_START:
+        return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->start) ||
+               options_refuse(error, "--start %s: not the number of a frame, 0 to %d", text,
+                              VIDEO_FRAMES_MAX);
+    case OPTION_FRAMES:
+        return parse_count(text, 1, VIDEO_FRAMES_MAX, &options->frames) ||
+               options_refuse(error, "--frames %s: not a number of frames, 1 to %d", text,
+                              VIDEO_FRAMES_MAX);
+    case OPTION_FRAME:
+        options->one_frame = true;
+        return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->frame) ||
+               options_refuse(error, "--frame %s: not the number of a frame, 0 to %d", text,
+                              VIDEO_FRAMES_MAX);
+    default:
+        options->lookahead = !strcmp(text, "1");
+        return options->lookahead || !strcmp(text, "0") ||
+               options_refuse(error, "--lookahead %s: neither 0 nor 1", text);
+    }
+}
+
+/* --- The devices and the split --- */
+
+static bool parse_split(struct options *options, const char *text, struct options_error *error)
+{
+    double sum = 0;
+    const char *at = text;
+    struct cox_policy_options *policy = &options->policy_options;
+    policy->ratios = options->ratios;
+    policy->ratio_count = 0;
+
+    for (;;) {
+        char *end;
+        const double ratio = strtod(at, &end);
+        if (end == at || (*end && *end != ',') || !isfinite(ratio) || ratio < 0 || ratio > 1)
+            return options_refuse(error,
+                                  "--split %s: give shares between 0 and 1 separated by commas, "
+                                  "such as 0.75,0.25",
+                                  text);
+        if (policy->ratio_count == COX_DEVICES_MAX)
+            return options_refuse(error, "--split %s: more than %d shares", text, COX_DEVICES_MAX);
+
+        options->ratios[policy->ratio_count++] = ratio;
+        sum += ratio;
+        if (!*end)
+            break;
+        at = end + 1;
+    }
+
+    if (fabs(sum - 1.0) > 1e-6)
+        return options_refuse(error, "--split %s: the shares sum to %g, not to 1", text, sum);
+    return true;
+}
+
+static bool parse_reserve(struct options *options, const char *text, struct options_error *error)
+{
+    static const char *const words[] = {"auto", "off", "on", NULL};
+    static const enum cox_reserve reserves[] = {COX_RESERVE_AUTO, COX_RESERVE_OFF, COX_RESERVE_ON};
+    const int which = options_find_word(text, words);
+    uint64_t cpu;
+    if (which >= 0) {
+        options->reserve = reserves[which];
+        return true;
+    }
+    if (!parse_count(text, 0, UINT32_MAX, &cpu))
+        return options_refuse(error, "--reserve %s: not auto, on, off or the number of a CPU",
+                              text);
+
+    options->reserve = COX_RESERVE_CORE;
+    options->reserve_cpu = (uint32_t)cpu;
+    return true;
+}
+
+static bool parse_policy(struct options *options, const char *text, struct options_error *error)
+{
+    char names[256];
+    options->policy = text;
+    if (cox_policy_find(text))
+        return true;
+
+    options_policy_names(names, sizeof names);
+    return options_refuse(error, "there is no policy '%s'; there are: %s", text, names);
+}
+
+static bool parse_in_flight(struct options *options, const char *text, struct options_error *error)
+{
+    uint64_t count;
+    if (!parse_count(text, 1, COX_IN_FLIGHT_MAX, &count))
+        return options_refuse(error, "--in-flight %s: not a number of frames between 1 and %d",
+                              text, COX_IN_FLIGHT_MAX);
+
+    options->in_flight = (uint32_t)count;
+    return true;
+}
+
+static bool parse_deadline(struct options *options, const char *text, struct options_error *error)
+{
+    double ms;
+    if (!parse_between(text, 0.001, 1e6, &ms))
+        return options_refuse(
+            error, "--deadline %s: not a number of milliseconds between 0.001 and 1000000", text);
+
+    options->policy_options.deadline_ns = (uint64_t)(ms * 1e6 + 0.5);
+    return true;
+}
+
+/* With a value it is a share of the bands; without one the whole picture is verified. */
+static bool parse_verify(struct options *options, const char *text, struct options_error *error)
+{
+    if (!text) {
+        options->verify = true;
+        return true;
+    }
+
+    return parse_between(text, 0, 1, &options->verify_share) ||
+           options_refuse(error, "--verify %s: not a share of the bands between 0 and 1", text);
+}
+
+static bool set_work(struct options *options, int which, const char *text,
+                     struct options_error *error)
+{
+    switch (which) {
+    case OPTION_POLICY:
+        return parse_policy(options, text, error);
+    case OPTION_SPLIT:
+        return parse_split(options, text, error);
+    case OPTION_RESERVE:
+        return parse_reserve(options, text, error);
+    case OPTION_ARITHMETIC:
+        return option_arithmetic(text, &options->arithmetic) ||
+               options_refuse(error, "--arithmetic %s: not auto, muladd or fma", text);
+    case OPTION_IN_FLIGHT:
+        return parse_in_flight(options, text, error);
+    case OPTION_DEADLINE:
+        return parse_deadline(options, text, error);
+    case OPTION_VERIFY:
+        return parse_verify(options, text, error);
+    default:
+        return parse_count(text, 1, REPEAT_MAX, &options->repeat) ||
+               options_refuse(error, "--repeat %s: not a number between 1 and %d", text,
+                              REPEAT_MAX);
+    }
+}
+
+/* --- The output, and options whose value needs no check --- */
+
+static bool set_output(struct options *options, int which, const char *text,
+                       struct options_error *error)
+{
+    switch (which) {
+    case OPTION_ENCODER:
+        options->encoder = text;
+        return (*text && *text != ':') ||
+               options_refuse(error, "--encoder %s: no name of an encoder", *text ? text : "''");
+    case OPTION_PROGRESS:
+        options->progress_json = !strcmp(text, "json");
+        return options->progress_json || !strcmp(text, "live") ||
+               options_refuse(error, "--progress %s: neither live nor json", text);
+    default:
+        options->to = options_find_kind(text);
+        return options->to != OUTPUT_NAME ||
+               options_refuse(error, "--to %s: not mkv, mp4, y4m, nv12, p010, png or null", text);
+    }
+}
+
+/* The field of an option whose value is kept as it is; NULL = the option is none of these. */
+static const char **text_field(struct options *options, int which)
+{
+    switch (which) {
+    case OPTION_CRF:
+        return &options->crf;
+    case OPTION_PRESET:
+        return &options->preset;
+    case OPTION_DEVICES:
+        return &options->devices;
+    case OPTION_SCENES:
+        return &options->scenes;
+    case OPTION_SOURCE:
+        return &options->source;
+    case OPTION_STATS:
+        return &options->stats;
+    case OPTION_TRACE:
+        return &options->trace;
+    default:
+        return NULL;
+    }
+}
+
+/* The field of an option without a value; NULL = the option is none of these. */
+static bool *flag_field(struct options *options, int which)
+{
+    switch (which) {
+    case OPTION_OVERWRITE:
+        return &options->overwrite;
+    case OPTION_TRUST_METADATA:
+        return &options->trust_metadata;
+    case OPTION_NO_CACHE:
+        return &options->no_cache;
+    case OPTION_HASH:
+        return &options->hash;
+    default:
+        return NULL;
+    }
+}
+
+static bool set_checked(struct options *options, int which, const char *text,
+                        struct options_error *error)
+{
+    switch (which) {
+    case OPTION_SHARE:
+        return parse_share(options, text, error);
+    case OPTION_ALPHA:
+        options->alpha = PICTURE_ALPHA_STRAIGHT;
+        return true;
+    case OPTION_ENCODER:
+    case OPTION_PROGRESS:
+    case OPTION_TO:
+        return set_output(options, which, text, error);
+    case OPTION_TRANSFER:
+    case OPTION_PRIMARIES:
+    case OPTION_RANGE:
+    case OPTION_SIZE:
+    case OPTION_FORMAT:
+    case OPTION_RATE:
+        return set_stream(options, which, text, error);
+    case OPTION_START:
+    case OPTION_FRAMES:
+    case OPTION_FRAME:
+    case OPTION_LOOKAHEAD:
+        return set_frames(options, which, text, error);
+    case OPTION_POLICY:
+    case OPTION_SPLIT:
+    case OPTION_RESERVE:
+    case OPTION_ARITHMETIC:
+    case OPTION_IN_FLIGHT:
+    case OPTION_DEADLINE:
+    case OPTION_VERIFY:
+    case OPTION_REPEAT:
+        return set_work(options, which, text, error);
+    default:
+        return set_look(options, which, text, error);
+    }
+}
+
+bool option_value_set(struct options *options, int which, const char *text,
+                      struct options_error *error)
+{
+    const char **kept = text_field(options, which);
+    bool *flag = flag_field(options, which);
+    if (which != OPTION_RANGE) /* parse_range decides */
+        options->given |= OPTION_BIT(which);
+
+    if (kept)
+        *kept = text;
+    else if (flag)
+        *flag = true;
+    else
+        return set_checked(options, which, text, error);
+    return true;
+}
