@@ -5,9 +5,9 @@
  * their answers are the same and need no check.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "json_members.h"
 #include "message.h"
 

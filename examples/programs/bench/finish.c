@@ -3,7 +3,7 @@
  * destroyed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "common/work.h"
 #include "json_members.h"
@@ -37,7 +37,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static cox_status open_session(struct bench *bench, uint32_t in_flight, cox_session **session)
 {
     struct work_pipeline pipeline;
-    struct cox_session_params params = COX_SIZED(struct cox_session_params);
+    struct cox_session_params params = {0};
 
     work_pipeline_fill(&pipeline, &bench->shape, -1, 1, &params);
     params.in_flight = in_flight;
@@ -54,9 +54,8 @@ static cox_status submit(struct bench *bench, cox_session *session, uint32_t set
 {
     const struct work_params params = work_params_of(&bench->shape);
     return cox_session_submit(session,
-                              &(const struct cox_frame){.buffers = bench->buffers[set],
-                                                        .buffer_count = 2,
-                                                        .params = &params},
+                              &(const struct cox_frame){.buffers = bench->buffers[set], .buffer_count = 2,
+                                        .params = &params},
                               on_done, bench);
 }
 
@@ -235,7 +234,7 @@ bool bench_finish(const struct bench_options *options, bool *met)
     struct bench bench = {.shape = {.columns = COLUMNS, .rows = ROWS}};
 
     if (cox_runtime_create(&bench.runtime,
-                           COX_RUNTIME_PARAMS(.devices = options->devices, .log = bench_log)))
+                           &(const struct cox_runtime_params){.devices = options->devices, .log = bench_log}))
         return false;
     sem_init(&bench.done, 0, 0);
     bench.shape.pitch_bytes = cox_runtime_pitch_bytes(bench.runtime, COLUMNS * WORK_ITEM_BYTES);

@@ -3,7 +3,7 @@
  * must be copied; and through a session over the same buffers. Rounds take turns in one run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "json_members.h"
 #include "message.h"
@@ -106,7 +106,7 @@ static bool make_image(struct world *world, enum form form, struct cox_video_ima
     if (in)
         format = &in_format;
 
-    *image = (struct cox_video_image)COX_SIZED(struct cox_video_image);
+    *image = (struct cox_video_image){0};
     if (form == FORM_OTHER || form == FORM_COPIED)
         return lay_out(&world->pictures[form], image, format, world, form == FORM_COPIED);
 
@@ -180,10 +180,8 @@ static bool make_streams(struct world *world)
 
     for (enum form form = FORM_POOL; form < FORMS; form++) {
         const cox_status status =
-            cox_video_stream_create(world->runtime,
-                                    &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                    &(const struct cox_video_look){.peak = COX_PEAK_GIVEN,
-                                                                   .settings = &settings},
+            cox_video_stream_create(world->runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
+                                    &(const struct cox_video_look){.peak = COX_PEAK_GIVEN, .settings = &settings},
                                     &world->streams[form]);
         if (!bench_good(status, NULL))
             return false;
@@ -207,8 +205,8 @@ static cox_status submit(struct world *world, enum form form, uint32_t set, cox_
 {
     if (form != FORM_SESSION)
         return cox_video_stream_send(world->streams[form],
-                                     COX_VIDEO_FRAME(.in = &world->pictures[form].in[set],
-                                                     .out = &world->pictures[form].out[set]));
+                                     &(const struct cox_video_frame){.in = &world->pictures[form].in[set],
+                                                     .out = &world->pictures[form].out[set]});
 
     cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX];
     memcpy(buffers, world->pictures[FORM_POOL].in[set].memory, sizeof buffers / 2);
@@ -216,10 +214,9 @@ static cox_status submit(struct world *world, enum form form, uint32_t set, cox_
            sizeof buffers / 2);
 
     return cox_session_submit(world->session,
-                              &(const struct cox_frame){
-                                  .buffers = buffers,
-                                  .buffer_count = world->pipeline.binding_count,
-                                  .params = &world->params},
+                              &(const struct cox_frame){.buffers = buffers,
+                                        .buffer_count = world->pipeline.binding_count,
+                                        .params = &world->params},
                               on_done, failed);
 }
 
@@ -234,7 +231,7 @@ static cox_status receive(struct world *world, enum form form, bool all, cox_sta
     if (form == FORM_SESSION)
         return cox_session_wait(world->session);
 
-    while ((status = cox_video_stream_receive(world->streams[form], all, &result, sizeof result)) ==
+    while ((status = cox_video_stream_receive(world->streams[form], all, &result)) ==
            COX_OK) {
         world->copied_bytes[form] = result.bytes_copied_in + result.bytes_copied_out;
         if (*failed == COX_OK)

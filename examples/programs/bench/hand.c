@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hand.h"
 #include "cl.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "message.h"
 

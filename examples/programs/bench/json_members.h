@@ -5,7 +5,7 @@
 #define BENCH_JSON_MEMBERS_H
 
 #include "common/json.h"
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/quiet.h"
 
 /* Begin a report on standard output: an object whose first members are `benchmark` and the machine.

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels_print.h"
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "message.h"
 #include "open_runtime.h"
 #include "plane.h"
@@ -164,8 +164,7 @@ static bool add_filter(struct kernels *kernels, uint32_t device, const struct ke
     enum { RADIUS = 15 };
     const struct kernels_frames *frames = &kernels->frames;
     const bool blurs = kernel->kind == KERNELS_BLUR;
-    struct cox_filter_shape shape = {.struct_size = sizeof shape,
-                                     .width = frames->width,
+    struct cox_filter_shape shape = {.width = frames->width,
                                      .height = frames->height,
                                      .sample = COX_FILTER_FLOAT,
                                      .in_pitch_bytes = frames->plane_pitch,
@@ -270,7 +269,7 @@ static bool measure_device(struct kernels *kernels, uint32_t device)
 {
     bool good = true;
 
-    cox_runtime_device_info(kernels->runtime, device, &kernels->device, sizeof kernels->device);
+    cox_runtime_device_info(kernels->runtime, device, &kernels->device);
     memset(kernels->entrants, 0, sizeof kernels->entrants);
     for (uint32_t e = 0; good && e < KERNELS_ENTRANTS; e++)
         good = add_entrant(kernels, device, e);

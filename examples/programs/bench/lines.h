@@ -3,7 +3,7 @@
 #ifndef BENCH_LINES_H
 #define BENCH_LINES_H
 
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/quiet.h"
 
 void bench_print_machine(const struct machine *machine);

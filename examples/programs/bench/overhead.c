@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "calls.h"
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "hand.h"
 #include "heap.h"

@@ -7,7 +7,7 @@
  *   placed    the blur with one device for each pass
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "common/work.h"
 #include "json_members.h"
@@ -299,8 +299,7 @@ static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_
     const size_t bytes = sample == COX_FILTER_FLOAT ? 4 : 1;
     const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * bytes);
 
-    return (struct cox_filter_shape){.struct_size = sizeof(struct cox_filter_shape),
-                                     .width = bench->width,
+    return (struct cox_filter_shape){.width = bench->width,
                                      .height = bench->height,
                                      .sample = sample,
                                      .in_pitch_bytes = pitch_bytes,
@@ -647,7 +646,7 @@ static bool run(struct bench *bench, struct parts *parts, const struct bench_opt
 
     bench->device_count = cox_runtime_device_count(bench->runtime);
     for (uint32_t d = 0; d < bench->device_count; d++)
-        cox_runtime_device_info(bench->runtime, d, &bench->devices[d], sizeof bench->devices[d]);
+        cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
 
     bench->width = bench_value(options->width, 1920);
     bench->height = bench_value(options->height, 1080);

@@ -4,7 +4,7 @@
  * even split without the warm-up times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "common/work.h"
 #include "json_members.h"
@@ -474,7 +474,7 @@ static void print_text(const struct bench_options *options, const struct machine
     const double works[2] = {1, options->ratio};
     struct cox_session_info info;
 
-    cox_session_info(bench->policy.session, &info, sizeof info);
+    cox_session_info(bench->policy.session, &info);
     bench_print_machine(machine);
 
     for (int d = 0; d < 2; d++)
@@ -540,7 +540,7 @@ static void print_json(const struct bench_options *options, const struct machine
 {
     struct cox_session_info info;
 
-    cox_session_info(bench->policy.session, &info, sizeof info);
+    cox_session_info(bench->policy.session, &info);
     struct json json;
     json_report_begin(&json, "split", machine);
     member_array(&json, "devices", true);
@@ -587,15 +587,15 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     if (options->devices)
         devices = options->devices;
 
-    cox_status status = cox_runtime_create(&bench->runtime, COX_RUNTIME_PARAMS(.devices = devices,
-                                                                               .log = bench_log));
+    cox_status status = cox_runtime_create(&bench->runtime, &(const struct cox_runtime_params){.devices = devices,
+                                                                               .log = bench_log});
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)
         return bench_fail("devices '%s': two are needed", devices);
 
     for (uint32_t d = 0; d < 2; d++)
-        cox_runtime_device_info(bench->runtime, d, &bench->devices[d], sizeof bench->devices[d]);
+        cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
 
     bench->shape = (struct work_shape){
         .columns = COLUMNS,

@@ -4,7 +4,7 @@
  * the driver has not seen before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "json_members.h"
 #include "message.h"
@@ -78,10 +78,9 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
     cox_status status = cox_session_create(runtime, &fresh.params, &session);
     form->create_ms[turn] = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
-        status = cox_session_run(session, &(const struct cox_frame){
-                                              .buffers = frames.buffers[0],
-                                              .buffer_count = fresh.params.binding_count,
-                                              .params = &frames.params});
+        status = cox_session_run(session, &(const struct cox_frame){.buffers = frames.buffers[0],
+                                                    .buffer_count = fresh.params.binding_count,
+                                                    .params = &frames.params});
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
     cox_session_destroy(&session);
     stream_frames_free(&frames);

@@ -7,7 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "stream_state.h"
 #include "commands.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "common/now.h"
 #include "message.h"
 #include "open_runtime.h"
@@ -82,7 +82,7 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
     cox_status status = cox_session_create(stream->runtime, &params, &entrant->session);
     if (!bench_good(status, "session"))
         return false;
-    cox_session_info(entrant->session, &info, sizeof info);
+    cox_session_info(entrant->session, &info);
     switch (kind) {
     case STREAM_SINGLE:
         snprintf(entrant->name, sizeof entrant->name, "library, %s, device %u", info.policy,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_bars.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 
 #include <math.h>
 #include <stdarg.h>

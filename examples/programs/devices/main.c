@@ -175,7 +175,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 
 static bool collect(const cox_runtime *runtime, struct listing *listing)
 {
-    cox_runtime_host_info(runtime, &listing->host, sizeof listing->host);
+    cox_runtime_host_info(runtime, &listing->host);
     listing->platform_count = cox_runtime_platform_count(runtime);
     listing->device_count = cox_runtime_device_count(runtime);
     listing->arithmetic = cox_runtime_arithmetic(runtime);
@@ -185,9 +185,9 @@ static bool collect(const cox_runtime *runtime, struct listing *listing)
         return false;
 
     for (uint32_t i = 0; i < listing->platform_count; i++)
-        cox_runtime_platform_info(runtime, i, &listing->platforms[i], sizeof listing->platforms[i]);
+        cox_runtime_platform_info(runtime, i, &listing->platforms[i]);
     for (uint32_t i = 0; i < listing->device_count; i++)
-        cox_runtime_device_info(runtime, i, &listing->devices[i], sizeof listing->devices[i]);
+        cox_runtime_device_info(runtime, i, &listing->devices[i]);
     return true;
 }
 
@@ -302,10 +302,10 @@ int main(int argc, char **argv)
     look_at_system();
     const cox_status status =
         cox_runtime_create(&runtime,
-                           COX_RUNTIME_PARAMS(.devices = options.devices,
+                           &(const struct cox_runtime_params){.devices = options.devices,
                                               .reserve = options.reserve,
                                               .reserve_cpu = options.reserve_cpu,
-                                              .cache_dir = cache, .log = on_log, .log_user = &log));
+                                              .cache_dir = cache, .log = on_log, .log_user = &log});
     if (status != COX_OK)
         result = fail_start(&listing, &options, &log, status);
     else if (options.compile)

@@ -56,7 +56,7 @@ static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
                             const struct cox_filter_shape *shape)
 {
     struct cox_filter_storage storage;
-    struct cox_session_params params = {.struct_size = sizeof params};
+    struct cox_session_params params = {0};
 
     if (plane->session && !memcmp(shape, &plane->shape, sizeof *shape))
         return COX_OK;
@@ -81,9 +81,8 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
         status = cox_buffer_wrap(runtime, out, shape->out_pitch_bytes * shape->height, NULL, NULL,
                                  &buffers[1]);
     if (status == COX_OK)
-        status = cox_session_run(plane->session, &(const struct cox_frame){.buffers = buffers,
-                                                                           .buffer_count = 2,
-                                                                           .params = params});
+        status = cox_session_run(plane->session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2,
+                                                           .params = params});
     cox_buffer_destroy(&buffers[0]);
     cox_buffer_destroy(&buffers[1]);
     return status;
@@ -109,7 +108,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     GST_OBJECT_LOCK(self);
     const int radius = read_weights(self->text, numbers);
     const struct cox_filter_weights weights = {
-        .struct_size = sizeof weights, .across_int = numbers, .shift = self->shift};
+        .across_int = numbers, .shift = self->shift};
 
     GST_OBJECT_UNLOCK(self);
     if (radius < 0)

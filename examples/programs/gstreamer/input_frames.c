@@ -19,7 +19,7 @@ static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *fra
         return NULL;
 
     const guint8 *first = cox_buffer_data(buffer);
-    cox_buffer_info(buffer, &info, sizeof info);
+    cox_buffer_info(buffer, &info);
     if (data < first || data + bytes > first + info.bytes)
         return NULL;
     return buffer;
@@ -83,7 +83,6 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
                    out.memory[0] ? "the library's" : "other");
     const cox_status status =
         cox_video_stream_send(self->stream, &(struct cox_video_frame){
-                                                .struct_size = sizeof(struct cox_video_frame),
                                                 .in = &in,
                                                 .out = &out,
                                                 .restart = self->restart});

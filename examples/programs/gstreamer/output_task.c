@@ -11,8 +11,8 @@ static void note_devices(GstCoxTonemap *self)
     struct cox_session_info session;
     struct cox_device_info device;
 
-    cox_video_stream_info(self->stream, &info, sizeof info);
-    cox_video_stream_session_info(self->stream, false, &session, sizeof session);
+    cox_video_stream_info(self->stream, &info);
+    cox_video_stream_session_info(self->stream, false, &session);
     if (info.sessions_made != self->sessions_seen)
         memset(self->lost_seen, 0, sizeof self->lost_seen);
     self->sessions_seen = info.sessions_made;
@@ -20,8 +20,7 @@ static void note_devices(GstCoxTonemap *self)
     for (uint32_t i = 0; i < session.device_count; i++) {
         const struct cox_session_device *now = &session.devices[i];
         if (now->lost > self->lost_seen[i] &&
-            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device,
-                                    sizeof device) == COX_OK)
+            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device) == COX_OK)
             GST_ELEMENT_WARNING_WITH_DETAILS(
                 self, RESOURCE, FAILED,
                 ("%s failed; its part of the frames is done by other devices", device.name),
@@ -93,7 +92,7 @@ void tonemap_discard_items(GstCoxTonemap *self)
     if (self->stream)
         cox_video_stream_cancel(self->stream);
     while (self->stream &&
-           cox_video_stream_receive(self->stream, true, &result, sizeof result) == COX_OK)
+           cox_video_stream_receive(self->stream, true, &result) == COX_OK)
         continue;
     while ((item = g_queue_pop_head(&self->items))) {
         if (item->event && GST_EVENT_IS_STICKY(item->event) &&
@@ -168,7 +167,7 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
 {
     struct cox_video_result result;
     GstBuffer *out = item->out.buffer;
-    cox_status status = cox_video_stream_receive(self->stream, true, &result, sizeof result);
+    cox_status status = cox_video_stream_receive(self->stream, true, &result);
 
     if (status == COX_OK)
         status = result.status;

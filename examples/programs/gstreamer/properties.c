@@ -266,15 +266,13 @@ void properties_look(const struct properties *properties, struct look *out)
     if (properties->gamut_knee != 0.9)
         gamut_knee = (float)properties->gamut_knee;
 
-    *out = (struct look){.settings = {.struct_size = sizeof out->settings,
-                                      .sdr_white_nits = (float)properties->sdr_white_nits,
+    *out = (struct look){.settings = {.sdr_white_nits = (float)properties->sdr_white_nits,
                                       .peak_nits = peak_nits,
                                       .gain = (float)exp2(properties->exposure_stops),
                                       .desaturate = desaturate,
                                       .detail = (float)properties->detail,
                                       .gamut_knee = gamut_knee},
-                         .look = {.struct_size = sizeof out->look,
-                                  .op = properties->op,
+                         .look = {.op = properties->op,
                                   .dither = properties->dither,
                                   .compress = properties->compress,
                                   .settings = &out->settings,

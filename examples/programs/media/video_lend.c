@@ -31,7 +31,7 @@ bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *pl
         return true;
 
     for (uint32_t d = 0; d < count; d++) {
-        if (cox_runtime_device_info(runtime, d, &info, sizeof info) != COX_OK)
+        if (cox_runtime_device_info(runtime, d, &info) != COX_OK)
             return false;
         const size_t align = info.base_align_bytes ? info.base_align_bytes : 1;
         for (uint32_t p = 0; p < planes->count; p++) {
@@ -49,8 +49,8 @@ static bool are_processors(const cox_runtime *runtime)
 {
     struct cox_device_info info;
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++)
-        if (cox_runtime_device_info(runtime, d, &info) != COX_OK || info.type != COX_DEVICE_CPU ||
-            info.host_memory != COX_HOST_MEMORY_WRAPPED)
+        if (cox_runtime_device_info(runtime, d, &info) != COX_OK ||
+            info.type != COX_DEVICE_CPU || info.host_memory != COX_HOST_MEMORY_WRAPPED)
             return false;
     return true;
 }

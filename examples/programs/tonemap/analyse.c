@@ -142,9 +142,9 @@ static bool submit(struct analysis *analysis, uint64_t n)
     slot->done = false;
 
     const cox_status status = cox_session_submit(analysis->session,
-                                                 COX_FRAME(.buffers = buffers,
+                                                 &(const struct cox_frame){.buffers = buffers,
                                                            .buffer_count = analysis->bindings,
-                                                           .params = &analysis->params),
+                                                           .params = &analysis->params},
                                                  on_done, slot);
 
     slot->busy = status == COX_OK;

@@ -3,17 +3,17 @@
 
 #include <stdio.h>
 
-static void name_producer(const struct video_producer *producer, char *text, size_t bytes)
+static void name_maker(const struct video_maker *maker, char *text, size_t bytes)
 {
-    switch (producer->kind) {
-    case VIDEO_PRODUCER_FILE:
+    switch (maker->kind) {
+    case VIDEO_MAKER_FILE:
         snprintf(text, bytes, "reading");
         break;
-    case VIDEO_PRODUCER_DECODER:
-        snprintf(text, bytes, "the decoder (%s)", producer->name);
+    case VIDEO_MAKER_DECODER:
+        snprintf(text, bytes, "the decoder (%s)", maker->name);
         break;
-    case VIDEO_PRODUCER_PROCESS:
-        snprintf(text, bytes, "%s, which writes to the pipe", producer->name);
+    case VIDEO_MAKER_PROCESS:
+        snprintf(text, bytes, "%s, which writes to the pipe", maker->name);
         break;
     default:
         snprintf(text, bytes, "input");
@@ -28,7 +28,7 @@ void bound_text(const struct bound_facts *facts, char *text, size_t bytes)
     const double maker_ns = (double)facts->maker.cpu_ns, own_ns = (double)facts->own_ns;
     char maker[96];
     text[0] = 0;
-    name_producer(&facts->producer, producer, sizeof producer);
+    name_maker(&facts->maker, maker, sizeof maker);
     if (!input_ns && !devices_ns && !output_ns)
         return;
 

@@ -104,7 +104,7 @@ enum options_parsed options_parse(struct options *options, int argc, char **argv
                                 .peak_auto = true,
                                 .in_flight = 2,
                                 .repeat = 1,
-                                .policy_options = COX_SIZED(struct cox_policy_options)};
+                                .policy_options = {0}};
     error->text[0] = 0;
     if (argc > 1)
         options->step = options_find_step(argv[1]);

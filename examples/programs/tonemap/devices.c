@@ -61,8 +61,7 @@ bool devices_start(struct devices *devices, const struct options *options)
     if (devices->count > COX_DEVICES_MAX)
         devices->count = COX_DEVICES_MAX;
     for (uint32_t d = 0; d < devices->count; d++)
-        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d],
-                                    sizeof devices->info[d]) != COX_OK)
+        if (cox_runtime_device_info(devices->runtime, d, &devices->info[d]) != COX_OK)
             return message_error("a device went away");
 
     if (shares && shares != devices->count)

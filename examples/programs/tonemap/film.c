@@ -250,8 +250,7 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
                                        cox_buffer *const *planes)
 {
     const struct film_plan *plan = &film->plan;
-    struct cox_video_image image = {.struct_size = sizeof image,
-                                    .format = plan->shape.out,
+    struct cox_video_image image = {.format = plan->shape.out,
                                     .width = plan->out_width,
                                     .height = plan->out_height,
                                     .transfer = plan->shape.transfer,
@@ -301,8 +300,7 @@ static struct cox_video_look look_of(const struct film *film, uint64_t n,
         settings->gain = light->gain;
     }
 
-    return (struct cox_video_look){.struct_size = sizeof(struct cox_video_look),
-                                   .op = plan->shape.op,
+    return (struct cox_video_look){.op = plan->shape.op,
                                    .peak = peak_of(plan),
                                    .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
                                    .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
@@ -341,7 +339,7 @@ static bool map_one(struct film *film)
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
 
-    status = cox_video_stream_send(film->stream, COX_VIDEO_FRAME(.in = &in, .out = &out));
+    status = cox_video_stream_send(film->stream, &(const struct cox_video_frame){.in = &in, .out = &out});
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     return status == COX_OK || fail(film, "a frame was refused", status, n);
 }

@@ -8,7 +8,7 @@
 #include "ends_with.h"
 #include "files.h"
 #include "jobs.h"
-#include "media/finished.h"
+#include "media/muxed.h"
 #include "range.h"
 #include "scenes.h"
 #include "messages.h"
@@ -209,7 +209,7 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
 
     /* y4m and raw frames have no other streams to copy. */
     const bool copies = options->source && video_kind_of(options->source) == VIDEO_KIND_CONTAINER;
-    const struct muxed_params params = {.container = container,
+    const struct finished_params params = {.container = container,
                                            .source = copies ? options->source : NULL,
                                            .frames = frames,
                                            .left_out = message_file_warning,

@@ -224,7 +224,7 @@ static bool start_session(struct job *job)
     const cox_status status = create_session(job, -1, &job->session);
     if (status != COX_OK)
         return message_status_error("cannot build the pipeline", status);
-    cox_session_info(job->session, &job->info, sizeof job->info);
+    cox_session_info(job->session, &job->info);
     return true;
 }
 
@@ -235,7 +235,7 @@ static bool warm_session(struct job *job)
     const cox_status status = cox_session_warm(job->session, &job->params, NULL, NULL);
     if (status != COX_OK)
         return message_status_error("cannot build the pipeline", status);
-    cox_session_info(job->session, &job->info, sizeof job->info);
+    cox_session_info(job->session, &job->info);
 
     return true;
 }
@@ -383,7 +383,7 @@ static bool run_frames(struct job *job)
         return message_error("interrupted");
 
     messages_show_warnings();
-    cox_session_info(job->session, &job->info, sizeof job->info);
+    cox_session_info(job->session, &job->info);
     return true;
 }
 

@@ -313,7 +313,6 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
                                         text->line, fields[i].name);
     }
 
-    profile->shape.struct_size = 0;
     return is_sound(profile) ||
            message_incompatible("%s: describes no film that can be mapped", text->path);
 }

@@ -9,7 +9,7 @@
 #include "film.h"
 #include "interrupt.h"
 #include "jobs.h"
-#include "media/finished.h"
+#include "media/muxed.h"
 #include "media/identity.h"
 #include "progress.h"
 #include "range.h"
@@ -262,7 +262,7 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
         hash_frame(job, memory, pitch_bytes);
 
     if (job->finished)
-        return muxed_write(job->finished, memory, pitch_bytes, time, error);
+        return finished_write(job->finished, memory, pitch_bytes, time, error);
     if (job->picture)
         return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
@@ -275,7 +275,7 @@ static bool close_finished(struct job *job, bool good, struct error *error)
     bool finished = true;
 
     if (good)
-        finished = muxed_finish(&job->finished, &job->progress.bytes, error);
+        finished = finished_finish(&job->finished, &job->progress.bytes, error);
     else
         finished_abandon(&job->finished);
 
@@ -319,7 +319,7 @@ static void look_at_maker(struct job *job)
         return;
 
     job->looked_ns = here_ns;
-    video_input_producer(job->from.input, &job->producer);
+    video_input_maker(job->from.input, &job->maker);
 }
 
 /* Warn once, as soon as the input's frame rate varies: the output has one rate, or none. */
@@ -391,7 +391,7 @@ static void show(void *user, uint64_t mapped)
     uint64_t count = report_frame_count(job->report);
 
     warn_of_rate(job);
-    look_at_producer(job);
+    look_at_maker(job);
     for (; job->options->verbose && job->lines_printed < count; job->lines_printed++) {
         progress_clear(&job->progress);
         if (report_frame(job->report, job->lines_printed, &frame, bands, COX_BANDS_MAX))
@@ -526,7 +526,7 @@ static bool start_film(struct job *job)
     if (status != COX_OK)
         return message_status_error("cannot build the pipeline", status);
 
-    cox_video_stream_session_info(job->film.stream, false, &job->info, sizeof job->info);
+    cox_video_stream_session_info(job->film.stream, false, &job->info);
     return true;
 }
 
@@ -758,7 +758,7 @@ static bool run(struct job *job)
         progress_use_json(&job->progress, stderr);
 
     job->bound_ns = now_ns();
-    look_at_producer(job);
+    look_at_maker(job);
     job->cpu_began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     film_run(&job->film);
     return deliver(job);

@@ -5,7 +5,7 @@
 #include "opencl/cl.h"
 #include "host/leak.h"
 #include "engine/pipeline.h"
-#include "host/watchdog.h"
+#include "engine/failure/watchdog.h"
 #include "support/captured_log.h"
 #include "unit/opencl/driver.h"
 
@@ -482,8 +482,8 @@ Test(cl_instances, several_partial_results_of_a_band_begin_with_zeros)
         begin_without_instance(selections[s]);
         cox__pipeline_clear(&rig.pipeline);
         cr_assert_eq(cox__pipeline_init(&rig.pipeline,
-                                        COX_SESSION_PARAMS(.rows = ROWS, .binding_count = 3, .bindings = bindings,
-                                                           .stage_count = 1, .stages = &stage),
+                                        &(const struct cox_session_params){.rows = ROWS, .binding_count = 3, .bindings = bindings,
+                                                           .stage_count = 1, .stages = &stage},
                                         &rig.log),
                      COX_OK);
         rig.instance = instance_new(0, false);

@@ -21,16 +21,15 @@ enum { DEVICES_MAX = 16, EXIT_BAD = 1 };
 static bool find_devices(const char *list, struct guides_sheet *sheets, uint32_t *count)
 {
     cox_runtime *runtime = NULL;
-    cox_status status =
-        cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = list,
+    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = list,
                                                                         .reserve = COX_RESERVE_OFF,
-                                                                        .log = bench_log));
+                                                                        .log = bench_log});
 
     if (!bench_good(status, "devices"))
         return false;
     *count = cox_runtime_device_count(runtime);
     for (uint32_t d = 0; d < *count && d < DEVICES_MAX; d++)
-        cox_runtime_device_info(runtime, d, &sheets[d].device.info, sizeof sheets[d].device.info);
+        cox_runtime_device_info(runtime, d, &sheets[d].device.info);
 
     cox_runtime_destroy(&runtime);
     if (*count > DEVICES_MAX)

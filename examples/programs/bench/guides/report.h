@@ -3,7 +3,7 @@
 #ifndef BENCH_GUIDES_REPORT_H
 #define BENCH_GUIDES_REPORT_H
 
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "experiment.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* `cox-lab cluster`: predicts the time of a film on many machines, before they are bought. Prints
  * figures or a page, compares them with a real run, and fits clusters to real runs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lab/cluster/cluster.h"
 #include "common/quantiles.h"
 #include "common/outfile.h"
 #include "common/text.h"

@@ -1,8 +1,9 @@
 /* The part corun: how much each device slows down while the others work, and how the first seconds
  * differ from the later ones.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "corun.h"
 #include "common/quantiles.h"
-#include "figures.h"
+#include "lab/array.h"
 #include "lab/run/measure.h"
 
 #include <math.h>

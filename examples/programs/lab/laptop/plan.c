@@ -1,7 +1,7 @@
 /* The parts: which commands run for each, and for how long.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
-#include "lab/run/energy.h"
+#include "lab/telemetry/energy.h"
 #include "lab/run/measure.h"
 
 #include <inttypes.h>

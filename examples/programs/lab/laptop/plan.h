@@ -5,7 +5,7 @@
 #ifndef COX_EXAMPLES_LAB_LAPTOP_PLAN_H
 #define COX_EXAMPLES_LAB_LAPTOP_PLAN_H
 
-#include "lab/telemetry/kinds.h"
+#include "lab/telemetry/core_kinds.h"
 #include "probe.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
 #include "common/quantiles.h"
-#include "lab/commands.h"
+#include "lab/fail.h"
 #include "lab/run/measure.h"
 
 #include <math.h>

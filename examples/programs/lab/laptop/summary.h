@@ -5,7 +5,7 @@
 #define COX_EXAMPLES_LAB_LAPTOP_SUMMARY_H
 
 #include "common/host_machine.h"
-#include "figures.h"
+#include "findings.h"
 
 struct laptop_page {
     const struct laptop_options *options;

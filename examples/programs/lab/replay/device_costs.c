@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "fit.h"
-
+/* Estimates the costs of devices: pairs of bands, the shape, the scale, and what comes on top.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "device_costs.h"
 #include "common/quantiles.h"
+
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy_figures.h"
-#include "common/figures.h"
+#include "common/quantiles.h"
 #include "lab/settle.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
  * StarPU leaves the number of blocks per frame to the program. So several numbers are tried before
  * the first frame, and the best one by median takes part.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/quantiles.h"
 #include "lab/commands.h"
 #include "state.h"
 #include "dmda.h"
@@ -204,7 +203,7 @@ bool lab__run_open_baseline(struct run *run)
     run->baseline = baseline;
     baseline->lane = run->options->policy_count; /* the last one; the references have number 0 */
 
-    cox_session_info(run->references.session, &info, sizeof info);
+    cox_session_info(run->references.session, &info);
     for (uint32_t slot = 0; slot < run->options->in_flight; slot++)
         baseline->frames[slot] = lab_kernel_frame(run->kernel, baseline->lane, slot);
 

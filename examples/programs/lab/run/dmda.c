@@ -644,8 +644,7 @@ void lab_dmda_collect(struct lab_dmda *dmda, uint64_t index, struct cox_frame_re
         pthread_cond_wait(&dmda->arrived, &dmda->mutex);
     pthread_mutex_unlock(&dmda->mutex);
 
-    *report = (struct cox_frame_report){.struct_size = sizeof *report,
-                                        .index = index,
+    *report = (struct cox_frame_report){.index = index,
                                         .status = atomic_load(&dmda->error) ? COX_E_DEVICE_LOST
                                                                             : COX_OK,
                                         .submit_ns = slot->submit_ns,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "measure.h"
+#include "frame_figures.h"
 #include "common/quantiles.h"
 #include "lab/settle.h"
 

@@ -12,7 +12,7 @@ static void record_settings(const struct run *run)
     struct cox_host_info host;
     char number[16];
 
-    cox_runtime_host_info(run->runtime, &host, sizeof host);
+    cox_runtime_host_info(run->runtime, &host);
     lab_store_setting(store, "reserve", lab_run_reserve_name(run->command->reserve));
     lab_store_setting(store, "reserved_core", host.reserve_reason);
 
@@ -51,7 +51,7 @@ void lab__run_begin_recording(struct run *run)
     struct cox_session_info info;
     char system[320];
 
-    cox_session_info(run->references.session, &info, sizeof info);
+    cox_session_info(run->references.session, &info);
     snprintf(system, sizeof system, "%s, %s, %u hardware threads", command->machine.system,
              command->machine.cpu, command->machine.cpus);
 
@@ -97,7 +97,7 @@ void lab__run_print_head(const struct run *run)
     struct cox_host_info host;
     char texts[3][1024]; /* drivers' texts, made printable */
 
-    cox_runtime_host_info(run->runtime, &host, sizeof host);
+    cox_runtime_host_info(run->runtime, &host);
     printf("machine: %s, %u hardware threads, %s, load %.2f\n", machine->cpu, machine->cpus,
            machine->system, machine->load);
 

@@ -79,8 +79,8 @@ bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_pol
     struct cox_session_params params = *lab_kernel_session(run->kernel);
 
     params.custom_policy = policy;
-    params.policy_options = COX_POLICY_OPTIONS(.objective = options->objective,
-                                               .deadline_ns = options->deadline_ns);
+    params.policy_options = &(const struct cox_policy_options){.objective = options->objective,
+                                               .deadline_ns = options->deadline_ns};
     params.in_flight = options->in_flight;
     params.no_profile = true;
     params.report = lab__run_report;

@@ -169,9 +169,9 @@ static bool open_devices(struct run *run)
 
     cox_status status =
         cox_runtime_create(&run->runtime,
-                           COX_RUNTIME_PARAMS(.devices = options->devices,
+                           &(const struct cox_runtime_params){.devices = options->devices,
                                               .reserve = reserves[run->command->reserve],
-                                              .log = on_log));
+                                              .log = on_log});
 
     if (status != COX_OK)
         return lab_fail("devices '%s': %s", options->devices ? options->devices : "all",
@@ -179,7 +179,7 @@ static bool open_devices(struct run *run)
 
     run->device_count = cox_runtime_device_count(run->runtime);
     for (uint32_t d = 0; d < run->device_count; d++)
-        cox_runtime_device_info(run->runtime, d, &run->devices[d], sizeof run->devices[d]);
+        cox_runtime_device_info(run->runtime, d, &run->devices[d]);
 
     if (params.delayed && params.delay_device >= run->device_count)
         return lab_fail("there is no device %u to delay, there are %u", params.delay_device,

@@ -1,7 +1,6 @@
 /* The steps before the first measured frame: how much work, how much delay, which CPUs, and the
  * right output.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/quantiles.h"
 #include "common/now.h"
 #include "disturb_cpus.h"
 #include "lab/commands.h"

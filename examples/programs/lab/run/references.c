@@ -129,7 +129,7 @@ static bool begin_sweep(struct run *run, uint32_t phase)
     struct cox_session_info info;
     double speed[COX_DEVICES_MAX];
 
-    cox_session_info(run->references.session, &info, sizeof info);
+    cox_session_info(run->references.session, &info);
     lab_sweep_begin(&run->at->sweep, run->device_count, lab_kernel_rows(run->kernel), info.granule,
                     turn_frames(run) - turn_skipped(run));
 

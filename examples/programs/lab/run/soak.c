@@ -42,7 +42,7 @@ bool lab__run_soak(struct run *run)
         .kind = LAB_SESSION_SOLO, .policy = "soak", .phase_plus_1 = 1};
     uint32_t rows[COX_DEVICES_MAX];
 
-    cox_session_info(run->references.session, &info, sizeof info);
+    cox_session_info(run->references.session, &info);
     lab_sweep_begin(&shape, run->device_count, lab_kernel_rows(run->kernel), info.granule, 1);
 
     for (uint32_t d = 0; d < run->device_count; d++) {

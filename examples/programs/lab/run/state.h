@@ -6,7 +6,7 @@
 #ifndef COX_EXAMPLES_LAB_RUN_STATE_H
 #define COX_EXAMPLES_LAB_RUN_STATE_H
 
-#include "common/machine.h"
+#include "common/host_machine.h"
 #include "common/quiet.h"
 #include "lab/store/database.h"
 #include "lab/telemetry/energy.h"

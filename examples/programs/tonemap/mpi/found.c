@@ -42,7 +42,7 @@ static bool is_piece(const struct found_what *what, const char *path, struct dea
         return false;
 
     scenes_piece(what->scenes, piece.first, piece.count, what->encoding, wanted);
-    *range = (struct frame_range){piece.first, piece.count};
+    *range = (struct deal_range){piece.first, piece.count};
     return !strcmp(name, wanted) && range->count;
 }
 

@@ -11,7 +11,7 @@
  * reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/deal.h"
+#include "common/range_scheduler.h"
 #include "common/now.h"
 #include "common/outfile.h"
 #include "found.h"
@@ -145,13 +145,13 @@ static void work(struct world *world, enum film_step step)
 
 /* Write a line of times.csv, by the clock of rank 0. */
 static void note_time(const struct world *world, const char *step, int rank,
-                      struct frame_range range, uint64_t since_ns, double seconds)
+                      struct deal_range range, uint64_t since_ns, double seconds)
 {
     fprintf(world->times, "%s,%d,%" PRIu64 ",%" PRIu64 ",%.4f,%.4f\n", step, rank, range.first,
             range.count, (double)(since_ns - world->began_ns) / 1e9, seconds);
 }
 
-static void *hand_out_ranges(void *user)
+static void *deal_out(void *user)
 {
     struct world *world = user;
     for (int ended = 0; ended < world->size;) {
@@ -187,7 +187,7 @@ static bool find(const struct world *world, const struct scenes *scenes, struct 
 
 /* The ranges of the existing parts or encoded pieces. */
 static bool find_ranges(const struct world *world, const struct scenes *scenes,
-                        struct frame_range **done, uint64_t *count)
+                        struct deal_range **done, uint64_t *count)
 {
     struct founds founds;
     if (!find(world, scenes, &founds))
@@ -206,7 +206,7 @@ static bool find_ranges(const struct world *world, const struct scenes *scenes,
  * has the ranges that are done; if it is empty, the file is created. */
 static bool begin_step(struct world *world, const struct scenes *scenes)
 {
-    struct frame_range *done = NULL;
+    struct deal_range *done = NULL;
     uint64_t count = 0;
     bool good;
     if (!scenes || world->encoded)
@@ -233,7 +233,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     world->scenes = scenes;
 
     if (!world->rank &&
-        (!begin_step(world, scenes) || pthread_create(&thread, NULL, hand_out_ranges, world)))
+        (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
         end_all_ranks(EXIT_BAD);
 
     wait_for_all_ranks();
