@@ -181,12 +181,12 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
     /* y4m and raw frames have nothing beside their frames. */
     const bool copies = options->source && video_kind_of(options->source) == VIDEO_KIND_CONTAINER;
     const struct muxed_params params = {.container = container,
-                                           .source = copies ? options->source : NULL,
-                                           .frames = frames,
-                                           .left_out = warn_about,
-                                           .user = (void *)options->output};
+                                        .source = copies ? options->source : NULL,
+                                        .frames = frames,
+                                        .left_out = warn_about,
+                                        .user = (void *)options->output};
     const bool good = muxed_join(options->output, &params, paths, count, &bytes, &is_misfit,
-                                    &error);
+                                 &error);
     free(paths);
     if (!good && is_misfit)
         return misfit("%s: %s", options->output, error.text);

@@ -34,7 +34,7 @@ struct job {
     struct film film;
     struct cox_session_info info;
     struct progress progress;
-    struct video_producer producer;                 /* of the frames, as it was when last looked at */
+    struct video_producer producer;           /* of the frames, as it was when last looked at */
     uint64_t bound_ns, waited_ns[FILM_WAITS]; /* what was waited for up to then */
     uint64_t looked_ns,
         cpu_began_ns; /* when that was; this process's processor time before the film */
