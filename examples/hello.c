@@ -59,8 +59,9 @@ int main(void)
 
     /* Each frame is split better than the one before. */
     for (int frame = 0; frame < FRAMES && !status; frame++)
-        status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2,
-                                                    .params = &pitch});
+        status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+                                                                    .buffer_count = 2,
+                                                                    .params = &pitch});
 
     for (int i = 0; i < ROWS * pitch && !status; i++)
         wrong += i % pitch < COLUMNS && fabsf(out[i] - sqrtf(in[i])) > 1e-6f * sqrtf(in[i]);

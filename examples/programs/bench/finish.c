@@ -54,8 +54,9 @@ static cox_status submit(struct bench *bench, cox_session *session, uint32_t set
 {
     const struct work_params params = work_params_of(&bench->shape);
     return cox_session_submit(session,
-                              &(const struct cox_frame){.buffers = bench->buffers[set], .buffer_count = 2,
-                                        .params = &params},
+                              &(const struct cox_frame){.buffers = bench->buffers[set],
+                                                        .buffer_count = 2,
+                                                        .params = &params},
                               on_done, bench);
 }
 
@@ -233,8 +234,8 @@ bool bench_finish(const struct bench_options *options, bool *met)
 {
     struct bench bench = {.shape = {.columns = COLUMNS, .rows = ROWS}};
 
-    if (cox_runtime_create(&bench.runtime,
-                           &(const struct cox_runtime_params){.devices = options->devices, .log = bench_log}))
+    if (cox_runtime_create(&bench.runtime, &(const struct cox_runtime_params){
+                                               .devices = options->devices, .log = bench_log}))
         return false;
     sem_init(&bench.done, 0, 0);
     bench.shape.pitch_bytes = cox_runtime_pitch_bytes(bench.runtime, COLUMNS * WORK_ITEM_BYTES);

@@ -180,8 +180,10 @@ static bool make_streams(struct world *world)
 
     for (enum form form = FORM_POOL; form < FORMS; form++) {
         const cox_status status =
-            cox_video_stream_create(world->runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                    &(const struct cox_video_look){.peak = COX_PEAK_GIVEN, .settings = &settings},
+            cox_video_stream_create(world->runtime,
+                                    &(const struct cox_session_params){.in_flight = IN_FLIGHT},
+                                    &(const struct cox_video_look){.peak = COX_PEAK_GIVEN,
+                                                                   .settings = &settings},
                                     &world->streams[form]);
         if (!bench_good(status, NULL))
             return false;
@@ -205,8 +207,9 @@ static cox_status submit(struct world *world, enum form form, uint32_t set, cox_
 {
     if (form != FORM_SESSION)
         return cox_video_stream_send(world->streams[form],
-                                     &(const struct cox_video_frame){.in = &world->pictures[form].in[set],
-                                                     .out = &world->pictures[form].out[set]});
+                                     &(const struct cox_video_frame){
+                                         .in = &world->pictures[form].in[set],
+                                         .out = &world->pictures[form].out[set]});
 
     cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX];
     memcpy(buffers, world->pictures[FORM_POOL].in[set].memory, sizeof buffers / 2);
@@ -214,9 +217,10 @@ static cox_status submit(struct world *world, enum form form, uint32_t set, cox_
            sizeof buffers / 2);
 
     return cox_session_submit(world->session,
-                              &(const struct cox_frame){.buffers = buffers,
-                                        .buffer_count = world->pipeline.binding_count,
-                                        .params = &world->params},
+                              &(const struct cox_frame){
+                                  .buffers = buffers,
+                                  .buffer_count = world->pipeline.binding_count,
+                                  .params = &world->params},
                               on_done, failed);
 }
 
@@ -231,8 +235,7 @@ static cox_status receive(struct world *world, enum form form, bool all, cox_sta
     if (form == FORM_SESSION)
         return cox_session_wait(world->session);
 
-    while ((status = cox_video_stream_receive(world->streams[form], all, &result)) ==
-           COX_OK) {
+    while ((status = cox_video_stream_receive(world->streams[form], all, &result)) == COX_OK) {
         world->copied_bytes[form] = result.bytes_copied_in + result.bytes_copied_out;
         if (*failed == COX_OK)
             *failed = result.status;

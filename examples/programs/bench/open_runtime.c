@@ -5,7 +5,8 @@
 bool bench_open_runtime(const struct bench_options *options, enum cox_arithmetic arithmetic,
                         cox_runtime **runtime)
 {
-    cox_status status = cox_runtime_create(runtime, &(const struct cox_runtime_params){.devices = options->devices,
+    cox_status status =
+        cox_runtime_create(runtime, &(const struct cox_runtime_params){.devices = options->devices,
                                                                        .arithmetic = arithmetic,
                                                                        .log = bench_log});
     return bench_good(status, NULL);

@@ -14,8 +14,7 @@ cox_status bench_blur_prepare(const struct cox_filter_shape *shape,
 
     for (uint32_t i = 0; i <= 2 * shape->radius_x; i++)
         weights[i] = 1.0f / (float)(2 * shape->radius_x + 1);
-    const struct cox_filter_weights all = {
-        .across = weights, .down = weights};
+    const struct cox_filter_weights all = {.across = weights, .down = weights};
 
     return cox_filter_separable_prepare(shape, &all, params);
 }

@@ -72,9 +72,10 @@ static cox_status submit_frames(cox_session *session, struct stream_frames *size
 
     for (uint32_t i = 0; i < frames && status == COX_OK; i++)
         status = cox_session_submit(session,
-                                    &(const struct cox_frame){.buffers = size->buffers[i % SETS],
-                                              .buffer_count = size->pipeline.binding_count,
-                                              .params = &size->params},
+                                    &(const struct cox_frame){
+                                        .buffers = size->buffers[i % SETS],
+                                        .buffer_count = size->pipeline.binding_count,
+                                        .params = &size->params},
                                     on_done, deliveries);
 
     return status;
@@ -171,7 +172,7 @@ static void *send_frames(void *user)
         describe_images(&sending->sizes[n / sending->frames % SIZES], n % SETS, images);
         sending->status = cox_video_stream_send(sending->stream,
                                                 &(const struct cox_video_frame){.in = &images[0],
-                                                                .out = &images[1]});
+                                                                                .out = &images[1]});
         if (n >= sending->frames && n % sending->frames == 0)
             sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
     }
@@ -189,11 +190,12 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
     pthread_t thread;
 
     *deliveries = (struct deliveries){0};
-    cox_status status = cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                                &(const struct cox_video_look){.op = COX_OPERATOR_BT2390,
+    cox_status status =
+        cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
+                                &(const struct cox_video_look){.op = COX_OPERATOR_BT2390,
                                                                .peak = COX_PEAK_GIVEN,
                                                                .settings = &settings},
-                                                &sending.stream);
+                                &sending.stream);
     if (status)
         return status;
 

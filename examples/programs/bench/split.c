@@ -587,8 +587,9 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     if (options->devices)
         devices = options->devices;
 
-    cox_status status = cox_runtime_create(&bench->runtime, &(const struct cox_runtime_params){.devices = devices,
-                                                                               .log = bench_log});
+    cox_status status = cox_runtime_create(&bench->runtime,
+                                           &(const struct cox_runtime_params){.devices = devices,
+                                                                              .log = bench_log});
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)

@@ -78,9 +78,10 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
     cox_status status = cox_session_create(runtime, &fresh.params, &session);
     form->create_ms[turn] = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
-        status = cox_session_run(session, &(const struct cox_frame){.buffers = frames.buffers[0],
-                                                    .buffer_count = fresh.params.binding_count,
-                                                    .params = &frames.params});
+        status = cox_session_run(session, &(const struct cox_frame){
+                                              .buffers = frames.buffers[0],
+                                              .buffer_count = fresh.params.binding_count,
+                                              .params = &frames.params});
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
     cox_session_destroy(&session);
     stream_frames_free(&frames);

@@ -136,8 +136,9 @@ static cox_status run_round(struct contest *contest, bool counts)
     for (uint32_t v = 0; v < VARIANTS && status == COX_OK; v++) {
         const uint64_t began = now_ns();
         status = cox_session_run(contest->sessions[v],
-                                 &(const struct cox_frame){.buffers = contest->buffers, .buffer_count = 2,
-                                           .params = &contest->params});
+                                 &(const struct cox_frame){.buffers = contest->buffers,
+                                                           .buffer_count = 2,
+                                                           .params = &contest->params});
         if (counts)
             contest->best_ns[v] = fmin(contest->best_ns[v], (double)(now_ns() - began));
     }

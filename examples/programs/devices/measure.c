@@ -143,9 +143,11 @@ static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t by
 
     struct stand stand = {.warm = LARGE_WARM, .most = LARGE_FRAMES};
     const cox_status status = measure(runtime, device,
-                                      &(const struct cox_session_params){.rows = ROWS, .binding_count = 2,
-                                                         .bindings = bindings, .stage_count = 1,
-                                                         .stages = &stage},
+                                      &(const struct cox_session_params){.rows = ROWS,
+                                                                         .binding_count = 2,
+                                                                         .bindings = bindings,
+                                                                         .stage_count = 1,
+                                                                         .stages = &stage},
                                       bytes, &stand);
     *least_ns = stand.least_ns;
 

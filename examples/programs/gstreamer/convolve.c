@@ -81,8 +81,9 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
         status = cox_buffer_wrap(runtime, out, shape->out_pitch_bytes * shape->height, NULL, NULL,
                                  &buffers[1]);
     if (status == COX_OK)
-        status = cox_session_run(plane->session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2,
-                                                           .params = params});
+        status = cox_session_run(plane->session, &(const struct cox_frame){.buffers = buffers,
+                                                                           .buffer_count = 2,
+                                                                           .params = params});
     cox_buffer_destroy(&buffers[0]);
     cox_buffer_destroy(&buffers[1]);
     return status;
@@ -107,8 +108,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
 
     GST_OBJECT_LOCK(self);
     const int radius = read_weights(self->text, numbers);
-    const struct cox_filter_weights weights = {
-        .across_int = numbers, .shift = self->shift};
+    const struct cox_filter_weights weights = {.across_int = numbers, .shift = self->shift};
 
     GST_OBJECT_UNLOCK(self);
     if (radius < 0)

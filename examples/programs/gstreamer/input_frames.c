@@ -83,9 +83,7 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
                    out.memory[0] ? "the library's" : "other");
     const cox_status status =
         cox_video_stream_send(self->stream, &(struct cox_video_frame){
-                                                .in = &in,
-                                                .out = &out,
-                                                .restart = self->restart});
+                                                .in = &in, .out = &out, .restart = self->restart});
     if (status == COX_OK) {
         self->restart = false;
         tonemap_append(self, item);

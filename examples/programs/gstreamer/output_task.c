@@ -20,7 +20,8 @@ static void note_devices(GstCoxTonemap *self)
     for (uint32_t i = 0; i < session.device_count; i++) {
         const struct cox_session_device *now = &session.devices[i];
         if (now->lost > self->lost_seen[i] &&
-            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device) == COX_OK)
+            cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device) ==
+                COX_OK)
             GST_ELEMENT_WARNING_WITH_DETAILS(
                 self, RESOURCE, FAILED,
                 ("%s failed; its part of the frames is done by other devices", device.name),
@@ -91,8 +92,7 @@ void tonemap_discard_items(GstCoxTonemap *self)
 
     if (self->stream)
         cox_video_stream_cancel(self->stream);
-    while (self->stream &&
-           cox_video_stream_receive(self->stream, true, &result) == COX_OK)
+    while (self->stream && cox_video_stream_receive(self->stream, true, &result) == COX_OK)
         continue;
     while ((item = g_queue_pop_head(&self->items))) {
         if (item->event && GST_EVENT_IS_STICKY(item->event) &&

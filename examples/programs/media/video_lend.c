@@ -49,8 +49,8 @@ static bool are_processors(const cox_runtime *runtime)
 {
     struct cox_device_info info;
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++)
-        if (cox_runtime_device_info(runtime, d, &info) != COX_OK ||
-            info.type != COX_DEVICE_CPU || info.host_memory != COX_HOST_MEMORY_WRAPPED)
+        if (cox_runtime_device_info(runtime, d, &info) != COX_OK || info.type != COX_DEVICE_CPU ||
+            info.host_memory != COX_HOST_MEMORY_WRAPPED)
             return false;
     return true;
 }

@@ -141,11 +141,12 @@ static bool submit(struct analysis *analysis, uint64_t n)
 
     slot->done = false;
 
-    const cox_status status = cox_session_submit(analysis->session,
-                                                 &(const struct cox_frame){.buffers = buffers,
-                                                           .buffer_count = analysis->bindings,
-                                                           .params = &analysis->params},
-                                                 on_done, slot);
+    const cox_status status =
+        cox_session_submit(analysis->session,
+                           &(const struct cox_frame){.buffers = buffers,
+                                                     .buffer_count = analysis->bindings,
+                                                     .params = &analysis->params},
+                           on_done, slot);
 
     slot->busy = status == COX_OK;
 

@@ -8,10 +8,10 @@
 
 struct bound_facts {
     uint64_t input_ns, devices_ns, output_ns; /* what the next frame had to wait for */
-    struct video_maker maker; /* of the input's frames; processor time while the film ran */
-    uint64_t own_ns;          /* processor time of this process meanwhile, without the maker's */
-    const char *encoder;      /* of the output; NULL = none */
-    bool on_cpu;              /* a device shares the processor with the maker */
+    struct video_producer producer; /* of the input's frames; processor time while the film ran */
+    uint64_t own_ns;     /* processor time of this process meanwhile, without the producer's */
+    const char *encoder; /* of the output; NULL = none */
+    bool on_cpu;         /* a device shares the processor with the producer */
 };
 
 /* "devices", "the decoder (hevc)", "ffmpeg, which writes to the pipe" and the like; "" = there was

@@ -209,13 +209,13 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
 
     /* y4m and raw frames have no other streams to copy. */
     const bool copies = options->source && video_kind_of(options->source) == VIDEO_KIND_CONTAINER;
-    const struct finished_params params = {.container = container,
-                                           .source = copies ? options->source : NULL,
-                                           .frames = frames,
-                                           .left_out = message_file_warning,
-                                           .user = (void *)options->output};
-    const bool good = finished_join(options->output, &params, paths, count, &bytes, &incompatible,
-                                    &error);
+    const struct muxed_params params = {.container = container,
+                                        .source = copies ? options->source : NULL,
+                                        .frames = frames,
+                                        .left_out = message_file_warning,
+                                        .user = (void *)options->output};
+    const bool good = muxed_join(options->output, &params, paths, count, &bytes, &incompatible,
+                                 &error);
 
     free(paths);
     if (!good && incompatible)

@@ -40,7 +40,7 @@ void message_warning(const char *format, ...) __attribute__((format(printf, 1, 2
 /* Print why the file `path` cannot be used. Returns false. */
 bool message_file_error(const char *path, const struct error *error);
 
-/* Print a warning about a file. This is `left_out` of struct finished_params; `path` is its
+/* Print a warning about a file. This is `left_out` of struct muxed_params; `path` is its
  * `user`. */
 void message_file_warning(void *path, const char *what);
 

@@ -31,14 +31,14 @@ struct job {
     struct source from;
     struct video_output *output;
     struct picture_output *picture;
-    struct finished_file *finished;
+    struct muxed_file *muxed;
     char encoder[64]; /* of the finished file */
     uint32_t copied;  /* its streams that are copied */
     struct report *report;
     struct film film;
     struct cox_session_info info;
     struct progress progress;
-    struct video_maker maker;                 /* of the frames; updated by look_at_maker */
+    struct video_producer producer;           /* of the frames; updated by look_at_producer */
     uint64_t bound_ns, waited_ns[FILM_WAITS]; /* the last update by note_bound */
     uint64_t looked_ns;                       /* when that was */
     uint64_t cpu_began_ns;                    /* processor time of this process before the film */
@@ -165,14 +165,14 @@ static bool open_finished(struct job *job)
         return message_error("--rate is for what has no times, and those of %s are kept",
                              options->input);
 
-    struct finished_params params = {.container = "mp4",
-                                     .encoder = options->encoder,
-                                     .crf = options->crf,
-                                     .preset = options->preset,
-                                     .start = options->start,
-                                     .frames = options->frames,
-                                     .left_out = message_file_warning,
-                                     .user = (void *)options->output};
+    struct muxed_params params = {.container = "mp4",
+                                  .encoder = options->encoder,
+                                  .crf = options->crf,
+                                  .preset = options->preset,
+                                  .start = options->start,
+                                  .frames = options->frames,
+                                  .left_out = message_file_warning,
+                                  .user = (void *)options->output};
     if (options->to == OUTPUT_MKV)
         params.container = "matroska";
     if (job->from.format->tick.num && !options->step)
@@ -180,11 +180,11 @@ static bool open_finished(struct job *job)
     if (*job->from.target.piece)
         params.piece = job->from.target.piece;
 
-    if (!finished_open(&job->finished, options->output, &params, &job->from.target, &error))
+    if (!muxed_open(&job->muxed, options->output, &params, &job->from.target, &error))
         return message_file_error(options->output, &error);
 
-    snprintf(job->encoder, sizeof job->encoder, "%s", finished_encoder(job->finished));
-    job->copied = finished_copied(job->finished);
+    snprintf(job->encoder, sizeof job->encoder, "%s", muxed_encoder(job->muxed));
+    job->copied = muxed_copied(job->muxed);
     return true;
 }
 
@@ -234,7 +234,7 @@ static bool open_output(void *user)
 {
     struct job *job = user;
     struct error error;
-    const bool good = job->finished || (open_place(job, &error) && open_frames(job, &error));
+    const bool good = job->muxed || (open_place(job, &error) && open_frames(job, &error));
     job->output_failed = !good;
 
     return good || message_file_error(job->options->output, &error);
@@ -261,23 +261,23 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
     if (job->options->hash)
         hash_frame(job, memory, pitch_bytes);
 
-    if (job->finished)
-        return finished_write(job->finished, memory, pitch_bytes, time, error);
+    if (job->muxed)
+        return muxed_write(job->muxed, memory, pitch_bytes, time, error);
     if (job->picture)
         return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
 }
 
 /* The frames that the encoder still holds count for the film's time. */
-static bool close_finished(struct job *job, bool good, struct error *error)
+static bool close_muxed(struct job *job, bool good, struct error *error)
 {
     const uint64_t before_ns = now_ns();
     bool finished = true;
 
     if (good)
-        finished = finished_finish(&job->finished, &job->progress.bytes, error);
+        finished = muxed_finish(&job->muxed, &job->progress.bytes, error);
     else
-        finished_abandon(&job->finished);
+        muxed_abandon(&job->muxed);
 
     job->output_failed = !good || !finished;
     job->film.ended_ns = now_ns();
@@ -296,8 +296,8 @@ static bool close_output(struct job *job, bool good)
     else
         picture_output_abandon(&job->picture);
 
-    if (job->finished)
-        finished = close_finished(job, good, &error);
+    if (job->muxed)
+        finished = close_muxed(job, good, &error);
     if (job->output)
         finished = video_output_finish(&job->output, &error);
     if (job->place && good && finished)
@@ -310,16 +310,16 @@ static bool close_output(struct job *job, bool good)
 
 /* --- While it runs --- */
 
-/* Update the maker's processor time, at most ten times a second. A program that writes to the pipe
+/* Update the producer's processor time, at most ten times a second. A program that writes to the pipe
  * may have ended before the film does, and then its time can no longer be read. */
-static void look_at_maker(struct job *job)
+static void look_at_producer(struct job *job)
 {
     const uint64_t here_ns = now_ns();
     if ((!say_wanted() && !job->progress.json) || here_ns - job->looked_ns < 100000000)
         return;
 
     job->looked_ns = here_ns;
-    video_input_maker(job->from.input, &job->maker);
+    video_input_producer(job->from.input, &job->producer);
 }
 
 /* Warn once, as soon as the input's frame rate varies: the output has one rate, or none. */
@@ -369,7 +369,7 @@ static void note_bound(struct job *job)
 
     for (int wait = 0; wait < FILM_WAITS; wait++)
         waited_ns[wait] = job->film.waited_ns[wait] - job->waited_ns[wait];
-    if (job->maker.kind == VIDEO_MAKER_DECODER)
+    if (job->producer.kind == VIDEO_PRODUCER_DECODER)
         names[FILM_WAIT_INPUT] = "decoder";
     if (*job->encoder)
         names[FILM_WAIT_OUTPUT] = "encoder";
@@ -391,7 +391,7 @@ static void show(void *user, uint64_t mapped)
     uint64_t count = report_frame_count(job->report);
 
     warn_of_rate(job);
-    look_at_maker(job);
+    look_at_producer(job);
     for (; job->options->verbose && job->lines_printed < count; job->lines_printed++) {
         progress_clear(&job->progress);
         if (report_frame(job->report, job->lines_printed, &frame, bands, COX_BANDS_MAX))
@@ -401,8 +401,8 @@ static void show(void *user, uint64_t mapped)
         return;
 
     note_bound(job);
-    if (job->finished)
-        job->progress.bytes = finished_bytes(job->finished);
+    if (job->muxed)
+        job->progress.bytes = muxed_bytes(job->muxed);
 
     if (job->info.device_count > 1 && count &&
         report_frame(job->report, count - 1, &frame, bands, COX_BANDS_MAX))
@@ -561,14 +561,14 @@ static void name_bound(struct job *job, const struct report_film *about, char *t
     if (*job->encoder)
         facts.encoder = job->encoder;
     job->looked_ns = 0;
-    look_at_maker(job);
-    facts.maker = job->maker;
+    look_at_producer(job);
+    facts.producer = job->producer;
 
     /* The decoder's threads and the reader's belong to this process. */
-    if (facts.maker.kind == VIDEO_MAKER_DECODER) {
-        facts.maker.cpu_ns += job->film.reader_cpu_ns;
-        if (facts.own_ns > facts.maker.cpu_ns)
-            facts.own_ns -= facts.maker.cpu_ns;
+    if (facts.producer.kind == VIDEO_PRODUCER_DECODER) {
+        facts.producer.cpu_ns += job->film.reader_cpu_ns;
+        if (facts.own_ns > facts.producer.cpu_ns)
+            facts.own_ns -= facts.producer.cpu_ns;
         else
             facts.own_ns = 0;
     }
@@ -654,7 +654,7 @@ static bool film_good(const struct job *job)
         return false;
     if (interrupted())
         return message_error("interrupted after %" PRIu64 " frame%s%s", film->written,
-                             plural(film->written), job->finished ? ": no file is written" : "");
+                             plural(film->written), job->muxed ? ": no file is written" : "");
 
     if (!film->read && first)
         return message_error("%s: there is no frame %" PRIu64, job->options->input, first);
@@ -758,7 +758,7 @@ static bool run(struct job *job)
         progress_use_json(&job->progress, stderr);
 
     job->bound_ns = now_ns();
-    look_at_maker(job);
+    look_at_producer(job);
     job->cpu_began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     film_run(&job->film);
     return deliver(job);
@@ -774,7 +774,7 @@ static void clean_up(struct job *job)
     report_destroy(&job->report);
     picture_output_abandon(&job->picture);
 
-    finished_abandon(&job->finished);
+    muxed_abandon(&job->muxed);
     outfile_abandon(&job->place);
     records_abandon(&job->records);
     video_input_close(&job->from.input);

@@ -260,9 +260,15 @@ Test(passes, may_be_as_many_and_as_long_as_is_allowed)
         stages[p] = (struct cox_stage)RIG_STAGE_OF("rig_near", 64, &rig_any_device, args[p]);
         passes[p] = (struct cox_pass){.use_count = 2, .uses = uses[p], .stage_count = 1, .stages = &stages[p]};
     }
-    begin(&(const struct cox_session_params){.rows = ROWS, .binding_count = COX_BINDINGS_MAX, .bindings = bindings, .passes = passes,
-                             .pass_count = COX_PASSES_MAX, .in_flight = 3, .verify = 1, .split_each_pass = true,
-                             .custom_policy = &random_policy});
+    begin(&(const struct cox_session_params){.rows = ROWS,
+                                             .binding_count = COX_BINDINGS_MAX,
+                                             .bindings = bindings,
+                                             .passes = passes,
+                                             .pass_count = COX_PASSES_MAX,
+                                             .in_flight = 3,
+                                             .verify = 1,
+                                             .split_each_pass = true,
+                                             .custom_policy = &random_policy});
     cr_assert_eq(cox_session_warm(session, &kernel_params, NULL, NULL), COX_OK, "%s", rig_log(rig));
     for (uint32_t f = 0; f < FRAMES; f++) {
         memcpy(rows[0], cox_buffer_data(in[f]), BYTES);

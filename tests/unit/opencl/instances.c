@@ -450,8 +450,8 @@ Test(cl_instances, every_call_that_is_watched_is_said_to_be_over)
         struct cox__job job = begin(selections[s]);
         for (int i = 0; i < 3; i++) {
             run(&job);
-            const struct cox__driver_call call = cox__driver_call_begin(rig.watchdog);
-            cr_assert(call.number % 2 && cox__driver_call_end(&call), "%s, band %d", selections[s], i);
+            const struct cox__driver_call call = cox__watchdog_call_begin(rig.watchdog);
+            cr_assert(call.number % 2 && cox__watchdog_call_end(&call), "%s, band %d", selections[s], i);
         }
         end();
     }
@@ -482,8 +482,11 @@ Test(cl_instances, several_partial_results_of_a_band_begin_with_zeros)
         begin_without_instance(selections[s]);
         cox__pipeline_clear(&rig.pipeline);
         cr_assert_eq(cox__pipeline_init(&rig.pipeline,
-                                        &(const struct cox_session_params){.rows = ROWS, .binding_count = 3, .bindings = bindings,
-                                                           .stage_count = 1, .stages = &stage},
+                                        &(const struct cox_session_params){.rows = ROWS,
+                                                                           .binding_count = 3,
+                                                                           .bindings = bindings,
+                                                                           .stage_count = 1,
+                                                                           .stages = &stage},
                                         &rig.log),
                      COX_OK);
         rig.instance = instance_new(0, false);

@@ -676,9 +676,9 @@ Test(progress, for_programs_is_a_line_of_json)
 Test(bound, what_was_waited_for_most_is_named_or_who_takes_the_cores_from_the_devices)
 {
     static const struct video_producer decoder = {.kind = VIDEO_PRODUCER_DECODER, .name = "hevc", .cpu_ns = 120},
-                                    process = {.kind = VIDEO_PRODUCER_PROCESS, .name = "ffmpeg", .cpu_ns = 240},
-                                    busy = {.kind = VIDEO_PRODUCER_PROCESS, .name = "ffmpeg", .cpu_ns = 1000},
-                                    file = {.kind = VIDEO_PRODUCER_FILE}, unknown = {.kind = VIDEO_PRODUCER_UNKNOWN};
+                                       process = {.kind = VIDEO_PRODUCER_PROCESS, .name = "ffmpeg", .cpu_ns = 240},
+                                       busy = {.kind = VIDEO_PRODUCER_PROCESS, .name = "ffmpeg", .cpu_ns = 1000},
+                                       file = {.kind = VIDEO_PRODUCER_FILE}, unknown = {.kind = VIDEO_PRODUCER_UNKNOWN};
     const struct {
         uint64_t input_ns, devices_ns, output_ns;
         const struct video_producer *producer;

@@ -663,7 +663,8 @@ Test(producer, of_a_pipe_is_the_program_that_writes_to_it)
 Test(producer, of_a_pipe_that_no_other_program_writes_to_is_not_known)
 {
     struct bytes *b = make_stream("YUV4MPEG2 W4 H2 C444\n", "FRAME\n", 2, 24);
-    static const enum video_producer_kind expected[] = {VIDEO_PRODUCER_FILE, VIDEO_PRODUCER_FILE, VIDEO_PRODUCER_UNKNOWN};
+    static const enum video_producer_kind expected[] = {VIDEO_PRODUCER_FILE, VIDEO_PRODUCER_FILE,
+                                                        VIDEO_PRODUCER_UNKNOWN};
     for (enum way way = 0; way < WAYS; way++) {
         struct video_producer producer;
         stream_open(way, b, 5, NULL, 0);

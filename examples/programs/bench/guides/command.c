@@ -21,7 +21,8 @@ enum { DEVICES_MAX = 16, EXIT_BAD = 1 };
 static bool find_devices(const char *list, struct guides_sheet *sheets, uint32_t *count)
 {
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = list,
+    cox_status status =
+        cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = list,
                                                                         .reserve = COX_RESERVE_OFF,
                                                                         .log = bench_log});
 

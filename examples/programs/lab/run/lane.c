@@ -80,7 +80,7 @@ bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_pol
 
     params.custom_policy = policy;
     params.policy_options = &(const struct cox_policy_options){.objective = options->objective,
-                                               .deadline_ns = options->deadline_ns};
+                                                               .deadline_ns = options->deadline_ns};
     params.in_flight = options->in_flight;
     params.no_profile = true;
     params.report = lab__run_report;
