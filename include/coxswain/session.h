@@ -496,7 +496,8 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
 
 /* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
  * gives the frame to the devices and takes their answer itself. Policies may run on it. A driver that does not return
- * keeps the caller, though its frame is finished by others. Errors: COX_E_INVALID too from a callback on the scheduler thread, and in a child process after fork. */
+ * keeps the caller, though its frame is finished by others. Errors: COX_E_INVALID too from a callback,
+ * and in a child process after fork. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
                                                   const struct cox_frame *frame);
 
@@ -505,7 +506,8 @@ COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
 COX_API cox_status cox_session_wait(cox_session *session);
 
 /* End the frames that were submitted until now soon: what has not begun on a device is not done any more. Each one's
- * callback comes, in order, with COX_E_CANCELLED or an earlier error; only where it was about to come with COX_OK, as before. Does not block; frames may be submitted at once.
+ * callback comes, in order, with COX_E_CANCELLED or an earlier error; only where it was about to come with COX_OK,
+ * as before. Does not block; frames may be submitted at once.
  * Errors: COX_E_INVALID (NULL, a child process after fork). Thread-safety: safe from any thread, callbacks included. */
 COX_API cox_status cox_session_cancel(cox_session *session);
 

@@ -1,7 +1,7 @@
 /* The engine lock, and the driver-call watchdog: it revokes the lock of a thread that a driver does not let go.
  *
  * A thread that moves the engine holds the engine lock, and brackets each driver call that may block with
- * cox__watchdog_call_begin and cox__watchdog_call_end. When such a call takes longer than its limit, the watchdog's thread
+ * cox__watchdog_call_begin and cox__watchdog_call_end. When such a call takes too long, the watchdog thread
  * revokes the lock: the handler takes the device out, the lock is free, and other threads move the engine. When the
  * driver lets the stuck thread go at last, cox__watchdog_call_end returns false there; that thread then touches nothing
  * of the engine any more and jumps back to where it took the lock (cox__watchdog_call_abandon).

@@ -440,8 +440,7 @@ static void ignore_revocation(void *ctx, void *session, void *instance, int role
     (void)ctx, (void)session, (void)instance, (void)role, (void)stuck;
 }
 
-/* Else the watchdog would take a device that does nothing for one that keeps a thread. The calls count by twos: a number
- * is odd inside a call. */
+/* A call that never ends would make the watchdog give up an idle device. The call counter is odd inside a call. */
 Test(cl_instances, every_call_that_is_watched_is_said_to_be_over)
 {
     const struct cox__watchdog_handler handler = {.revoked = ignore_revocation};
