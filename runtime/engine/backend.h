@@ -3,7 +3,7 @@
  *
  * Threads: device_*, mem_*, instance_create and instance_destroy run on application threads or on a worker thread
  * (host/worker.h), one at a time per object, beside job_* of other instances. job_*, instance_flush and
- * instance_abandon run with the engine lock held (host/watchdog.h), so on one thread at a time. now_ns runs on any
+ * instance_abandon run with the engine lock held (engine/failure/watchdog.h), so on one thread at a time. now_ns runs on any
  * thread.
  *
  * A device instance whose device hangs is abandoned: no thread waits for it from then on, and memory that it may still

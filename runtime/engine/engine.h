@@ -8,9 +8,9 @@
  *   5  deliver       callbacks in order
  *   4  passes        from a pass of a frame to the next one
  *      recover       rows that will not come: another device does them
- *   3  ask_policy, verify, probation, warmup
+ *   3  policy, verify, probation, warmup
  *   2  queue, spare, reaper, making, relocate
- *   1  frame, timing, device_state, buffers, residency (over frame)
+ *   1  frame, timing, device, buffers, residency (over frame)
  *   0  state.h (the data), transitions, memory, event.h, pipeline (over contracts), backend.h (what devices must do)
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -19,7 +19,7 @@
 
 #include "state.h"
 
-/* ---- the scheduler thread and the watchdog's: threads.c ---- */
+/* ---- the scheduler thread and the watchdog's: engine.c ---- */
 
 /* The thread that holds the engine lock. */
 enum cox__role {
@@ -37,7 +37,7 @@ void cox__engine_revoked(void *runtime, void *session, void *instance, int role,
                          struct cox__stuck_thread *stuck);
 void cox__engine_after_revoked(void *runtime);
 
-/* ---- any thread: threads.c ---- */
+/* ---- any thread: engine.c ---- */
 
 /* Post a finished job; the backend's `post`. */
 void cox__engine_post(void *runtime, struct cox__job *job);
@@ -74,16 +74,16 @@ void cox__reaper_forget_stray(struct cox_runtime *runtime);
 
 /* ---- while no other thread knows the session, or nothing is under way ---- */
 
-/* What the policy of a pass sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. ask_policy.c */
+/* What the policy of a pass sees. Fills `devices` (COX_DEVICES_MAX) and points `view` to it. policy.c */
 void cox__policy_view(const struct cox_session *session, uint32_t pass, uint64_t frame,
                       struct cox_sched_device *devices, struct cox_sched_view *view);
 
 /* Give the policy of a pass the profiles that an earlier session saved, one for each device: after its init, before
- * the first frame. False: it takes none. ask_policy.c */
+ * the first frame. False: it takes none. policy.c */
 bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
                               const struct cox_device_profile *profiles);
 
-/* Ask the policy of a pass what it knows, a profile for each device. False: it tells nothing. ask_policy.c */
+/* Ask the policy of a pass what it knows, a profile for each device. False: it tells nothing. policy.c */
 bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
                               struct cox_device_profile *profiles);
 
@@ -93,7 +93,7 @@ void cox__spare_drop(struct cox_session *session);
 /* The same for what the warm-up allocated and could not free. warmup.c */
 void cox__warmup_drop(struct cox_session *session);
 
-/* ---- memory: memory.c, buffer_use.c, spare.c; no lock held ---- */
+/* ---- memory: memory.c, buffers.c, spare.c; no lock held ---- */
 
 /* Allocate memory for some of the session's bindings, a bit for each, and NULL for the others; on an error none is
  * left, and *failed is the binding for which there was none. Takes as long as the driver pleases. Not from the

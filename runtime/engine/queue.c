@@ -2,7 +2,7 @@
  *
  * From each call of the backend here the thread may not come back: the watchdog then revokes the engine lock, and
  * another thread goes on. So before each such call the engine's data must be as that thread needs them
- * (host/watchdog.h).
+ * (engine/failure/watchdog.h).
  *
  * Owns the slots' states and jobs.
  * SPDX-License-Identifier: Apache-2.0 */

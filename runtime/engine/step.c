@@ -1,7 +1,7 @@
 /* One turn of the engine: it takes the posts and requests that have arrived, drains the events, looks after devices
  * that are out, starts frames, submits bands, delivers what is complete, and polls the devices whose time has come.
  *
- * From a driver call the thread may not come back; another thread then takes the next turn (threads.c). So what was
+ * From a driver call the thread may not come back; another thread then takes the next turn (engine.c). So what was
  * taken off a queue stays in the runtime until it is handled.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"

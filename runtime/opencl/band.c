@@ -1,6 +1,6 @@
 /* How a band becomes commands.
  *
- * Shared and mapped mode: one in-order queue. The band objects (band_object.h) are mapped while the application owns
+ * Shared and mapped mode: one in-order queue. The band objects (object.h) are mapped while the application owns
  * the memory; a band unmaps them, runs its kernels and maps them again. The last command's event stands for the band.
  *
  * Staged mode: three in-order queues on the device's own memory, for copying in, computing, copying out. The kernels

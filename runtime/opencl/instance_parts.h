@@ -1,4 +1,4 @@
-/* A device instance: one device's part of one session. What instance.c, queue_slot.c, kernel.c, band.c and job.c share;
+/* A device instance: one device's part of one session. What instance.c, slot.c, stage.c, band.c and job.c share;
  * included by these files and backend.c only.
  *
  * An instance is made and destroyed on application threads and worker threads; while bands are under way it is used
@@ -197,7 +197,7 @@ uint32_t cox__cl_frame_set_resident(struct cox__backend *base,
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance);
 void cox__cl_frame_sets_free(struct cox__instance *instance);
 
-/* ---- queue_slot.c ---- */
+/* ---- slot.c ---- */
 
 cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot *slot);
 void cox__cl_slot_clear(struct cox__cl_slot *slot); /* half-made is accepted, and zeros */

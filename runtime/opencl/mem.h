@@ -1,4 +1,4 @@
-/* Host allocations and what devices have on them. Only memory.c and band_object.c look inside.
+/* Host allocations and what devices have on them. Only mem.c and object.c look inside.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_MEMORY_H
 #define COX_OPENCL_MEMORY_H
