@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
 #include <stdio.h>
+#include <string.h>
 
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_filter_storage), "fits");
 _Static_assert(sizeof(struct cox_filter_params) <= COX_PARAMS_MAX, "fits in a frame");

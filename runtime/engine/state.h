@@ -2,9 +2,10 @@
  *
  * Ownership. An application's thread owns a frame slot from taking it (under `lock`) until it pushes the slot's
  * request; from then until the slot is put back (under `lock`) the engine owns it. All that stands under "engine only"
- * is touched by the thread that holds the engine lock (engine/failure/watchdog.h) alone: the scheduler thread, a thread inside
- * cox_session_run, or the watchdog's thread when it has revoked the lock. A session's `lock` guards what stands above
- * that line and the fields of a device that cox_session_info reads. It is a leaf: no callback and no backend call runs
+ * is touched by the thread that holds the engine lock (engine/failure/watchdog.h) alone: the scheduler thread,
+ * a thread inside cox_session_run, or the watchdog's thread when it has revoked the lock. A session's `lock` guards
+ * what stands above that line and the fields of a device that cox_session_info reads. It is a leaf: no callback and no
+ * backend call runs
  * under it.
  *
  * Each state is an enum with one function that changes it (transitions.c), which knows the legal changes; a vote's is

@@ -4,6 +4,8 @@
 #include "engine/engine.h"
 #include "options.h"
 
+#include <string.h>
+
 #include <stdlib.h>
 
 /* So many shapes' sessions stay: a stream that goes back and forth between two, or three, makes none. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
+#include <string.h>
+
 /* A shape on which to try what a look alone can get wrong. */
 static const struct cox_video_shape try_on = {
     .width = 2,

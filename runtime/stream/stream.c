@@ -12,6 +12,8 @@
 #include "mapper.h"
 #include "side.h"
 
+#include <string.h>
+
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

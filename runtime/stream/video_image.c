@@ -3,6 +3,8 @@
 #include "api/params.h"
 #include "engine/engine.h"
 
+#include <string.h>
+
 #include <stdlib.h>
 
 /* A device's bands begin at one of so many rows at least, or rows are copied to where they do. */
