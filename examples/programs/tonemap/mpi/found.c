@@ -13,20 +13,20 @@
 #include <string.h>
 
 /* Whether a file is a part of this film. */
-static bool is_part(const struct found_what *what, const char *path, struct deal_range *range)
+static bool is_part(const struct found_what *what, const char *path, struct frame_range *range)
 {
     struct part part;
     if (!part_is_there(path) || !part_open(&part, path))
         return false;
 
     const bool fits = profile_equal(&part.profile, what->profile);
-    *range = (struct deal_range){part.first, part.count};
+    *range = (struct frame_range){part.first, part.count};
     part_close(&part);
     return fits && range->count;
 }
 
 /* Whether a file is a piece of this film with the light of the scenes. */
-static bool is_piece(const struct found_what *what, const char *path, struct deal_range *range)
+static bool is_piece(const struct found_what *what, const char *path, struct frame_range *range)
 {
     static const struct video_raw none;
     struct video_input *input;
@@ -42,11 +42,11 @@ static bool is_piece(const struct found_what *what, const char *path, struct dea
         return false;
 
     scenes_piece(what->scenes, piece.first, piece.count, what->encoding, wanted);
-    *range = (struct deal_range){piece.first, piece.count};
+    *range = (struct frame_range){piece.first, piece.count};
     return !strcmp(name, wanted) && range->count;
 }
 
-static bool matches(const struct found_what *what, const char *path, struct deal_range *range)
+static bool matches(const struct found_what *what, const char *path, struct frame_range *range)
 {
     if (what->scenes)
         return ends_with(path, ".mkv") && is_piece(what, path, range);
@@ -74,7 +74,7 @@ void founds_forget(struct founds *founds)
     *founds = (struct founds){0};
 }
 
-static bool add(struct founds *founds, const char *path, struct deal_range range)
+static bool add(struct founds *founds, const char *path, struct frame_range range)
 {
     struct found *all = realloc(founds->all, (founds->count + 1) * sizeof *all);
     if (!all)
@@ -112,7 +112,7 @@ bool founds_look(struct founds *founds, const char *folder, const struct found_w
 
     for (struct dirent *entry; good && (entry = readdir(dir));) {
         char path[4096 + sizeof entry->d_name + 1];
-        struct deal_range range = {0};
+        struct frame_range range = {0};
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         if (matches(what, path, &range))
             good = add(founds, path, range);

@@ -8,7 +8,7 @@
 #include "tonemap/scenes.h"
 
 struct found {
-    struct deal_range range; /* the first field: the key of by_first */
+    struct frame_range range; /* the first field: the key of by_first */
     char *path;
 };
 

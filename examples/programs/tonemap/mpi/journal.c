@@ -13,7 +13,7 @@
 
 /* Whether a line is the name of a piece that is still wanted. */
 static bool counts(const char *line, const struct scenes *scenes, uint64_t encoding,
-                   uint64_t frames, struct deal_range *range)
+                   uint64_t frames, struct frame_range *range)
 {
     struct scenes_piece piece;
     char wanted[VIDEO_PIECE_BYTES];
@@ -21,13 +21,13 @@ static bool counts(const char *line, const struct scenes *scenes, uint64_t encod
         return false;
 
     scenes_piece(scenes, piece.first, piece.count, encoding, wanted);
-    *range = (struct deal_range){piece.first, piece.count};
+    *range = (struct frame_range){piece.first, piece.count};
     return !strcmp(line, wanted);
 }
 
 /* Read the ranges of the lines that count. Without a file there are none. */
 static bool read_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
-                       uint64_t frames, struct deal_range **done, uint64_t *count)
+                       uint64_t frames, struct frame_range **done, uint64_t *count)
 {
     struct profile_text text;
     uint64_t kept = 0;
@@ -37,10 +37,10 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
     if (!profile_text_open(&text, path))
         return false;
     for (char *line; (line = profile_text_line(&text)) && text.is_ended;) {
-        struct deal_range range;
+        struct frame_range range;
         if (!counts(line, scenes, encoding, frames, &range))
             continue;
-        struct deal_range *all = realloc(*done, (*count + 1) * sizeof *all);
+        struct frame_range *all = realloc(*done, (*count + 1) * sizeof *all);
         if (!all) {
             profile_text_close(&text);
             return message_error("out of memory");
@@ -62,7 +62,7 @@ static bool read_lines(const char *path, const struct scenes *scenes, uint64_t e
 
 /* Replace the file by the lines that count. */
 static bool write_lines(const char *path, const struct scenes *scenes, uint64_t encoding,
-                        const struct deal_range *done, uint64_t count)
+                        const struct frame_range *done, uint64_t count)
 {
     struct outfile *file;
     struct error error;
@@ -96,7 +96,7 @@ static bool synchronise_folder(const char *path)
 }
 
 bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
-                   uint64_t encoding, uint64_t frames, struct deal_range **done, uint64_t *count)
+                   uint64_t encoding, uint64_t frames, struct frame_range **done, uint64_t *count)
 {
     *journal = (struct journal){path, -1};
 

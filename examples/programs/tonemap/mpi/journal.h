@@ -22,7 +22,7 @@ struct journal {
  * ranges, in rising order and without overlaps; the caller frees it. Here and below: false after
  * printing why. */
 bool journal_begin(struct journal *journal, const char *path, const struct scenes *scenes,
-                   uint64_t encoding, uint64_t frames, struct deal_range **done, uint64_t *count);
+                   uint64_t encoding, uint64_t frames, struct frame_range **done, uint64_t *count);
 
 /* Add a piece that is on the disk. Returns when its line is on the disk, too. */
 bool journal_add(struct journal *journal, const char *piece);

@@ -47,7 +47,7 @@ struct ask {
 
 /* The range that a rank works on, and since when, by the clock of rank 0. */
 struct given {
-    struct deal_range range; /* a count of 0: no range is left */
+    struct frame_range range; /* a count of 0: no range is left */
     uint64_t since_ns;
     char piece[VIDEO_PIECE_BYTES]; /* the name of its piece */
 };
@@ -69,7 +69,7 @@ struct world {
     struct journal journal;
 
     /* Of the thread of rank 0 that hands out ranges. */
-    struct deal deal;
+    struct range_scheduler scheduler;
     enum film_step step;
     struct given *given;         /* to each rank */
     const struct scenes *scenes; /* of the step; NULL = there are none yet */
@@ -99,7 +99,7 @@ static _Noreturn void end_all_ranks(int status)
 
 static void do_range(struct world *world, enum film_step step, const struct given *given)
 {
-    const struct deal_range range = given->range;
+    const struct frame_range range = given->range;
     const bool map = step == FILM_MAP, shared = map && !world->encoded;
     const struct video_place place = shared_file_place(&world->film, range.first);
     char name[NAME_BYTES + 64];
@@ -145,13 +145,13 @@ static void work(struct world *world, enum film_step step)
 
 /* Write a line of times.csv, by the clock of rank 0. */
 static void note_time(const struct world *world, const char *step, int rank,
-                      struct deal_range range, uint64_t since_ns, double seconds)
+                      struct frame_range range, uint64_t since_ns, double seconds)
 {
     fprintf(world->times, "%s,%d,%" PRIu64 ",%" PRIu64 ",%.4f,%.4f\n", step, rank, range.first,
             range.count, (double)(since_ns - world->began_ns) / 1e9, seconds);
 }
 
-static void *deal_out(void *user)
+static void *hand_out_ranges(void *user)
 {
     struct world *world = user;
     for (int ended = 0; ended < world->size;) {
@@ -164,8 +164,9 @@ static void *deal_out(void *user)
         if (ask.frames && world->journal.path && !journal_add(&world->journal, given->piece))
             end_all_ranks(EXIT_BAD);
 
-        deal_note(&world->deal, (uint32_t)rank, ask.frames, ask.seconds);
-        *given = (struct given){deal_next(&world->deal, (uint32_t)rank), now_ns(), ""};
+        range_scheduler_note(&world->scheduler, (uint32_t)rank, ask.frames, ask.seconds);
+        *given = (struct given){range_scheduler_next(&world->scheduler, (uint32_t)rank), now_ns(),
+                                ""};
         if (world->scenes && given->range.count)
             scenes_piece(world->scenes, given->range.first, given->range.count,
                          options_encoding(&world->options), given->piece);
@@ -187,7 +188,7 @@ static bool find(const struct world *world, const struct scenes *scenes, struct 
 
 /* The ranges of the existing parts or encoded pieces. */
 static bool find_ranges(const struct world *world, const struct scenes *scenes,
-                        struct deal_range **done, uint64_t *count)
+                        struct frame_range **done, uint64_t *count)
 {
     struct founds founds;
     if (!find(world, scenes, &founds))
@@ -206,7 +207,7 @@ static bool find_ranges(const struct world *world, const struct scenes *scenes,
  * has the ranges that are done; if it is empty, the file is created. */
 static bool begin_step(struct world *world, const struct scenes *scenes)
 {
-    struct deal_range *done = NULL;
+    struct frame_range *done = NULL;
     uint64_t count = 0;
     bool good;
     if (!scenes || world->encoded)
@@ -217,7 +218,8 @@ static bool begin_step(struct world *world, const struct scenes *scenes)
                              &done, &count) &&
                (count || shared_file_create(&world->film));
 
-    if (good && !deal_begin(&world->deal, (uint32_t)world->size, world->frames, done, count))
+    if (good && !range_scheduler_begin(&world->scheduler, (uint32_t)world->size, world->frames,
+                                       done, count))
         good = message_error("out of memory");
     free(done);
     return good;
@@ -233,7 +235,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     world->scenes = scenes;
 
     if (!world->rank &&
-        (!begin_step(world, scenes) || pthread_create(&thread, NULL, deal_out, world)))
+        (!begin_step(world, scenes) || pthread_create(&thread, NULL, hand_out_ranges, world)))
         end_all_ranks(EXIT_BAD);
 
     wait_for_all_ranks();
@@ -247,7 +249,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
         return;
 
     pthread_join(thread, NULL);
-    deal_end(&world->deal);
+    range_scheduler_end(&world->scheduler);
 
     printf("%-10s%.2f s\n", step == FILM_ANALYSE ? "analysed" : "mapped",
            (double)(now_ns() - began_ns) / 1e9);
@@ -294,7 +296,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     int status = EXIT_BAD;
     if (founds.count)
         status = dispatch_run(&options);
-    note_time(world, options_step_name(step), 0, (struct deal_range){0, world->frames}, began_ns,
+    note_time(world, options_step_name(step), 0, (struct frame_range){0, world->frames}, began_ns,
               (double)(now_ns() - began_ns) / 1e9);
     free(paths);
     founds_forget(&founds);
@@ -310,7 +312,7 @@ static bool finish(struct world *world)
     journal_end(&world->journal);
     const bool good = shared_file_finish(&world->film, world->options.output);
 
-    note_time(world, options_step_name(FILM_JOIN), 0, (struct deal_range){0, world->frames},
+    note_time(world, options_step_name(FILM_JOIN), 0, (struct frame_range){0, world->frames},
               began_ns, (double)(now_ns() - began_ns) / 1e9);
     return good;
 }
@@ -507,7 +509,7 @@ static bool run(struct world *world)
     if (!choose_devices(world) || !agree(world))
         return false;
     if (first)
-        note_time(world, "begin", 0, (struct deal_range){0, world->frames}, world->began_ns,
+        note_time(world, "begin", 0, (struct frame_range){0, world->frames}, world->began_ns,
                   (double)(now_ns() - world->began_ns) / 1e9);
 
     do_step(world, FILM_ANALYSE, NULL);
