@@ -116,6 +116,8 @@ static const char *escape_of(uint32_t character)
         return "&quot;";
     case '\'':
         return "&#39;";
+    case 0xFFFD: /* also what text_character gives for bytes that are not UTF-8 */
+        return "\xEF\xBF\xBD";
     default:
         return text_presentable(character) ? NULL : "\xEF\xBF\xBD";
     }
