@@ -51,6 +51,15 @@ static int read_weights(const char *text, int32_t *weights)
     return radius;
 }
 
+static gboolean same_shape(const struct cox_filter_shape *a, const struct cox_filter_shape *b)
+{
+    return a->width == b->width && a->height == b->height && a->sample == b->sample &&
+           a->channels == b->channels && a->in_pitch_bytes == b->in_pitch_bytes &&
+           a->out_pitch_bytes == b->out_pitch_bytes && a->radius_x == b->radius_x &&
+           a->radius_y == b->radius_y && a->edge == b->edge && a->form == b->form &&
+           a->group == b->group;
+}
+
 /* Make sure that the plane has a session for the shape. */
 static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
                             const struct cox_filter_shape *shape)
@@ -58,7 +67,7 @@ static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
     struct cox_filter_storage storage;
     struct cox_session_params params = {0};
 
-    if (plane->session && !memcmp(shape, &plane->shape, sizeof *shape))
+    if (plane->session && same_shape(shape, &plane->shape))
         return COX_OK;
     cox_session_destroy(&plane->session);
     plane->shape = *shape;

@@ -18,7 +18,7 @@ enum video_read libav_fail_frame(const struct video_input *input, const char *wh
     char why[98] = "";
 
     if (code) {
-        memcpy(why, ": ", 2);
+        memcpy(why, ": ", 3);
         lib.av_strerror(code, why + 2, sizeof why - 2);
     }
     error_set(error, "frame %" PRIu64 " (the first is 0), at or after byte %" PRId64 ": %s%s",

@@ -236,10 +236,10 @@ static struct scale times_scale(const struct paper *paper, const struct chart_po
 static size_t times_columns(const struct paper *paper, uint32_t policy, const struct scale *scale,
                             double height, double y)
 {
-    enum { COLUMNS = 120 };
+    enum { COLUMNS_NARROW = 60, COLUMNS = 120 };
     struct html *out = paper->svg.out;
     size_t columns[COLUMNS], most = 1;
-    size_t count = (size_t)axes_pick(&paper->svg, COLUMNS / 2, COLUMNS);
+    size_t count = (size_t)axes_pick(&paper->svg, COLUMNS_NARROW, COLUMNS);
     double step = (scale->high - scale->low) / (double)count;
     size_t beyond = report_histogram(paper->run, policy, scale->low, step, count, columns);
     struct steps steps = {.left = paper->svg.left,

@@ -141,7 +141,7 @@ void lab__store_end(struct lab_store *store)
 static bool prepare(struct lab_store *store)
 {
     static const char *const texts[] = {
-#define TEXT(name, text) text,
+#define TEXT(name, text) (text),
         LAB_SQL_MAP(TEXT)
 #undef TEXT
     };
