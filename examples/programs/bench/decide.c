@@ -289,8 +289,8 @@ static bool measure(const struct cox_policy *policy, uint32_t device_count, stru
     if (!good)
         return false;
     *result = (struct result){.devices = device_count,
-                              .frame_ns = figures_quantile(frame_ns, ROUNDS, 0.5),
-                              .decision_ns = figures_quantile(split_ns, ROUNDS * FRAMES, 0.5),
+                              .frame_ns = quantile_of(frame_ns, ROUNDS, 0.5),
+                              .decision_ns = quantile_of(split_ns, ROUNDS * FRAMES, 0.5),
                               .calls = (double)tape->count / FRAMES};
     snprintf(result->policy, sizeof result->policy, "%s", policy->name);
 
@@ -305,17 +305,17 @@ static void print_json(const struct result *results, uint32_t count)
     machine_read(&machine);
     json_begin(&json, stdout);
     json_open_object(&json, false);
-    member_string(&json, "command", "decide");
+    json_member_string(&json, "command", "decide");
     machine_json(&machine, &json);
-    member_array(&json, "policies", false);
+    json_member_array(&json, "policies", false);
 
     for (uint32_t i = 0; i < count; i++) {
         json_open_object(&json, true);
-        member_string(&json, "policy", results[i].policy);
-        member_unsigned(&json, "devices", results[i].devices);
-        member_number(&json, "frame_ns", results[i].frame_ns);
-        member_number(&json, "split_ns", results[i].decision_ns);
-        member_number(&json, "calls", results[i].calls);
+        json_member_string(&json, "policy", results[i].policy);
+        json_member_unsigned(&json, "devices", results[i].devices);
+        json_member_number(&json, "frame_ns", results[i].frame_ns);
+        json_member_number(&json, "split_ns", results[i].decision_ns);
+        json_member_number(&json, "calls", results[i].calls);
         json_close_object(&json);
     }
 

@@ -79,7 +79,7 @@ static double frame_ns(struct bench *bench, cox_session *session, int repeats)
         times[i] = (double)(now_ns() - began);
     }
 
-    return figures_quantile(times, (size_t)repeats, 0.5);
+    return quantile_of(times, (size_t)repeats, 0.5);
 }
 
 /* Set the work so that a frame takes about `target_ns`. */
@@ -209,10 +209,10 @@ static void print(const struct bench *bench, bool as_json, bool destroy_met, boo
         struct json json;
         json_begin(&json, stdout);
         json_open_object(&json, false);
-        member_number(&json, "long_frame_ms", bench->long_frame_ms);
-        member_number(&json, "destroy_ms", destroy_ms);
-        member_number(&json, "short_frame_ms", bench->short_frame_ms);
-        member_number(&json, "cancel_frames", cancel);
+        json_member_number(&json, "long_frame_ms", bench->long_frame_ms);
+        json_member_number(&json, "destroy_ms", destroy_ms);
+        json_member_number(&json, "short_frame_ms", bench->short_frame_ms);
+        json_member_number(&json, "cancel_frames", cancel);
         json_report_end(&json);
         return;
     }

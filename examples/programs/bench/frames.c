@@ -305,9 +305,9 @@ static void print_text(struct world *world, double known_us, bool met)
             ratio[round] = world->fps[form][round] / world->fps[FORM_SESSION][round];
         printf(
             "%-38s %8.1f frames/s, %.3f of the session's; %9llu bytes copied; the call %7.2f us\n",
-            form_texts[form], figures_quantile(world->fps[form], ROUNDS, 0.5),
-            figures_quantile(ratio, ROUNDS, 0.5), (unsigned long long)world->copied_bytes[form],
-            figures_quantile(world->submit_us[form], BATCHES, 0.5));
+            form_texts[form], quantile_of(world->fps[form], ROUNDS, 0.5),
+            quantile_of(ratio, ROUNDS, 0.5), (unsigned long long)world->copied_bytes[form],
+            quantile_of(world->submit_us[form], BATCHES, 0.5));
     }
 
     printf("a frame of known memory costs the sender %.2f us more than cox_session_submit; bar: at "
@@ -321,13 +321,13 @@ static void print_json(struct world *world, double known_us)
 
     json_begin(&json, stdout);
     json_open_object(&json, false);
-    member_number(&json, "known_memory_us", known_us);
+    json_member_number(&json, "known_memory_us", known_us);
 
     for (enum form form = 0; form < FORMS; form++) {
-        member_object(&json, form_names[form], true);
-        member_number(&json, "fps", figures_quantile(world->fps[form], ROUNDS, 0.5));
-        member_number(&json, "call_us", figures_quantile(world->submit_us[form], BATCHES, 0.5));
-        member_unsigned(&json, "copied_bytes", world->copied_bytes[form]);
+        json_member_object(&json, form_names[form], true);
+        json_member_number(&json, "fps", quantile_of(world->fps[form], ROUNDS, 0.5));
+        json_member_number(&json, "call_us", quantile_of(world->submit_us[form], BATCHES, 0.5));
+        json_member_unsigned(&json, "copied_bytes", world->copied_bytes[form]);
         json_close_object(&json);
     }
 
@@ -380,8 +380,8 @@ bool bench_frames(const struct bench_options *options, bool *met)
     const bool good = make_pictures(&world) && make_session(&world) && make_streams(&world) &&
                       measure(&world, bench_value(options->frames, FRAMES));
     if (good) {
-        const double known_us = figures_quantile(world.submit_us[FORM_POOL], BATCHES, 0.5) -
-                                figures_quantile(world.submit_us[FORM_SESSION], BATCHES, 0.5);
+        const double known_us = quantile_of(world.submit_us[FORM_POOL], BATCHES, 0.5) -
+                                quantile_of(world.submit_us[FORM_SESSION], BATCHES, 0.5);
         *met = known_us <= bar_us;
         if (options->json)
             print_json(&world, known_us);

@@ -352,8 +352,8 @@ bool bench_link_measure(const struct cox_device_info *info, size_t bytes, uint32
     }
 
     if (good) {
-        link->write_gbs = (double)bytes / figures_quantile(ns, times, 0.5);
-        link->read_gbs = (double)bytes / figures_quantile(ns + times, times, 0.5);
+        link->write_gbs = (double)bytes / quantile_of(ns, times, 0.5);
+        link->read_gbs = (double)bytes / quantile_of(ns + times, times, 0.5);
     }
 
     bench_hand_destroy(&hand);

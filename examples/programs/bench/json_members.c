@@ -5,7 +5,7 @@ void json_report_begin(struct json *json, const char *benchmark, const struct ma
 {
     json_begin(json, stdout);
     json_open_object(json, false);
-    member_string(json, "benchmark", benchmark);
+    json_member_string(json, "benchmark", benchmark);
     machine_json(machine, json);
 }
 
@@ -13,30 +13,6 @@ void json_report_end(struct json *json)
 {
     json_close_object(json);
     json_end(json);
-}
-
-void member_string(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
-void member_unsigned(struct json *json, const char *key, uint64_t value)
-{
-    json_key(json, key);
-    json_unsigned(json, value);
-}
-
-void member_number(struct json *json, const char *key, double value)
-{
-    json_key(json, key);
-    json_number(json, value);
-}
-
-void member_bool(struct json *json, const char *key, bool value)
-{
-    json_key(json, key);
-    json_bool(json, value);
 }
 
 void member_known(struct json *json, const char *key, bool known, double value)
@@ -50,7 +26,7 @@ void member_known(struct json *json, const char *key, bool known, double value)
 
 void member_range(struct json *json, const char *key, double low, double high)
 {
-    member_array(json, key, true);
+    json_member_array(json, key, true);
     json_number(json, low);
     json_number(json, high);
     json_close_array(json);
@@ -58,18 +34,6 @@ void member_range(struct json *json, const char *key, double low, double high)
 
 void member_quiet(struct json *json, const char *again, const struct quiet *quiet)
 {
-    member_number(json, "others_cpus", quiet_others(quiet));
-    member_unsigned(json, again, quiet->again);
-}
-
-void member_object(struct json *json, const char *key, bool flat)
-{
-    json_key(json, key);
-    json_open_object(json, flat);
-}
-
-void member_array(struct json *json, const char *key, bool flat)
-{
-    json_key(json, key);
-    json_open_array(json, flat);
+    json_member_number(json, "others_cpus", quiet_others(quiet));
+    json_member_unsigned(json, again, quiet->again);
 }

@@ -13,11 +13,6 @@
 void json_report_begin(struct json *json, const char *benchmark, const struct machine *machine);
 void json_report_end(struct json *json);
 
-void member_string(struct json *json, const char *key, const char *text);
-void member_unsigned(struct json *json, const char *key, uint64_t value);
-void member_number(struct json *json, const char *key, double value);
-void member_bool(struct json *json, const char *key, bool value);
-
 /* A number, or null if it is not known. */
 void member_known(struct json *json, const char *key, bool known, double value);
 
@@ -29,7 +24,5 @@ void member_quiet(struct json *json, const char *again, const struct quiet *quie
 
 /* Open an object or array as the member's value; close it with json_close_object or
  * json_close_array. */
-void member_object(struct json *json, const char *key, bool flat);
-void member_array(struct json *json, const char *key, bool flat);
 
 #endif

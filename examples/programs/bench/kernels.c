@@ -257,9 +257,9 @@ static bool run_rounds(struct kernels *kernels)
 
     for (uint32_t e = 0; e < KERNELS_ENTRANTS; e++) {
         struct kernels_entrant *entrant = &kernels->entrants[e];
-        entrant->low_ns = figures_quantile(entrant->ns, kernels->rounds, 0.25);
-        entrant->frame_ns = figures_quantile(entrant->ns, kernels->rounds, 0.5);
-        entrant->high_ns = figures_quantile(entrant->ns, kernels->rounds, 0.75);
+        entrant->low_ns = quantile_of(entrant->ns, kernels->rounds, 0.25);
+        entrant->frame_ns = quantile_of(entrant->ns, kernels->rounds, 0.5);
+        entrant->high_ns = quantile_of(entrant->ns, kernels->rounds, 0.75);
     }
 
     return true;

@@ -136,66 +136,66 @@ static void print_device(const struct kernels *kernels)
 
 static void json_times(struct json *json, const struct kernels_entrant *entrant)
 {
-    member_number(json, "fps", fps(entrant->frame_ns));
+    json_member_number(json, "fps", fps(entrant->frame_ns));
     member_range(json, "fps_quartiles", fps(entrant->high_ns), fps(entrant->low_ns));
-    member_number(json, "gbs", gbs(entrant));
-    member_bool(json, "profiled", !entrant->unprofiled);
+    json_member_number(json, "gbs", gbs(entrant));
+    json_member_bool(json, "profiled", !entrant->unprofiled);
 }
 
 static void json_vectors(struct json *json, const struct bench_vectors *vectors)
 {
-    member_object(json, "vectors", false);
-    member_unsigned(json, "width", vectors->width);
-    member_unsigned(json, "height", vectors->height);
-    member_array(json, "formats", false);
+    json_member_object(json, "vectors", false);
+    json_member_unsigned(json, "width", vectors->width);
+    json_member_unsigned(json, "height", vectors->height);
+    json_member_array(json, "formats", false);
 
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
         json_open_object(json, true);
-        member_string(json, "format", vectors->formats[f].name);
-        member_number(json, "vector_ms", vectors->formats[f].vector_ms);
-        member_number(json, "scalar_ms", vectors->formats[f].scalar_ms);
-        member_number(json, "ratio", vectors->formats[f].ratio);
+        json_member_string(json, "format", vectors->formats[f].name);
+        json_member_number(json, "vector_ms", vectors->formats[f].vector_ms);
+        json_member_number(json, "scalar_ms", vectors->formats[f].scalar_ms);
+        json_member_number(json, "ratio", vectors->formats[f].ratio);
         json_close_object(json);
     }
 
     json_close_array(json);
-    member_number(json, "bar", vectors->bar);
-    member_bool(json, "met", vectors->met);
+    json_member_number(json, "bar", vectors->bar);
+    json_member_bool(json, "met", vectors->met);
     json_close_object(json);
 }
 
 static void json_device(struct json *json, const struct kernels *kernels)
 {
     json_open_object(json, false);
-    member_string(json, "device", kernels->device.name);
-    member_string(json, "platform", kernels->device.platform);
-    member_string(json, "driver", kernels->device.driver);
-    member_string(json, "arithmetic",
-                  cox_arithmetic_name(cox_runtime_arithmetic(kernels->runtime)));
-    member_string(json, "mode", cox_memory_mode_name(kernels->device.mode));
-    member_array(json, "ceilings", false);
+    json_member_string(json, "device", kernels->device.name);
+    json_member_string(json, "platform", kernels->device.platform);
+    json_member_string(json, "driver", kernels->device.driver);
+    json_member_string(json, "arithmetic",
+                       cox_arithmetic_name(cox_runtime_arithmetic(kernels->runtime)));
+    json_member_string(json, "mode", cox_memory_mode_name(kernels->device.mode));
+    json_member_array(json, "ceilings", false);
 
     for (uint32_t c = 0; c < KERNELS_CEILINGS; c++) {
         json_open_object(json, true);
-        member_unsigned(json, "multiply_adds", kernels_multiply_adds[c]);
+        json_member_unsigned(json, "multiply_adds", kernels_multiply_adds[c]);
         json_times(json, &kernels->entrants[c]);
-        member_number(json, "operations_gs", ceiling_rate(kernels, c));
+        json_member_number(json, "operations_gs", ceiling_rate(kernels, c));
         json_close_object(json);
     }
 
     json_close_array(json);
-    member_array(json, "kernels", false);
+    json_member_array(json, "kernels", false);
 
     for (uint32_t k = 0; k < KERNELS_COUNT; k++) {
         const struct shares shares = find_shares(kernels, k);
         json_open_object(json, true);
-        member_string(json, "kernel", kernels_list[k].key);
+        json_member_string(json, "kernel", kernels_list[k].key);
         json_times(json, &kernels->entrants[KERNELS_CEILINGS + k]);
-        member_number(json, "of_copy", shares.memory);
+        json_member_number(json, "of_copy", shares.memory);
         if (operations_of(kernels, k) > 0) {
-            member_number(json, "operations", operations_of(kernels, k));
-            member_number(json, "of_operations", shares.arithmetic);
-            member_string(json, "binds", binding_name(&shares));
+            json_member_number(json, "operations", operations_of(kernels, k));
+            json_member_number(json, "of_operations", shares.arithmetic);
+            json_member_string(json, "binds", binding_name(&shares));
         }
         json_close_object(json);
     }
@@ -220,10 +220,10 @@ static void json_head(struct json *json, const struct kernels *kernels,
                       const struct machine *machine)
 {
     json_report_begin(json, "kernels", machine);
-    member_unsigned(json, "width", kernels->frames.width);
-    member_unsigned(json, "height", kernels->frames.height);
-    member_unsigned(json, "frames", kernels->rounds);
-    member_array(json, "devices", false);
+    json_member_unsigned(json, "width", kernels->frames.width);
+    json_member_unsigned(json, "height", kernels->frames.height);
+    json_member_unsigned(json, "frames", kernels->rounds);
+    json_member_array(json, "devices", false);
 }
 
 static void print_tail(const struct kernels *kernels)

@@ -269,8 +269,8 @@ static void evaluate(struct result *result, double *values[SERIES], double *scra
     size_t count = result->frames, block = count / BLOCKS;
 
     for (uint32_t b = 0; b < BLOCKS && block > 0; b++) {
-        double more = (figures_median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
-                       figures_median_of(values[HAND_FINISH] + b * block, block, scratch)) /
+        double more = (median_of(values[LIBRARY_RUN] + b * block, block, scratch) -
+                       median_of(values[HAND_FINISH] + b * block, block, scratch)) /
                       1e3;
         if (b == 0)
             result->more_low_us = result->more_high_us = more;
@@ -279,8 +279,8 @@ static void evaluate(struct result *result, double *values[SERIES], double *scra
     }
 
     for (int s = 0; s < SERIES; s++) {
-        result->p50_us[s] = figures_quantile(values[s], count, 0.50) / 1e3;
-        result->p99_us[s] = figures_quantile(values[s], count, 0.99) / 1e3;
+        result->p50_us[s] = quantile_of(values[s], count, 0.50) / 1e3;
+        result->p99_us[s] = quantile_of(values[s], count, 0.99) / 1e3;
     }
 
     result->more_us = result->p50_us[LIBRARY_RUN] - result->p50_us[HAND_FINISH];
@@ -470,32 +470,32 @@ static void text_result(const struct result *r)
 static void json_result(struct json *json, const struct result *r)
 {
     json_open_object(json, false);
-    member_string(json, "device", r->device.name);
-    member_string(json, "platform", r->device.platform);
-    member_string(json, "driver", r->device.driver);
-    member_string(json, "mode", cox_memory_mode_name(r->device.mode));
-    member_unsigned(json, "rows", r->shape.rows);
-    member_unsigned(json, "row_bytes", (uint64_t)r->shape.columns * WORK_ITEM_BYTES);
-    member_unsigned(json, "frames", r->frames);
+    json_member_string(json, "device", r->device.name);
+    json_member_string(json, "platform", r->device.platform);
+    json_member_string(json, "driver", r->device.driver);
+    json_member_string(json, "mode", cox_memory_mode_name(r->device.mode));
+    json_member_unsigned(json, "rows", r->shape.rows);
+    json_member_unsigned(json, "row_bytes", (uint64_t)r->shape.columns * WORK_ITEM_BYTES);
+    json_member_unsigned(json, "frames", r->frames);
 
     for (int s = 0; s < SERIES; s++) {
         if (!r->has[s])
             continue;
-        member_object(json, series[s].key, true);
-        member_number(json, "p50_us", r->p50_us[s]);
-        member_number(json, "p99_us", r->p99_us[s]);
+        json_member_object(json, series[s].key, true);
+        json_member_number(json, "p50_us", r->p50_us[s]);
+        json_member_number(json, "p99_us", r->p99_us[s]);
         json_close_object(json);
     }
 
-    member_number(json, "p50_more_us", r->more_us);
+    json_member_number(json, "p50_more_us", r->more_us);
     member_range(json, "p50_more_us_blocks", r->more_low_us, r->more_high_us);
-    member_number(json, "p99_ratio", r->p99_ratio);
-    member_number(json, "callback_more_us", r->callback_more_us);
+    json_member_number(json, "p99_ratio", r->p99_ratio);
+    json_member_number(json, "callback_more_us", r->callback_more_us);
     member_known(json, "clock_error_us", r->noticed, r->clock_error_us);
     member_known(json, "library_allocations_per_frame", r->heap_counted,
                  (double)r->heap_library / HEAP_FRAMES);
-    member_unsigned(json, "same_output", r->same_output);
-    member_unsigned(json, "met", meets(r));
+    json_member_unsigned(json, "same_output", r->same_output);
+    json_member_unsigned(json, "met", meets(r));
     json_close_object(json);
 }
 
@@ -522,7 +522,7 @@ static void print_json(const struct machine *machine, const struct quiet *quiet,
 
     json_report_begin(&json, "overhead", machine);
     member_quiet(&json, "stretches_again", quiet);
-    member_array(&json, "results", false);
+    json_member_array(&json, "results", false);
     for (uint32_t i = 0; i < count; i++)
         json_result(&json, &results[i]);
     json_close_array(&json);

@@ -160,7 +160,7 @@ static bool take_turn(struct bench *bench, struct entrant *entrant, uint32_t fra
         cox_session_wait(entrant->sessions[s]);
     *ns = (double)(now_ns() - begin) / frames;
     if (entrant->way == BLOCKING)
-        *ns = figures_quantile(bench->times, frames, 0.5);
+        *ns = quantile_of(bench->times, frames, 0.5);
     const cox_status status = (cox_status)atomic_load(&bench->failed);
 
     return bench_good(status, entrant->name);
@@ -203,7 +203,7 @@ static bool run_rounds(struct bench *bench)
 static double median(const struct entrant *entrant)
 {
     double scratch[ROUNDS];
-    return figures_median_of(entrant->ns, ROUNDS, scratch);
+    return median_of(entrant->ns, ROUNDS, scratch);
 }
 
 /* Keep the median, minimum and maximum of the values, which it sorts. */
@@ -214,7 +214,7 @@ static void add_result(struct bench *bench, const char *name, const char *unit,
 
     snprintf(result->name, sizeof result->name, "%s", name);
     result->unit = unit;
-    result->value = figures_quantile(values, ROUNDS, 0.5);
+    result->value = quantile_of(values, ROUNDS, 0.5);
     result->low = values[0];
     result->high = values[ROUNDS - 1];
     result->bar = bar;
@@ -525,29 +525,29 @@ static void print_json(const struct bench *bench, const struct machine *machine)
     struct json json;
 
     json_report_begin(&json, "passes", machine);
-    member_number(&json, "others_cpus", quiet_others(&bench->quiet));
-    member_unsigned(&json, "width", bench->width);
-    member_unsigned(&json, "height", bench->height);
-    member_array(&json, "entrants", false);
+    json_member_number(&json, "others_cpus", quiet_others(&bench->quiet));
+    json_member_unsigned(&json, "width", bench->width);
+    json_member_unsigned(&json, "height", bench->height);
+    json_member_array(&json, "entrants", false);
 
     for (uint32_t e = 0; e < bench->entrant_count; e++) {
         json_open_object(&json, true);
-        member_string(&json, "name", bench->entrants[e].name);
-        member_number(&json, "ms", median(&bench->entrants[e]) / 1e6);
+        json_member_string(&json, "name", bench->entrants[e].name);
+        json_member_number(&json, "ms", median(&bench->entrants[e]) / 1e6);
         json_close_object(&json);
     }
 
     json_close_array(&json);
-    member_array(&json, "results", false);
+    json_member_array(&json, "results", false);
 
     for (uint32_t i = 0; i < bench->result_count; i++) {
         const struct result *r = &bench->results[i];
         json_open_object(&json, true);
-        member_string(&json, "name", r->name);
-        member_number(&json, r->unit, r->value);
-        member_number(&json, "least", r->low);
-        member_number(&json, "most", r->high);
-        member_bool(&json, "met", meets(r));
+        json_member_string(&json, "name", r->name);
+        json_member_number(&json, r->unit, r->value);
+        json_member_number(&json, "least", r->low);
+        json_member_number(&json, "most", r->high);
+        json_member_bool(&json, "met", meets(r));
         json_close_object(&json);
     }
 

@@ -227,15 +227,15 @@ static void print_json(struct form *forms, uint32_t frames, double create_ms)
 
     json_begin(&json, stdout);
     json_open_object(&json, false);
-    member_unsigned(&json, "frames", frames);
-    member_number(&json, "first_create_ms", create_ms);
+    json_member_unsigned(&json, "frames", frames);
+    json_member_number(&json, "first_create_ms", create_ms);
 
     for (int f = 0; f < FORMS; f++) {
-        member_object(&json, form_names[f], true);
-        member_number(&json, "create_ms", figures_quantile(forms[f].create_ms, CHANGES, 0.5));
-        member_number(&json, "gap_ms", figures_quantile(forms[f].gap_ms, CHANGES, 0.5));
-        member_number(&json, "gap_frames", figures_quantile(forms[f].gap_frames, CHANGES, 0.5));
-        member_number(&json, "gap_frames_worst", figures_quantile(forms[f].gap_frames, CHANGES, 1));
+        json_member_object(&json, form_names[f], true);
+        json_member_number(&json, "create_ms", quantile_of(forms[f].create_ms, CHANGES, 0.5));
+        json_member_number(&json, "gap_ms", quantile_of(forms[f].gap_ms, CHANGES, 0.5));
+        json_member_number(&json, "gap_frames", quantile_of(forms[f].gap_frames, CHANGES, 0.5));
+        json_member_number(&json, "gap_frames_worst", quantile_of(forms[f].gap_frames, CHANGES, 1));
         json_close_object(&json);
     }
 
@@ -252,10 +252,10 @@ static void print_text(struct form *forms, uint32_t frames, double create_ms, bo
     for (int f = 0; f < FORMS; f++)
         printf("%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f "
                "frames)\n",
-               form_texts[f], figures_quantile(forms[f].create_ms, CHANGES, 0.5),
-               figures_quantile(forms[f].gap_ms, CHANGES, 0.5),
-               figures_quantile(forms[f].gap_frames, CHANGES, 0.5),
-               figures_quantile(forms[f].gap_frames, CHANGES, 1));
+               form_texts[f], quantile_of(forms[f].create_ms, CHANGES, 0.5),
+               quantile_of(forms[f].gap_ms, CHANGES, 0.5),
+               quantile_of(forms[f].gap_frames, CHANGES, 0.5),
+               quantile_of(forms[f].gap_frames, CHANGES, 1));
 
     printf("bar: at most %g frames, %s\n", bar_frames, met ? "met" : "missed");
 }
@@ -314,7 +314,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
     cox_runtime_destroy(&runtime);
     if (!good)
         return false;
-    *met = figures_quantile(forms[FORM_STREAM].gap_frames, CHANGES, 0.5) <= bar_frames;
+    *met = quantile_of(forms[FORM_STREAM].gap_frames, CHANGES, 0.5) <= bar_frames;
     if (options->json)
         print_json(forms, frames, create_ms);
     else

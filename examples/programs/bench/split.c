@@ -144,7 +144,7 @@ static bool measure_alone(struct bench *bench, double *ns)
                 return false;
 
     for (int d = 0; d < 2; d++)
-        ns[d] = figures_quantile(values[d], CALIBRATIONS, 0.5);
+        ns[d] = quantile_of(values[d], CALIBRATIONS, 0.5);
 
     return true;
 }
@@ -176,9 +176,8 @@ static bool calibrate(struct bench *bench)
             for (int d = 0; d < 2; d++)
                 values[d][i] = (double)atomic_load(&bench->sweep.wall_ns[d]);
         }
-        double per_row[2] = {figures_quantile(values[0], CALIBRATIONS, 0.5) / bench->balance,
-                             figures_quantile(values[1], CALIBRATIONS, 0.5) /
-                                 (ROWS - bench->balance)};
+        double per_row[2] = {quantile_of(values[0], CALIBRATIONS, 0.5) / bench->balance,
+                             quantile_of(values[1], CALIBRATIONS, 0.5) / (ROWS - bench->balance)};
         share = per_row[1] / (per_row[0] + per_row[1]);
     }
 
@@ -278,7 +277,7 @@ struct result {
 static double block_median(const struct bench *bench, int who, uint32_t from, uint32_t to,
                            double *scratch)
 {
-    return figures_median_of(bench->values[who] + from, to - from, scratch);
+    return median_of(bench->values[who] + from, to - from, scratch);
 }
 
 /* Weighted means of five neighbours, 1 2 3 2 1. */
@@ -425,8 +424,8 @@ static void evaluate(struct bench *bench, struct result *r, double *scratch)
     settle(bench, r, 1);
     r->usual_rows = usual_rows(bench->shares[0], bench->share_count[0]);
     r->others = quiet_others(&bench->quiet);
-    r->policy_p99_ms = figures_quantile(bench->values[POLICY] + skip, n - skip, 0.99) / 1e6;
-    r->oracle_p99_ms = figures_quantile(bench->values[r->oracle], n, 0.99) / 1e6;
+    r->policy_p99_ms = quantile_of(bench->values[POLICY] + skip, n - skip, 0.99) / 1e6;
+    r->oracle_p99_ms = quantile_of(bench->values[r->oracle], n, 0.99) / 1e6;
 }
 
 static bool meets(const struct result *r)
@@ -519,10 +518,10 @@ static void print_text(const struct bench_options *options, const struct machine
 
 static void json_span(struct json *json, const char *key, const struct span *span)
 {
-    member_object(json, key, true);
-    member_number(json, "value", span->value);
-    member_number(json, "block_min", span->low);
-    member_number(json, "block_max", span->high);
+    json_member_object(json, key, true);
+    json_member_number(json, "value", span->value);
+    json_member_number(json, "block_min", span->low);
+    json_member_number(json, "block_max", span->high);
     json_close_object(json);
 }
 
@@ -543,40 +542,40 @@ static void print_json(const struct bench_options *options, const struct machine
     cox_session_info(bench->policy.session, &info);
     struct json json;
     json_report_begin(&json, "split", machine);
-    member_array(&json, "devices", true);
+    json_member_array(&json, "devices", true);
     for (int d = 0; d < 2; d++)
         json_string(&json, bench->devices[d].name);
     json_close_array(&json);
-    member_number(&json, "work_ratio", options->ratio);
-    member_string(&json, "policy", info.policy);
-    member_unsigned(&json, "rows", bench->shape.rows);
-    member_unsigned(&json, "granule", info.granule);
-    member_unsigned(&json, "rounds", bench->rounds);
-    member_number(&json, "others_cpus", r->others);
-    member_unsigned(&json, "rounds_again", bench->quiet.again);
+    json_member_number(&json, "work_ratio", options->ratio);
+    json_member_string(&json, "policy", info.policy);
+    json_member_unsigned(&json, "rows", bench->shape.rows);
+    json_member_unsigned(&json, "granule", info.granule);
+    json_member_unsigned(&json, "rounds", bench->rounds);
+    json_member_number(&json, "others_cpus", r->others);
+    json_member_unsigned(&json, "rounds_again", bench->quiet.again);
     json_span(&json, "device_0_alone_ms", &r->spans[ALONE_0_MS]);
     json_span(&json, "device_1_alone_ms", &r->spans[ALONE_1_MS]);
-    member_array(&json, "static", false);
+    json_member_array(&json, "static", false);
 
     for (int i = 0; i < STATIC; i++) {
         json_open_object(&json, true);
-        member_unsigned(&json, "device_0_rows", static_rows(bench, i));
-        member_number(&json, "ms", r->static_ms[i]);
+        json_member_unsigned(&json, "device_0_rows", static_rows(bench, i));
+        json_member_number(&json, "ms", r->static_ms[i]);
         json_close_object(&json);
     }
 
     json_close_array(&json);
-    member_unsigned(&json, "oracle_rows", static_rows(bench, r->oracle));
+    json_member_unsigned(&json, "oracle_rows", static_rows(bench, r->oracle));
     json_span(&json, "oracle_ms", &r->spans[ORACLE_MS]);
     json_span(&json, "policy_ms", &r->spans[POLICY_MS]);
-    member_unsigned(&json, "policy_rows", r->usual_rows);
+    json_member_unsigned(&json, "policy_rows", r->usual_rows);
     json_span(&json, "efficiency", &r->spans[EFFICIENCY]);
     json_span(&json, "t_over_oracle", &r->spans[EXCESS]);
     json_settled(&json, "converged_after_frames", r->settled[0]);
     json_settled(&json, "converged_after_frames_from_even", r->settled[1]);
-    member_unsigned(&json, "split_changes", r->changes[0]);
-    member_unsigned(&json, "same_output", r->same_output);
-    member_unsigned(&json, "met", meets(r));
+    json_member_unsigned(&json, "split_changes", r->changes[0]);
+    json_member_unsigned(&json, "same_output", r->same_output);
+    json_member_unsigned(&json, "met", meets(r));
     json_report_end(&json);
 }
 

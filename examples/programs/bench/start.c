@@ -97,10 +97,10 @@ static void print_json(struct form *forms)
     json_open_object(&json, false);
 
     for (int f = 0; f < FORMS; f++) {
-        member_object(&json, form_names[f], true);
-        member_number(&json, "create_ms", figures_quantile(forms[f].create_ms, TURNS, 0.5));
-        member_number(&json, "create_ms_worst", figures_quantile(forms[f].create_ms, TURNS, 1));
-        member_number(&json, "first_frame_ms", figures_quantile(forms[f].first_ms, TURNS, 0.5));
+        json_member_object(&json, form_names[f], true);
+        json_member_number(&json, "create_ms", quantile_of(forms[f].create_ms, TURNS, 0.5));
+        json_member_number(&json, "create_ms_worst", quantile_of(forms[f].create_ms, TURNS, 1));
+        json_member_number(&json, "first_frame_ms", quantile_of(forms[f].first_ms, TURNS, 0.5));
         json_close_object(&json);
     }
 
@@ -114,9 +114,9 @@ static void print_text(struct form *forms, bool met)
             "%-9s cox_session_create returned after %8.2f ms, the first frame came after %8.2f ms "
             "(medians of %d; "
             "worst return %.2f ms)\n",
-            form_names[f], figures_quantile(forms[f].create_ms, TURNS, 0.5),
-            figures_quantile(forms[f].first_ms, TURNS, 0.5), TURNS,
-            figures_quantile(forms[f].create_ms, TURNS, 1));
+            form_names[f], quantile_of(forms[f].create_ms, TURNS, 0.5),
+            quantile_of(forms[f].first_ms, TURNS, 0.5), TURNS,
+            quantile_of(forms[f].create_ms, TURNS, 1));
 
     printf("bar: with ready it returns within %g ms, %s\n", bar_ms, met ? "met" : "missed");
 }
@@ -137,7 +137,7 @@ bool bench_start(const struct bench_options *options, bool *met)
             return false;
     }
 
-    *met = figures_quantile(forms[FORM_READY].create_ms, TURNS, 0.5) <= bar_ms;
+    *met = quantile_of(forms[FORM_READY].create_ms, TURNS, 0.5) <= bar_ms;
     if (options->json)
         print_json(forms);
     else

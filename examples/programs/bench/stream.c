@@ -276,10 +276,10 @@ static void find_figures(struct stream *stream, struct stream_entrant *entrant)
         bench_calls_add(&entrant->calls, &gave->calls);
     }
 
-    entrant->fps = figures_quantile(fps, STREAM_ROUNDS, 0.5);
+    entrant->fps = quantile_of(fps, STREAM_ROUNDS, 0.5);
     entrant->fps_low = fps[0];
     entrant->fps_high = fps[STREAM_ROUNDS - 1];
-    entrant->p99_ms = figures_percentile(entrant->interval_ns, intervals, 99) * 1e-6;
+    entrant->p99_ms = percentile_of(entrant->interval_ns, intervals, 99) * 1e-6;
 }
 
 static bool measure(struct stream *stream, uint32_t in_flight)

@@ -53,7 +53,7 @@ struct ratio {
 
 static struct ratio ratio_of(double ratios[STREAM_ROUNDS])
 {
-    struct ratio ratio = {.median = figures_quantile(ratios, STREAM_ROUNDS, 0.5)}; /* sorts */
+    struct ratio ratio = {.median = quantile_of(ratios, STREAM_ROUNDS, 0.5)}; /* sorts */
     ratio.low = ratios[0];
     ratio.high = ratios[STREAM_ROUNDS - 1];
     return ratio;

@@ -94,42 +94,44 @@ static void json_head(struct stream *stream, const struct machine *machine)
     struct json *json = &stream->json;
 
     json_report_begin(json, "stream", machine);
-    member_string(json, "kernel", stream->options->pictures ? "pictures" : "video");
-    member_unsigned(json, "width", stream->frames.width);
-    member_unsigned(json, "height", stream->frames.height);
-    member_unsigned(json, "rounds", STREAM_ROUNDS);
-    member_unsigned(json, "frames_per_round", stream->frame_count);
-    member_array(json, "devices", false);
+    json_member_string(json, "kernel", stream->options->pictures ? "pictures" : "video");
+    json_member_unsigned(json, "width", stream->frames.width);
+    json_member_unsigned(json, "height", stream->frames.height);
+    json_member_unsigned(json, "rounds", STREAM_ROUNDS);
+    json_member_unsigned(json, "frames_per_round", stream->frame_count);
+    json_member_array(json, "devices", false);
 
     for (uint32_t d = 0; d < stream->device_count; d++) {
         json_open_object(json, true);
-        member_string(json, "name", stream->devices[d].name);
-        member_string(json, "platform", stream->devices[d].platform);
-        member_string(json, "driver", stream->devices[d].driver);
-        member_string(json, "mode", cox_memory_mode_name(stream->devices[d].mode));
+        json_member_string(json, "name", stream->devices[d].name);
+        json_member_string(json, "platform", stream->devices[d].platform);
+        json_member_string(json, "driver", stream->devices[d].driver);
+        json_member_string(json, "mode", cox_memory_mode_name(stream->devices[d].mode));
         json_close_object(json);
     }
 
     json_close_array(json);
-    member_array(json, "entrants", false);
+    json_member_array(json, "entrants", false);
 }
 
 static void json_calls(struct json *json, const struct stream *stream,
                        const struct stream_entrant *entrant)
 {
-    member_number(json, "commands_per_frame", calls_per_frame(stream, entrant, BENCH_CALL_COMMAND));
-    member_number(json, "others_per_frame", calls_per_frame(stream, entrant, BENCH_CALL_OTHER));
-    member_number(json, "polls_per_frame", calls_per_frame(stream, entrant, BENCH_CALL_POLL));
+    json_member_number(json, "commands_per_frame",
+                       calls_per_frame(stream, entrant, BENCH_CALL_COMMAND));
+    json_member_number(json, "others_per_frame",
+                       calls_per_frame(stream, entrant, BENCH_CALL_OTHER));
+    json_member_number(json, "polls_per_frame", calls_per_frame(stream, entrant, BENCH_CALL_POLL));
 
     /* The hand-written stream reports no bands. */
     member_known(json, "bands_per_frame", entrant->session, per_frame(stream, entrant->bands));
-    member_object(json, "calls_per_frame", true);
+    json_member_object(json, "calls_per_frame", true);
 
     for (int call = 0; call < BENCH_CALL_COUNT; call++) {
         if (!entrant->calls.of[call])
             continue;
-        member_number(json, bench_call_name((enum bench_call)call),
-                      per_frame(stream, entrant->calls.of[call]));
+        json_member_number(json, bench_call_name((enum bench_call)call),
+                           per_frame(stream, entrant->calls.of[call]));
     }
 
     json_close_object(json);
@@ -139,12 +141,12 @@ static void json_entrant(struct json *json, const struct stream *stream,
                          const struct stream_entrant *entrant)
 {
     json_open_object(json, false);
-    member_unsigned(json, "in_flight", stream->in_flight);
-    member_string(json, "name", entrant->name);
-    member_number(json, "fps", entrant->fps);
+    json_member_unsigned(json, "in_flight", stream->in_flight);
+    json_member_string(json, "name", entrant->name);
+    json_member_number(json, "fps", entrant->fps);
     member_range(json, "fps_range", entrant->fps_low, entrant->fps_high);
-    member_number(json, "interval_mean_ms", entrant->mean_ms);
-    member_number(json, "interval_p99_ms", entrant->p99_ms);
+    json_member_number(json, "interval_mean_ms", entrant->mean_ms);
+    json_member_number(json, "interval_p99_ms", entrant->p99_ms);
     json_calls(json, stream, entrant);
     json_close_object(json);
 }
@@ -152,12 +154,12 @@ static void json_entrant(struct json *json, const struct stream *stream,
 static void json_result(struct json *json, const struct stream_result *result)
 {
     json_open_object(json, true);
-    member_string(json, "name", result->name);
-    member_number(json, "value", result->value);
-    member_number(json, "low", result->low);
-    member_number(json, "high", result->high);
-    member_number(json, result->at_most ? "at_most" : "at_least", result->bar);
-    member_bool(json, "met", result->met);
+    json_member_string(json, "name", result->name);
+    json_member_number(json, "value", result->value);
+    json_member_number(json, "low", result->low);
+    json_member_number(json, "high", result->high);
+    json_member_number(json, result->at_most ? "at_most" : "at_least", result->bar);
+    json_member_bool(json, "met", result->met);
     json_close_object(json);
 }
 
@@ -166,14 +168,14 @@ static void json_results(struct stream *stream, const char *left_out)
     struct json *json = &stream->json;
 
     json_close_array(json);
-    member_array(json, "results", false);
+    json_member_array(json, "results", false);
     for (uint32_t r = 0; r < stream->result_count; r++)
         json_result(json, &stream->results[r]);
     json_close_array(json);
-    member_string(json, "left_out", left_out);
+    json_member_string(json, "left_out", left_out);
     member_quiet(json, "rounds_again", &stream->quiet);
-    member_bool(json, "same_output", stream->same_output);
-    member_bool(json, "met", stream_met(stream));
+    json_member_bool(json, "same_output", stream->same_output);
+    json_member_bool(json, "met", stream_met(stream));
     json_report_end(json);
 }
 

@@ -55,12 +55,8 @@ void machine_read(struct machine *machine)
 
 void machine_json(const struct machine *machine, struct json *json)
 {
-    json_key(json, "cpu");
-    json_string(json, machine->cpu);
-    json_key(json, "hardware_threads");
-    json_unsigned(json, machine->cpus);
-    json_key(json, "system");
-    json_string(json, machine->system);
-    json_key(json, "load");
-    json_number(json, machine->load);
+    json_member_string(json, "cpu", machine->cpu);
+    json_member_unsigned(json, "hardware_threads", machine->cpus);
+    json_member_string(json, "system", machine->system);
+    json_member_number(json, "load", machine->load);
 }

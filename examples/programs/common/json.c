@@ -171,3 +171,45 @@ void json_bool(struct json *json, bool value)
     separate(json);
     fputs(value ? "true" : "false", json->stream);
 }
+
+void json_member_string(struct json *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+void json_member_unsigned(struct json *json, const char *key, uint64_t value)
+{
+    json_key(json, key);
+    json_unsigned(json, value);
+}
+
+void json_member_us(struct json *json, const char *key, uint64_t ns)
+{
+    json_key(json, key);
+    json_us(json, ns);
+}
+
+void json_member_number(struct json *json, const char *key, double value)
+{
+    json_key(json, key);
+    json_number(json, value);
+}
+
+void json_member_bool(struct json *json, const char *key, bool value)
+{
+    json_key(json, key);
+    json_bool(json, value);
+}
+
+void json_member_object(struct json *json, const char *key, bool flat)
+{
+    json_key(json, key);
+    json_open_object(json, flat);
+}
+
+void json_member_array(struct json *json, const char *key, bool flat)
+{
+    json_key(json, key);
+    json_open_array(json, flat);
+}

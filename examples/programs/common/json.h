@@ -39,4 +39,13 @@ void json_number(struct json *json, double value);
 void json_null(struct json *json);
 void json_bool(struct json *json, bool value);
 
+/* A key and its value. Open objects and arrays are closed as above. */
+void json_member_string(struct json *json, const char *key, const char *text);
+void json_member_unsigned(struct json *json, const char *key, uint64_t value);
+void json_member_us(struct json *json, const char *key, uint64_t ns);
+void json_member_number(struct json *json, const char *key, double value);
+void json_member_bool(struct json *json, const char *key, bool value);
+void json_member_object(struct json *json, const char *key, bool flat);
+void json_member_array(struct json *json, const char *key, bool flat);
+
 #endif

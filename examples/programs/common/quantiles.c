@@ -10,7 +10,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-double figures_quantile(double *values, size_t count, double share)
+double quantile_of(double *values, size_t count, double share)
 {
     if (count == 0)
         return 0;
@@ -23,7 +23,7 @@ double figures_quantile(double *values, size_t count, double share)
     return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
 }
 
-double figures_percentile(double *values, size_t count, unsigned percent)
+double percentile_of(double *values, size_t count, unsigned percent)
 {
     if (count == 0)
         return 0;
@@ -34,8 +34,8 @@ double figures_percentile(double *values, size_t count, unsigned percent)
     return values[place];
 }
 
-double figures_median_of(const double *values, size_t count, double *scratch)
+double median_of(const double *values, size_t count, double *scratch)
 {
     memcpy(scratch, values, count * sizeof *values);
-    return figures_quantile(scratch, count, 0.5);
+    return quantile_of(scratch, count, 0.5);
 }

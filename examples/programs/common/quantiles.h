@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 /* Sorts. `share` 0.5 = the median. Interpolates between two values. 0 for no values. */
-double figures_quantile(double *values, size_t count, double share);
+double quantile_of(double *values, size_t count, double share);
 
 /* Sorts. The smallest value that is not below `percent` of all (nearest rank, as SQL finds it). 0
  * for no values. */
-double figures_percentile(double *values, size_t count, unsigned percent);
+double percentile_of(double *values, size_t count, unsigned percent);
 
 /* The values keep their order; `scratch` has room for `count`. */
-double figures_median_of(const double *values, size_t count, double *scratch);
+double median_of(const double *values, size_t count, double *scratch);
 
 #endif

@@ -115,8 +115,8 @@ static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_
 
     out->told = true;
     out->clock_error_us = (double)stand.clock_error_ns / 1e3;
-    out->p50_us = figures_percentile(stand.late_ns, stand.count, 50) / 1e3;
-    out->p99_us = figures_percentile(stand.late_ns, stand.count, 99) / 1e3;
+    out->p50_us = percentile_of(stand.late_ns, stand.count, 50) / 1e3;
+    out->p99_us = percentile_of(stand.late_ns, stand.count, 99) / 1e3;
 }
 
 /* The least time of a frame with `bytes` bytes in and out, of which a kernel touches one word. */

@@ -7,18 +7,11 @@
 #include "report.h"
 
 /* A member: key and value. */
-void put_number(struct json *json, const char *key, uint64_t number);
-void put_real(struct json *json, const char *key, double number);
-void put_text(struct json *json, const char *key, const char *text);
-void put_bool(struct json *json, const char *key, bool value);
-void put_us(struct json *json, const char *key, uint64_t ns);
 
 /* A time that may be unknown: 0 becomes null. */
 void put_known_us(struct json *json, const char *key, uint64_t ns);
 
 /* Open an object or an array as a member. */
-void put_object(struct json *json, const char *key, bool flat);
-void put_array(struct json *json, const char *key, bool flat);
 
 /* Rows and times of a band. */
 void put_band_rows(struct json *json, const struct cox_band_report *band);

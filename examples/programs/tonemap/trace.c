@@ -14,13 +14,13 @@ static void begin_event(struct json *json, const char *phase, const char *name,
                         const char *category, uint32_t track, uint64_t ts_ns)
 {
     json_open_object(json, true);
-    put_text(json, "ph", phase);
-    put_text(json, "name", name);
-    put_text(json, "cat", category);
+    json_member_string(json, "ph", phase);
+    json_member_string(json, "name", name);
+    json_member_string(json, "cat", category);
 
-    put_number(json, "pid", 1);
-    put_number(json, "tid", track);
-    put_us(json, "ts", ts_ns);
+    json_member_unsigned(json, "pid", 1);
+    json_member_unsigned(json, "tid", track);
+    json_member_us(json, "ts", ts_ns);
 }
 
 /* End an event and its "args". */
@@ -33,8 +33,8 @@ static void end_event(struct json *json)
 static void write_name(struct json *json, const char *what, uint32_t track, const char *name)
 {
     begin_event(json, "M", what, "__metadata", track, 0);
-    put_object(json, "args", true);
-    put_text(json, "name", name);
+    json_member_object(json, "args", true);
+    json_member_string(json, "name", name);
     end_event(json);
 }
 
@@ -51,8 +51,8 @@ static void write_tracks(struct json *json, const struct report_about *about)
 
     for (uint32_t track = TRACK_SCHEDULER; track < TRACK_DEVICES + about->device_count; track++) {
         begin_event(json, "M", "thread_sort_index", "__metadata", track, 0);
-        put_object(json, "args", true);
-        put_number(json, "sort_index", track);
+        json_member_object(json, "args", true);
+        json_member_unsigned(json, "sort_index", track);
         end_event(json);
     }
 }
@@ -92,19 +92,19 @@ static void write_split(struct json *json, const struct report_frame *frame,
     char name[64];
     snprintf(name, sizeof name, "split %s%" PRIu64, frame->warmup ? "warm-up " : "", frame->index);
     begin_event(json, "X", name, "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
-    put_us(json, "dur", split_end_ns(frame, bands, next_ns) - frame->start_ns);
+    json_member_us(json, "dur", split_end_ns(frame, bands, next_ns) - frame->start_ns);
 
-    put_object(json, "args", true);
-    put_number(json, "frame", frame->index);
+    json_member_object(json, "args", true);
+    json_member_unsigned(json, "frame", frame->index);
     put_decision(json, frame);
-    put_text(json, "status", cox_status_name(frame->status));
+    json_member_string(json, "status", cox_status_name(frame->status));
 
-    put_array(json, "bands", true);
+    json_member_array(json, "bands", true);
     for (uint32_t b = 0; b < frame->band_count; b++) {
         json_open_object(json, true);
-        put_number(json, "device", bands[b].device);
-        put_number(json, "first_row", bands[b].first_row);
-        put_number(json, "rows", bands[b].rows);
+        json_member_unsigned(json, "device", bands[b].device);
+        json_member_unsigned(json, "first_row", bands[b].first_row);
+        json_member_unsigned(json, "rows", bands[b].rows);
         json_close_object(json);
     }
     json_close_array(json);
@@ -115,7 +115,7 @@ static void write_flight_event(struct json *json, const char *phase, const char 
                                const char *id, uint64_t ts_ns)
 {
     begin_event(json, phase, name, "frame", TRACK_SCHEDULER, ts_ns);
-    put_text(json, "id", id);
+    json_member_string(json, "id", id);
     json_close_object(json);
 }
 
@@ -137,7 +137,7 @@ static void write_rows(struct json *json, const struct report_about *about,
                        uint64_t origin_ns)
 {
     begin_event(json, "C", "rows", "split", TRACK_SCHEDULER, frame->start_ns - origin_ns);
-    put_object(json, "args", true);
+    json_member_object(json, "args", true);
     for (uint32_t d = 0; d < about->device_count; d++) {
         char key[32];
         uint64_t rows = 0;
@@ -146,7 +146,7 @@ static void write_rows(struct json *json, const struct report_about *about,
                 rows += bands[b].rows;
 
         snprintf(key, sizeof key, "device %u", d);
-        put_number(json, key, rows);
+        json_member_unsigned(json, key, rows);
     }
     end_event(json);
 }
@@ -171,13 +171,13 @@ static void write_band(struct json *json, const struct report_frame *frame,
     frame_name(frame, name, sizeof name);
     begin_event(json, "X", name, kind_of(frame, "band"), TRACK_DEVICES + band->device,
                 start_ns - origin_ns);
-    put_us(json, "dur", *track_end_ns - start_ns);
+    json_member_us(json, "dur", *track_end_ns - start_ns);
 
-    put_object(json, "args", true);
-    put_number(json, "frame", frame->index);
+    json_member_object(json, "args", true);
+    json_member_unsigned(json, "frame", frame->index);
     put_band_rows(json, band);
-    put_us(json, "copy_in_us", band->copy_in_ns);
-    put_us(json, "copy_out_us", band->copy_out_ns);
+    json_member_us(json, "copy_in_us", band->copy_in_ns);
+    json_member_us(json, "copy_out_us", band->copy_out_ns);
     put_band_end(json, band);
     end_event(json);
 }
@@ -263,8 +263,8 @@ void trace_write(struct report *report, const struct report_about *about, FILE *
     struct json json;
     json_begin(&json, stream);
     json_open_object(&json, false);
-    put_text(&json, "displayTimeUnit", "ms");
-    put_array(&json, "traceEvents", false);
+    json_member_string(&json, "displayTimeUnit", "ms");
+    json_member_array(&json, "traceEvents", false);
     write_tracks(&json, about);
 
     pthread_mutex_lock(&report->lock);

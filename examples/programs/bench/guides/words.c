@@ -50,7 +50,7 @@ void guides_say(char *text, size_t bytes, const char *format, ...)
 
 struct guides_quartiles guides_quartiles_of(double *values, uint32_t count)
 {
-    return (struct guides_quartiles){.low = figures_quantile(values, count, 0.25),
-                                     .median = figures_quantile(values, count, 0.5),
-                                     .high = figures_quantile(values, count, 0.75)};
+    return (struct guides_quartiles){.low = quantile_of(values, count, 0.25),
+                                     .median = quantile_of(values, count, 0.5),
+                                     .high = quantile_of(values, count, 0.75)};
 }

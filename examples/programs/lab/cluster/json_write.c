@@ -11,14 +11,7 @@ static void number(struct json *json, const char *key, double value)
 {
     if (!(value > 0))
         return;
-    json_key(json, key);
-    json_number(json, value);
-}
-
-static void text_of(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
+    json_member_number(json, key, value);
 }
 
 char *cluster_write(const struct cluster *cluster)
@@ -33,19 +26,17 @@ char *cluster_write(const struct cluster *cluster)
 
     json_begin(&json, stream);
     json_open_object(&json, false);
-    text_of(&json, "name", cluster->name);
+    json_member_string(&json, "name", cluster->name);
     if (*cluster->text)
-        text_of(&json, "text", cluster->text);
-    json_key(&json, "frames");
-    json_unsigned(&json, cluster->frames);
+        json_member_string(&json, "text", cluster->text);
+    json_member_unsigned(&json, "frames", cluster->frames);
 
-    json_key(&json, "machines");
-    json_open_array(&json, false);
+    json_member_array(&json, "machines", false);
     for (uint32_t k = 0; k < cluster->kind_count; k++) {
         const struct cluster_kind *kind = &cluster->kinds[k];
 
         json_open_object(&json, true);
-        text_of(&json, "name", kind->name);
+        json_member_string(&json, "name", kind->name);
         number(&json, "begin_s", kind->begin_s);
         number(&json, "analyse_fps", kind->fps[CLUSTER_ANALYSE]);
         number(&json, "map_fps", kind->fps[CLUSTER_MAP]);

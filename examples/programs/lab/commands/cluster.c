@@ -232,9 +232,9 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
         add_run(&out->mean, &run, 1 / (double)arguments->seeds);
     }
 
-    out->median_s = figures_quantile(totals, arguments->seeds, 0.5);
-    out->low_s = figures_quantile(totals, arguments->seeds, 0.1);
-    out->high_s = figures_quantile(totals, arguments->seeds, 0.9);
+    out->median_s = quantile_of(totals, arguments->seeds, 0.5);
+    out->low_s = quantile_of(totals, arguments->seeds, 0.1);
+    out->high_s = quantile_of(totals, arguments->seeds, 0.9);
     free(totals);
     return true;
 }

@@ -107,20 +107,13 @@ static void print_json(struct json *json, const struct lab_replay_session *sessi
                        const struct lab_replay_decisions *decisions)
 {
     json_open_object(json, true);
-    json_key(json, "session");
-    json_unsigned(json, (uint64_t)session->session);
-    json_key(json, "policy");
-    json_string(json, session->policy);
-    json_key(json, "taped");
-    json_bool(json, decisions->taped);
-    json_key(json, "complete");
-    json_bool(json, decisions->complete);
-    json_key(json, "splits");
-    json_unsigned(json, decisions->splits);
-    json_key(json, "grants");
-    json_unsigned(json, decisions->grants);
-    json_key(json, "different");
-    json_unsigned(json, decisions->different);
+    json_member_unsigned(json, "session", (uint64_t)session->session);
+    json_member_string(json, "policy", session->policy);
+    json_member_bool(json, "taped", decisions->taped);
+    json_member_bool(json, "complete", decisions->complete);
+    json_member_unsigned(json, "splits", decisions->splits);
+    json_member_unsigned(json, "grants", decisions->grants);
+    json_member_unsigned(json, "different", decisions->different);
     json_close_object(json);
 }
 

@@ -107,8 +107,7 @@ static void print_json(const struct reading *reading)
 
     json_begin(&json, stdout);
     json_open_object(&json, false);
-    json_key(&json, "sources");
-    json_open_array(&json, false);
+    json_member_array(&json, "sources", false);
     for (uint32_t i = 0; i < lab_telemetry_count(telemetry); i++) {
         const struct lab_telemetry_source *source = lab_telemetry_source(telemetry, i);
         const char *const texts[][2] = {{"name", source->name},
@@ -119,8 +118,7 @@ static void print_json(const struct reading *reading)
 
         json_open_object(&json, true);
         for (int k = 0; k < 5; k++) {
-            json_key(&json, texts[k][0]);
-            json_string(&json, texts[k][1]);
+            json_member_string(&json, texts[k][0], texts[k][1]);
         }
 
         json_key(&json, "value");
@@ -132,11 +130,9 @@ static void print_json(const struct reading *reading)
     }
 
     json_close_array(&json);
-    json_key(&json, "reading_us");
-    json_number(&json, reading->us);
+    json_member_number(&json, "reading_us", reading->us);
 
-    json_key(&json, "not_read");
-    json_open_array(&json, false);
+    json_member_array(&json, "not_read", false);
     for (uint32_t i = 0; lab_telemetry_note(telemetry, i); i++)
         json_string(&json, lab_telemetry_note(telemetry, i));
 

@@ -40,7 +40,7 @@ static double mean_of_periods(const struct checker *checker)
 /* Sorts the periods. */
 static double p99_of_periods(const struct checker *checker)
 {
-    return figures_quantile(checker->periods, checker->period_count, 0.99);
+    return quantile_of(checker->periods, checker->period_count, 0.99);
 }
 
 /* The device of a session of one device alone. */

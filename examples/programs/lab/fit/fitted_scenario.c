@@ -10,29 +10,11 @@
 /* The least that scenario files accept. */
 static const double LEAST_US = 1e-3, LEAST_ROW_US = 1e-6;
 
-static void put_number(struct json *json, const char *key, double value)
-{
-    json_key(json, key);
-    json_number(json, value);
-}
-
-static void put_count(struct json *json, const char *key, uint64_t value)
-{
-    json_key(json, key);
-    json_unsigned(json, value);
-}
-
-static void put_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
 /* A time, unless it is 0. */
 static void put_us(struct json *json, const char *key, double ns)
 {
     if (ns > 0)
-        put_number(json, key, fmax(LEAST_US, ns / 1e3));
+        json_member_number(json, key, fmax(LEAST_US, ns / 1e3));
 }
 
 static void put_tail(struct json *json, const char *key, const struct lab_scenario_tail *of)
@@ -40,9 +22,8 @@ static void put_tail(struct json *json, const char *key, const struct lab_scenar
     if (!(of->probability > 0))
         return;
 
-    json_key(json, key);
-    json_open_object(json, true);
-    put_number(json, "probability", of->probability);
+    json_member_object(json, key, true);
+    json_member_number(json, "probability", of->probability);
     put_us(json, "median_us", of->median_ns);
     put_us(json, "p99_us", of->p99_ns);
     json_close_object(json);
@@ -51,10 +32,9 @@ static void put_tail(struct json *json, const char *key, const struct lab_scenar
 static void put_pair(struct json *json, const char *key, const char *first, double a,
                      const char *second, double b)
 {
-    json_key(json, key);
-    json_open_object(json, true);
-    put_number(json, first, a);
-    put_number(json, second, b);
+    json_member_object(json, key, true);
+    json_member_number(json, first, a);
+    json_member_number(json, second, b);
     json_close_object(json);
 }
 
@@ -62,7 +42,7 @@ static void put_pair(struct json *json, const char *key, const char *first, doub
 static void put_chance(struct json *json, const struct lab_fit_device *device)
 {
     if (device->jitter > 0)
-        put_number(json, "jitter", device->jitter);
+        json_member_number(json, "jitter", device->jitter);
     if (device->level_change > 0)
         put_pair(json, "level", "change", device->level_change, "lag", device->level_lag);
     if (device->jump_frames > 0)
@@ -75,14 +55,13 @@ static void write_device(struct json *json, const struct lab_fit *fit, uint32_t 
     const struct lab_fit_device *device = &fit->devices[d];
 
     json_open_object(json, !traces);
-    put_text(json, "name", fit->device_names[d]);
+    json_member_string(json, "name", fit->device_names[d]);
     put_us(json, "fixed_us", device->fixed_ns);
     put_us(json, "launch_us", device->launch_ns);
-    put_number(json, "row_us", fmax(LEAST_ROW_US, device->row_ns / 1e3));
+    json_member_number(json, "row_us", fmax(LEAST_ROW_US, device->row_ns / 1e3));
     put_tail(json, "launch_tail", &device->launch_tail);
     if (traces && device->trace) {
-        json_key(json, "trace");
-        json_open_array(json, true);
+        json_member_array(json, "trace", true);
         for (size_t i = 0; i < fit->trace_count; i++)
             json_number(json, device->trace[i]);
         json_close_array(json);
@@ -95,23 +74,21 @@ static void write_device(struct json *json, const struct lab_fit *fit, uint32_t 
 
 static void write_threads(struct json *json, const struct lab_fit *fit)
 {
-    json_key(json, "engine");
-    json_open_object(json, false);
+    json_member_object(json, "engine", false);
     put_us(json, "wake_us", fit->engine.ns);
     put_tail(json, "tail", &fit->engine.tail);
     put_us(json, "busy_us", fit->busy_ns);
     put_tail(json, "stall", &fit->engine.stall);
     put_tail(json, "submit", &fit->engine.submit);
-    put_text(json, "clock", fit->host_clock ? "host" : "device");
+    json_member_string(json, "clock", fit->host_clock ? "host" : "device");
     json_close_object(json);
 
-    json_key(json, "application");
-    json_open_object(json, false);
+    json_member_object(json, "application", false);
     put_us(json, "wake_us", fit->application.ns);
     put_tail(json, "tail", &fit->application.tail);
     put_us(json, "idle_us", fit->hand_over_idle_ns);
     if (fit->pause_frames > 0)
-        put_count(json, "pause_frames", fit->pause_frames);
+        json_member_unsigned(json, "pause_frames", fit->pause_frames);
     json_close_object(json);
 }
 
@@ -127,24 +104,22 @@ char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *tex
 
     json_begin(&json, stream);
     json_open_object(&json, false);
-    put_text(&json, "name", name);
-    put_text(&json, "text", text);
-    put_count(&json, "rows", fit->rows);
-    put_count(&json, "granule", fit->granule);
-    put_count(&json, "frames", fit->frames);
+    json_member_string(&json, "name", name);
+    json_member_string(&json, "text", text);
+    json_member_unsigned(&json, "rows", fit->rows);
+    json_member_unsigned(&json, "granule", fit->granule);
+    json_member_unsigned(&json, "frames", fit->frames);
 
-    json_key(&json, "devices");
-    json_open_array(&json, false);
+    json_member_array(&json, "devices", false);
     for (uint32_t d = 0; d < fit->device_count; d++)
         if (fit->devices[d].bands > 0)
             write_device(&json, fit, d, traces);
     json_close_array(&json);
 
     if (fit->slowdown > 1) {
-        json_key(&json, "contention");
-        json_open_array(&json, false);
+        json_member_array(&json, "contention", false);
         json_open_object(&json, true);
-        put_number(&json, "slower", fit->slowdown);
+        json_member_number(&json, "slower", fit->slowdown);
         json_close_object(&json);
         json_close_array(&json);
     }

@@ -12,7 +12,7 @@ static const double TAIL_TIMES = 6;
 
 double lab_sample_quantile(struct lab_sample *sample, double q)
 {
-    return figures_quantile(sample->values, sample->count, q);
+    return quantile_of(sample->values, sample->count, q);
 }
 
 void lab_sample_add(struct lab_sample *sample, double value)

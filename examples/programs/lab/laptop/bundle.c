@@ -110,12 +110,6 @@ static bool write_plots(const struct laptop_page *page, struct files *files)
 
 /* --- The machine ------------------------------------------------------------------------------ */
 
-static void put_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
 static bool write_machine(const struct laptop_options *options,
                           const struct laptop_machine *machine, const struct machine *about,
                           struct files *files)
@@ -129,36 +123,32 @@ static bool write_machine(const struct laptop_options *options,
 
     json_begin(&json, to);
     json_open_object(&json, false);
-    put_text(&json, "version", cox_version());
+    json_member_string(&json, "version", cox_version());
     machine_json(about, &json);
-    put_text(&json, "supply",
-             laptop_supply_name(laptop_supply_now(laptop_or_null(options->sysfs))));
-    json_key(&json, "energy_meter");
-    json_bool(&json, machine->meter);
+    json_member_string(&json, "supply",
+                       laptop_supply_name(laptop_supply_now(laptop_or_null(options->sysfs))));
+    json_member_bool(&json, "energy_meter", machine->meter);
 
-    json_key(&json, "kinds");
-    json_open_array(&json, false);
+    json_member_array(&json, "kinds", false);
     for (uint32_t i = 0; i < machine->kind_count; i++) {
         json_open_object(&json, true);
-        put_text(&json, "name", machine->kinds[i].name);
-        json_key(&json, "cores");
-        json_unsigned(&json, machine->kinds[i].cores);
-        put_text(&json, "cpus", machine->kinds[i].cpus);
+        json_member_string(&json, "name", machine->kinds[i].name);
+        json_member_unsigned(&json, "cores", machine->kinds[i].cores);
+        json_member_string(&json, "cpus", machine->kinds[i].cpus);
         json_close_object(&json);
     }
     json_close_array(&json);
 
-    json_key(&json, "devices");
-    json_open_array(&json, false);
+    json_member_array(&json, "devices", false);
     for (uint32_t d = 0; d < machine->probe.device_count; d++) {
         const struct laptop_device *device = &machine->probe.devices[d];
 
         json_open_object(&json, true);
-        put_text(&json, "name", device->name);
-        put_text(&json, "platform", device->platform);
-        put_text(&json, "driver", device->driver);
-        put_text(&json, "type", device->type);
-        put_text(&json, "mode", device->mode);
+        json_member_string(&json, "name", device->name);
+        json_member_string(&json, "platform", device->platform);
+        json_member_string(&json, "driver", device->driver);
+        json_member_string(&json, "type", device->type);
+        json_member_string(&json, "mode", device->mode);
         json_close_object(&json);
     }
     json_close_array(&json);

@@ -114,14 +114,14 @@ static bool alone_bands(struct source *source, const struct source_run *run, uin
     return true;
 }
 
-static double median_of(const struct lab_blocks *blocks)
+static double block_median(const struct lab_blocks *blocks)
 {
     double *values = malloc((blocks->count + 1) * sizeof *values), median = NAN;
 
     for (size_t i = 0; values && i < blocks->count; i++)
         values[i] = blocks->values[i].value;
     if (values && blocks->count)
-        median = figures_quantile(values, blocks->count, 0.5);
+        median = quantile_of(values, blocks->count, 0.5);
     free(values);
     return median;
 }
@@ -161,7 +161,7 @@ static bool make_slowdown(struct source *source, const struct source_run *run,
         struct lab_blocks alone = {0}, beside = {0};
 
         good = alone_bands(source, run, d, &alone) && good;
-        add_beside(&bands, run, d, median_of(&alone), &beside);
+        add_beside(&bands, run, d, block_median(&alone), &beside);
         plot_add(plot, series, source_ratio(&beside, &alone, plot_row(plot, run->devices[d])));
         lab_blocks_free(&alone);
         lab_blocks_free(&beside);
@@ -261,7 +261,7 @@ static void add_track(struct plot *plot, struct plot_series *series, const struc
             values[to - from] = all[to].value;
         plot_add(plot, series,
                  (struct plot_point){(all[from].seconds + all[to - 1].seconds) / 2,
-                                     scale * figures_quantile(values, to - from, 0.5), NAN, NAN});
+                                     scale * quantile_of(values, to - from, 0.5), NAN, NAN});
     }
     free(values);
 }

@@ -75,35 +75,21 @@ void laptop_records_clear(void)
     unlink(laptop_records_file);
 }
 
-static void put_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
-static void put_whole(struct json *json, const char *key, uint64_t value)
-{
-    json_key(json, key);
-    json_unsigned(json, value);
-}
-
 static void put_record(struct json *json, const struct laptop_record *record)
 {
     char database[64];
 
     laptop_file_name(record, ".db", database, sizeof database);
     json_open_object(json, false);
-    put_text(json, "part", laptop_part_name(record->part));
-    put_text(json, "database", database);
-    put_text(json, "supply", laptop_supply_name(record->supply));
-    put_text(json, "supply_at_end", laptop_supply_name(record->supply_end));
-    put_text(json, "started_at", record->started_at);
-    json_key(json, "seconds");
-    json_number(json, record->seconds);
-    put_whole(json, "status", (uint64_t)record->status);
+    json_member_string(json, "part", laptop_part_name(record->part));
+    json_member_string(json, "database", database);
+    json_member_string(json, "supply", laptop_supply_name(record->supply));
+    json_member_string(json, "supply_at_end", laptop_supply_name(record->supply_end));
+    json_member_string(json, "started_at", record->started_at);
+    json_member_number(json, "seconds", record->seconds);
+    json_member_unsigned(json, "status", (uint64_t)record->status);
 
-    json_key(json, "commands");
-    json_open_array(json, false);
+    json_member_array(json, "commands", false);
     for (uint32_t c = 0; c < record->plan.count; c++)
         json_string(json, record->plan.commands[c].text);
     json_close_array(json);
@@ -122,13 +108,12 @@ bool laptop_records_write(const struct laptop_options *options,
 
     json_begin(&json, outfile_stream(file));
     json_open_object(&json, false);
-    put_text(&json, "devices", options->devices ? options->devices : "");
-    put_text(&json, "kernel", options->kernel);
-    put_whole(&json, "columns", options->columns);
-    put_whole(&json, "rows", options->rows);
+    json_member_string(&json, "devices", options->devices ? options->devices : "");
+    json_member_string(&json, "kernel", options->kernel);
+    json_member_unsigned(&json, "columns", options->columns);
+    json_member_unsigned(&json, "rows", options->rows);
 
-    json_key(&json, "parts");
-    json_open_array(&json, false);
+    json_member_array(&json, "parts", false);
     for (uint32_t i = 0; i < records->count; i++)
         put_record(&json, &records->all[i]);
     json_close_array(&json);

@@ -169,14 +169,14 @@ bool source_values(struct source *source, const struct source_wish *wish, struct
 }
 
 /* Does not depend on the order of the values. */
-static double median_of(struct lab_blocks *blocks)
+static double block_median(struct lab_blocks *blocks)
 {
     double *values = malloc((blocks->count + 1) * sizeof *values), median = NAN;
 
     for (size_t i = 0; values && i < blocks->count; i++)
         values[i] = blocks->values[i].value;
     if (values && blocks->count)
-        median = figures_percentile(values, blocks->count, 50);
+        median = percentile_of(values, blocks->count, 50);
     free(values);
     return median;
 }
@@ -185,7 +185,7 @@ static double median_of(struct lab_blocks *blocks)
 static struct plot_point median_ms(struct lab_blocks *blocks, double x)
 {
     struct lab_intervals intervals;
-    struct plot_point point = {x, median_of(blocks) / 1e6, NAN, NAN};
+    struct plot_point point = {x, block_median(blocks) / 1e6, NAN, NAN};
 
     if (lab_bootstrap(blocks, NULL, &intervals)) {
         point.low = intervals.p50.low / 1e6;
@@ -197,7 +197,7 @@ static struct plot_point median_ms(struct lab_blocks *blocks, double x)
 struct plot_point source_ratio(struct lab_blocks *of, struct lab_blocks *over, double x)
 {
     struct lab_intervals intervals;
-    struct plot_point point = {x, median_of(of) / median_of(over), NAN, NAN};
+    struct plot_point point = {x, block_median(of) / block_median(over), NAN, NAN};
 
     if (lab_bootstrap(of, over, &intervals)) {
         point.low = intervals.ratio.low;

@@ -21,8 +21,8 @@ static struct replay_figures figures_of(const struct replay_times *times)
     for (size_t i = 0; i < times->count; i++)
         sum += times->ns[i];
     figures.mean_ns = sum / (double)times->count;
-    figures.p50_ns = figures_percentile(times->ns, times->count, 50);
-    figures.p99_ns = figures_percentile(times->ns, times->count, 99);
+    figures.p50_ns = percentile_of(times->ns, times->count, 50);
+    figures.p99_ns = percentile_of(times->ns, times->count, 99);
 
     return figures;
 }

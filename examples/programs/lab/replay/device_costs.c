@@ -49,7 +49,7 @@ double lab_replay_median(double *values, size_t count)
     if (count == 0)
         return NAN;
 
-    return figures_quantile(values, count, 0.5);
+    return quantile_of(values, count, 0.5);
 }
 
 double lab_replay_alone(const struct lab_replay_fit *fit, const struct lab_replay_band *band)

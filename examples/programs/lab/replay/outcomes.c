@@ -211,35 +211,17 @@ static void print_csv(const struct replay_job *job)
     }
 }
 
-static void json_pair(struct json *json, const char *key, double value)
-{
-    json_key(json, key);
-    json_number(json, value);
-}
-
-static void json_count(struct json *json, const char *key, uint64_t value)
-{
-    json_key(json, key);
-    json_unsigned(json, value);
-}
-
-static void json_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
 static void json_device(struct json *json, const struct replay_job *job, uint32_t device)
 {
     const struct lab_replay_fit *fit = &job->first->fits[device];
 
     json_open_object(json, true);
-    json_text(json, "name", job->data->device_names[device]);
-    json_count(json, "bands", fit->bands);
-    json_pair(json, "fixed_us", if_known(fit->fixed_known, fit->fixed_ns / 1e3));
-    json_pair(json, "row_us", if_known(fit->bands, fit->ns_per_row / 1e3));
-    json_pair(json, "launch_us", if_known(fit->launch_known, fit->launch_ns / 1e3));
-    json_pair(json, "slowdown", if_known(fit->slowdown_known, fit->slowdown));
+    json_member_string(json, "name", job->data->device_names[device]);
+    json_member_unsigned(json, "bands", fit->bands);
+    json_member_number(json, "fixed_us", if_known(fit->fixed_known, fit->fixed_ns / 1e3));
+    json_member_number(json, "row_us", if_known(fit->bands, fit->ns_per_row / 1e3));
+    json_member_number(json, "launch_us", if_known(fit->launch_known, fit->launch_ns / 1e3));
+    json_member_number(json, "slowdown", if_known(fit->slowdown_known, fit->slowdown));
     json_close_object(json);
 }
 
@@ -249,11 +231,11 @@ static void json_outcome(struct json *json, const struct replay_outcome *outcome
 
     figures_of(outcome, figures);
     json_open_object(json, true);
-    json_text(json, "policy", outcome->policy.name);
-    json_count(json, "frames", outcome->replayed.frames);
+    json_member_string(json, "policy", outcome->policy.name);
+    json_member_unsigned(json, "frames", outcome->replayed.frames);
     for (int i = 0; i < FIGURES; i++)
-        json_pair(json, figure_keys[i], figures[i]);
-    json_count(json, "refused", outcome->refused);
+        json_member_number(json, figure_keys[i], figures[i]);
+    json_member_unsigned(json, "refused", outcome->refused);
 
     json_key(json, "error");
     if (was_replayed(outcome))
@@ -269,19 +251,17 @@ static void print_json(const struct replay_job *job)
 
     json_begin(&json, stdout);
     json_open_object(&json, false);
-    json_count(&json, "run", (uint64_t)job->data->run);
-    json_text(&json, "base", base_name(job));
-    json_count(&json, "sessions", job->base_sessions);
-    json_pair(&json, "overhead_us", overhead_of(job->first) / 1e3);
+    json_member_unsigned(&json, "run", (uint64_t)job->data->run);
+    json_member_string(&json, "base", base_name(job));
+    json_member_unsigned(&json, "sessions", job->base_sessions);
+    json_member_number(&json, "overhead_us", overhead_of(job->first) / 1e3);
 
-    json_key(&json, "devices");
-    json_open_array(&json, false);
+    json_member_array(&json, "devices", false);
     for (uint32_t d = 0; d < job->data->device_count; d++)
         json_device(&json, job, d);
     json_close_array(&json);
 
-    json_key(&json, "policies");
-    json_open_array(&json, false);
+    json_member_array(&json, "policies", false);
     for (uint32_t p = 0; p < job->outcome_count; p++)
         json_outcome(&json, &job->outcomes[p]);
     json_close_array(&json);

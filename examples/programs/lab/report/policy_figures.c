@@ -13,7 +13,7 @@ static double percentile(double *times, size_t count, unsigned percent)
 {
     if (!count)
         return NAN;
-    return figures_percentile(times, count, percent);
+    return percentile_of(times, count, percent);
 }
 
 static bool in_phase(const struct report_frame *frame, uint32_t phase)

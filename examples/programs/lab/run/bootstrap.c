@@ -90,8 +90,8 @@ static struct drawn draw(const struct lab_blocks *blocks, uint64_t number, uint3
 
 static struct lab_interval interval_of(double *values)
 {
-    double low = figures_quantile(values, LAB_BOOTSTRAP_DRAWS, low_share);
-    return (struct lab_interval){low, figures_quantile(values, LAB_BOOTSTRAP_DRAWS, high_share)};
+    double low = quantile_of(values, LAB_BOOTSTRAP_DRAWS, low_share);
+    return (struct lab_interval){low, quantile_of(values, LAB_BOOTSTRAP_DRAWS, high_share)};
 }
 
 bool lab_bootstrap(struct lab_blocks *of, struct lab_blocks *over, struct lab_intervals *out)

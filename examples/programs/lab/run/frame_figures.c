@@ -76,9 +76,9 @@ static double best_mean(const struct lab_run_reference *reference)
 static struct lab_spread spread_of(double *ns, size_t count)
 {
     struct lab_spread spread = {.count = count,
-                                .p50_ns = figures_percentile(ns, count, 50),
-                                .p90_ns = figures_percentile(ns, count, 90),
-                                .p99_ns = figures_percentile(ns, count, 99)};
+                                .p50_ns = percentile_of(ns, count, 50),
+                                .p90_ns = percentile_of(ns, count, 90),
+                                .p99_ns = percentile_of(ns, count, 99)};
 
     for (size_t i = 0; i < count; i++)
         spread.mean_ns += ns[i] / (double)count;
@@ -112,7 +112,7 @@ static bool settle(const struct lab_run_frame *frames, const struct lab_run_rang
     for (uint32_t r = 0; r < range->repeats; r++)
         each[r] = lab_run_settled(frames + r * range->stride, range->first, range->end, oracle);
 
-    *settled = (uint32_t)figures_percentile(each, range->repeats, 50);
+    *settled = (uint32_t)percentile_of(each, range->repeats, 50);
     free(each);
     return true;
 }

@@ -32,7 +32,7 @@ bool lab__run_measure_alone(struct run *run, uint32_t device, double share, doub
     rows[device] = lab_kernel_rows(run->kernel);
     if (!lab__run_split(run, rows, lab__run_block(run->options)))
         return false;
-    *ns = figures_quantile(run->references.turn_ns, run->references.turn_count, share);
+    *ns = quantile_of(run->references.turn_ns, run->references.turn_count, share);
     return *ns > 0 || lab_fail("device %u does no frame alone", device);
 }
 
@@ -115,7 +115,7 @@ static bool balance(struct run *run, double *speed)
         }
 
         for (uint32_t d = 0; d < run->device_count; d++) {
-            double ns = figures_quantile(per_row[d], BALANCE_FRAMES, 0.5);
+            double ns = quantile_of(per_row[d], BALANCE_FRAMES, 0.5);
             if (ns > 0)
                 speed[d] = 1 / ns;
         }

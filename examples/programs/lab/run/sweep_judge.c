@@ -29,9 +29,9 @@ struct lab_spread lab_spread_of(const double *ns, size_t count)
         spread.mean_ns += ns[i] / (double)count;
     }
 
-    spread.p50_ns = figures_quantile(sorted, count, 0.5);
-    spread.p90_ns = figures_quantile(sorted, count, 0.9);
-    spread.p99_ns = figures_quantile(sorted, count, 0.99);
+    spread.p50_ns = quantile_of(sorted, count, 0.5);
+    spread.p90_ns = quantile_of(sorted, count, 0.9);
+    spread.p99_ns = quantile_of(sorted, count, 0.99);
 
     free(sorted);
     return spread;
@@ -75,7 +75,7 @@ static void level(const struct lab_sweep *sweep, struct polish *p)
         for (size_t i = 0; i < candidate->count; i++)
             p->scratch[i] = log(candidate->ns[i]) - p->effect[candidate->rounds[i]];
 
-        p->level[c] = figures_quantile(p->scratch, candidate->count, 0.5);
+        p->level[c] = quantile_of(p->scratch, candidate->count, 0.5);
     }
 }
 
@@ -87,11 +87,11 @@ static void judge_rounds(uint32_t rounds, struct polish *p)
 
         for (to = from; to < p->count && p->samples[to].round == round; to++)
             p->scratch[to - from] = p->samples[to].log_ns - p->level[p->samples[to].candidate];
-        p->effect[round] = figures_quantile(p->scratch, to - from, 0.5);
+        p->effect[round] = quantile_of(p->scratch, to - from, 0.5);
     }
 
     memcpy(p->scratch, p->effect, rounds * sizeof *p->scratch);
-    double middle = figures_quantile(p->scratch, rounds, 0.5);
+    double middle = quantile_of(p->scratch, rounds, 0.5);
 
     for (uint32_t r = 0; r < rounds; r++)
         p->effect[r] -= middle;

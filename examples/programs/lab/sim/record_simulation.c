@@ -349,7 +349,7 @@ static void record_references(const struct job *job, int32_t device)
 
         for (uint32_t d = 0; d < device_count && sum > 0; d++)
             shares[d] /= sum;
-        const double median_ns = figures_quantile(job->values, count, 0.5);
+        const double median_ns = quantile_of(job->values, count, 0.5);
         if (device < 0)
             lab_store_reference(job->store, p, device, median_ns, count, shares, device_count);
         else

@@ -162,8 +162,8 @@ static void finish(const struct lab_trial *trial, const struct sums *sums,
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
         out->value[f] = -1;
     out->value[LAB_FIGURE_MEAN] = out->mean_ns / out->oracle_ns;
-    out->value[LAB_FIGURE_P99] = figures_quantile(periods, count, 0.99) / out->oracle_ns;
-    out->value[LAB_FIGURE_P995] = figures_quantile(periods, count, 0.995) / out->oracle_ns;
+    out->value[LAB_FIGURE_P99] = quantile_of(periods, count, 0.99) / out->oracle_ns;
+    out->value[LAB_FIGURE_P995] = quantile_of(periods, count, 0.995) / out->oracle_ns;
     out->value[LAB_FIGURE_STATIC] = out->mean_ns / out->static_ns;
     out->value[LAB_FIGURE_SINGLE] = sums->period_ns / oracle->solo_ns;
     out->value[LAB_FIGURE_CHANGES] = 100.0 * (double)sums->moves / (double)count;

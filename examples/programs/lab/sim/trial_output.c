@@ -117,18 +117,6 @@ static void print_csv(const struct lab_output *out, const struct lab_scenario *s
     }
 }
 
-static void json_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
-static void json_count(struct json *json, const char *key, uint64_t count)
-{
-    json_key(json, key);
-    json_unsigned(json, count);
-}
-
 static void json_figure(struct json *json, const char *key, double value)
 {
     json_key(json, key);
@@ -144,17 +132,16 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
     struct json *json = &out->json;
 
     json_open_object(json, false);
-    json_text(json, "scenario", scenario->name);
-    json_text(json, "text", scenario->text);
-    json_count(json, "devices", scenario->device_count);
-    json_count(json, "frames", scenario->frames);
-    json_count(json, "in_flight", in_flight);
+    json_member_string(json, "scenario", scenario->name);
+    json_member_string(json, "text", scenario->text);
+    json_member_unsigned(json, "devices", scenario->device_count);
+    json_member_unsigned(json, "frames", scenario->frames);
+    json_member_unsigned(json, "in_flight", in_flight);
 
-    json_key(json, "policies");
-    json_open_array(json, false);
+    json_member_array(json, "policies", false);
     for (uint32_t i = 0; i < out->policy_count; i++) {
         json_open_object(json, true);
-        json_text(json, "policy", lab_policy_name(out->policies[i]));
+        json_member_string(json, "policy", lab_policy_name(out->policies[i]));
         json_figure(json, "mean_us", figures[i].mean_ns / 1e3);
         json_figure(json, "oracle_us", figures[i].oracle_ns / 1e3);
         json_figure(json, "static_us", figures[i].static_ns / 1e3);
@@ -162,7 +149,7 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
         for (int f = 0; f < LAB_FIGURE_COUNT; f++)
             json_figure(json, lab_figure_keys[f], figures[i].value[f]);
         json_figure(json, "reconverged_worst", figures[i].reconverged_worst);
-        json_count(json, "refused", figures[i].refused);
+        json_member_unsigned(json, "refused", figures[i].refused);
         json_close_object(json);
     }
 
@@ -185,10 +172,9 @@ void lab_output_begin(struct lab_output *output)
 
     json_begin(json, stdout);
     json_open_object(json, false);
-    json_count(json, "first_seed", output->first_seed);
-    json_count(json, "seeds", output->seeds);
-    json_key(json, "scenarios");
-    json_open_array(json, false);
+    json_member_unsigned(json, "first_seed", output->first_seed);
+    json_member_unsigned(json, "seeds", output->seeds);
+    json_member_array(json, "scenarios", false);
 }
 
 void lab_output_scenario(struct lab_output *output, const struct lab_scenario *scenario,
@@ -258,8 +244,7 @@ void lab_output_begin_summary(struct lab_output *output)
     if (output->format != LAB_JSON)
         return;
     json_close_array(&output->json);
-    json_key(&output->json, "summary");
-    json_open_array(&output->json, false);
+    json_member_array(&output->json, "summary", false);
 }
 
 static void print_summary_head(uint32_t in_flight, uint32_t scenario_count, bool known)
@@ -279,9 +264,9 @@ static void json_summary(struct json *json, const char *name, uint32_t in_flight
                          uint32_t scenario_count, const struct summary *summary, bool known)
 {
     json_open_object(json, true);
-    json_text(json, "policy", name);
-    json_count(json, "in_flight", in_flight);
-    json_count(json, "scenarios", scenario_count);
+    json_member_string(json, "policy", name);
+    json_member_unsigned(json, "in_flight", in_flight);
+    json_member_unsigned(json, "scenarios", scenario_count);
     json_figure(json, "best_static", summary->geomean);
     json_figure(json, "mean_worse", known ? (double)summary->mean_worse : -1);
     json_figure(json, "p99_worse", known ? (double)summary->p99_worse : -1);
