@@ -57,10 +57,13 @@ static void count(struct cox_session *session, const struct cox__frame *frame)
     session->frames_dropped += frame->status == COX_E_LATE;
 }
 
-/* Free the frame's slot and call the application back, in this order: the callback may submit the next frame, and
- * always finds a slot for it. */
-static void call_back(struct cox_session *session, struct cox__frame *frame)
+/* Take the frame off `order`, free its slot and call the application back. The slot comes before the
+ * callback, which may submit the next frame and always finds a slot for it. */
+static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
+    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
+    session->order_count--;
+
     cox_done_fn *done = frame->done;
     void *user = frame->user;
     cox_buffer *buffers[COX_BINDINGS_MAX];
@@ -98,13 +101,6 @@ bool cox__deliver_ready(struct cox_session *session)
     ready(session->ready_user, joined ? COX_OK : join_status(session));
     has_called_back(session);
     return true;
-}
-
-static void hand_back(struct cox_session *session, struct cox__frame *frame)
-{
-    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
-    session->order_count--;
-    call_back(session, frame);
 }
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)

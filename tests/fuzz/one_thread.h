@@ -1,9 +1,9 @@
 /* The session engine on one thread, for its fuzz target: the same input gives the same run to the last step.
  *
  * - The devices are those of fake_backend.h on a virtual clock, which the engine takes for a real one.
- * - The parts of the library that have threads are replaced, by the definitions of host/loop.h, host/worker.h and
- *   engine/failure/watchdog.h below. A step of the engine, a background task, the revocation of the lock happen at a time of
- *   the virtual clock, like the end of a band.
+ * - The definitions below replace the parts of the library that have threads: host/loop.h, host/worker.h and
+ *   engine/failure/watchdog.h. A step of the engine, a background task and the revocation of the engine lock happen at
+ *   a time of the virtual clock, like the end of a band.
  * - So are the functions of the C library in which a thread waits for others: what happens next happens inside them.
  *
  * Races between threads are not seen here: tests/race.
