@@ -1,6 +1,6 @@
 /* Why something failed, as one printable line.
  *
- * Thread-safety: safe from any thread, each with an error of its own.
+ * Thread-safety: any thread, each with its own struct error.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef ERROR_H
 #define ERROR_H

@@ -92,8 +92,7 @@ static bool is_named(int fd, const char *path)
 }
 
 /* Remove a temporary file if the process that wrote it is gone, and its lock with it. Only the
- * holder of the lock may rename or remove the file, so the name still means it. Leaves errno as it
- * is. */
+ * holder of the lock may rename or remove the file, so the name still refers to it. Keeps errno. */
 static bool remove_left(const char *path)
 {
     const int kept = errno, fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -1,6 +1,6 @@
-/* A file that appears under its name whole or not at all. It is written without a name (or under a
- * temporary one next to its place, if the file system or a missing /proc demands that), made
- * durable, and then renamed to its place.
+/* A file that appears under its name whole or not at all. It is written without a name, made
+ * durable, and then renamed to its place. If the file system or a missing /proc requires a name, it
+ * is written under a temporary one next to its place.
  *
  * "-" is standard output. Pipes and devices are written in place. If the name is a symbolic link,
  * the file that it points to is replaced. An interrupted program leaves no temporary file if it

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The UTF-8 character at `text`, and its bytes; 0xFFFD and one byte if there is none. */
+/* The UTF-8 character at `text`, and its length in bytes. Invalid UTF-8 gives 0xFFFD and 1. */
 uint32_t text_character(const unsigned char *text, unsigned *bytes);
 
 /* False for control characters, changes of the writing direction, characters without a width, and

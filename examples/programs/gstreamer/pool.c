@@ -240,10 +240,10 @@ static gboolean configure(GstBufferPool *pool, GstStructure *config)
     return GST_BUFFER_POOL_CLASS(gst_cox_pool_parent_class)->set_config(pool, config);
 }
 
-/* Map a plane with a lock for reading, also for writing. Decoders keep their frames mapped for
- * writing while they read them, and GStreamer copies memory that is locked for writing when it
- * needs a second GstBuffer for it: once per frame that avdec_h265 decodes, for example. A frame
- * that has left a decoder is not written to again. */
+/* Map a plane with a lock for reading, even if the map is for writing. Decoders keep their frames
+ * mapped for writing while they read them. GStreamer copies memory that is locked for writing when
+ * it needs a second GstBuffer for it. With avdec_h265, for example, that is one copy per decoded
+ * frame. A frame that has left a decoder is not written to again. */
 static gboolean map_plane(GstVideoMeta *meta, guint plane, GstMapInfo *info, gpointer *data,
                           gint *stride, GstMapFlags flags)
 {

@@ -26,7 +26,7 @@ void shared_runtime_unref(struct shared_runtime *shared);
 
 cox_runtime *shared_runtime_of(const struct shared_runtime *shared);
 
-/* The newest warning or error of its log, "" if there is none. The caller owns it. */
+/* The newest warning or error of its log; "" if the log has neither. The caller owns it. */
 char *shared_runtime_last_line(struct shared_runtime *shared);
 
 #endif

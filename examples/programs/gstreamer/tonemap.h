@@ -2,9 +2,9 @@
  *
  * The element is a GstBaseTransform. That negotiates, finds pools, passes SDR through and drops
  * late frames, but it pushes nothing from the thread that frames come in on, the chain. The chain
- * sends a frame to a stream of the library (coxswain/stream.h) and takes the next one; a task on
- * the source pad receives what is done and pushes it. So a frame goes out when it is done, and
- * decoding, mapping and encoding overlap without a queue on either side.
+ * sends a frame to a stream of the library (coxswain/stream.h) and takes the next one. A task on
+ * the source pad receives the finished frames and pushes them. So a frame goes out when it is done,
+ * and decoding, mapping and encoding overlap without a queue on either side.
  *
  *     chain ──► send ──► [devices] ──► receive ──► push     (the source pad's task)
  *        '───────────► items ────────────'
@@ -119,9 +119,9 @@ bool tonemap_is_flushing(GstCoxTonemap *self);
  * would tell the application. */
 bool tonemap_is_fatal(GstFlowReturn flow);
 
-/* Start the task unless it runs. From the chain alone, without the lock: what starts a task tells
- * the bus, and whoever hears that may ask for `stats`. A flush in between does no harm, since the
- * task then pauses itself. */
+/* Start the task unless it runs. Call this from the chain only, without the lock. The start posts a
+ * message on the bus, and its receiver may ask for `stats`. A flush in between does no harm, since
+ * the task then pauses itself. */
 void tonemap_run_task(GstCoxTonemap *self);
 
 /* From the chain: if pushing stopped with this flow and its reason is over, discard the items that

@@ -14,8 +14,8 @@ const char libav_containers[] =
 struct libav_calls lib;
 char libav_loading_error[160];
 
-/* Set one pointer of `lib`. ISO C has no conversion from a pointer to an object to one to a
- * function, hence the copy. */
+/* Set one pointer of `lib`. ISO C cannot convert an object pointer to a function pointer, so its
+ * bytes are copied. */
 static bool find(void *handle, const char *name, void *pointer)
 {
     void *found = dlsym(handle, name);

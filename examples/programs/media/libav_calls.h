@@ -125,7 +125,8 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
 /* Read no stream but this one. */
 void libav_discard_others(AVFormatContext *container, int stream);
 
-/* Side data of a stream, at least `bytes` long; NULL if there is none. The stream owns it. */
+/* Side data of a stream, at least `bytes` long. NULL if the stream has no such data. The stream
+ * owns it. */
 const void *libav_stream_data(const AVStream *stream, enum AVPacketSideDataType type, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a container and its first frame say of the video. The frame counts before the container.
+/* The format of a video, from its container and its first frame. The frame takes precedence.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video_kinds.h"
 

@@ -1,8 +1,8 @@
 /* Where decoding can start for each frame of a container's video: the times of all its packets,
  * from one pass over the file. Few containers can tell how many frames lie before a place.
  *
- * Frames are counted as a decoder outputs them from the file's beginning: in the order of their
- * times, without those that are not presented, and without leading ones whose references are
+ * Frames are counted as a decoder outputs them from the file's beginning, in the order of their
+ * times. Frames that are not presented do not count. Neither do leading frames whose references are
  * missing.
  *
  * Thread-safety: one index from one thread at a time.
@@ -29,7 +29,7 @@ struct libav_index {
 
 enum libav_indexed {
     LIBAV_INDEXED = 1,
-    LIBAV_NO_INDEX = 0, /* frames without times of their own, or nothing to start with */
+    LIBAV_NO_INDEX = 0, /* frames without distinct times, or nothing to start with */
     LIBAV_INDEX_FAILED = -1,
 };
 

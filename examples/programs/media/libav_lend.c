@@ -40,7 +40,8 @@ static bool lend(struct video_input *input, cox_runtime *runtime, size_t pitch_b
     return pool != NULL;
 }
 
-/* The place of the lent frame whose data this is, or of no frame if it is NULL. NULL: none. */
+/* The place of the lent frame with this data, or a free place if `data` is NULL. Returns NULL if
+ * there is no such place. */
 static AVFrame **find_lent(struct libav *libav, const void *data)
 {
     for (uint32_t i = 0; i < LIBAV_LENT_MAX; i++) {

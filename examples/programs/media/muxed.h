@@ -32,9 +32,9 @@ struct muxed_params {
     void *user;
 };
 
-/* Open the encoder, look at what to copy, and start a file. `format` describes the frames: planes
- * of Y', Cb and Cr in limited range and of BT.709, at `rate` if there is no `tick`. `*out` is NULL
- * unless true is returned. A file that exists is not touched. */
+/* Open the encoder, look at what to copy, and start a file. The frames in `format` are planes of
+ * Y', Cb and Cr in limited range and of BT.709. They come at `rate` if there is no `tick`. On
+ * failure, `*out` is NULL. A file that exists is not touched. */
 bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
                 const struct video_format *format, struct error *error);
 
@@ -51,9 +51,9 @@ bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error
 void muxed_abandon(struct muxed_file **file);
 
 /* Join pieces that were encoded in the same way, in their order, and copy what else
- * `params->source` holds. The encoder's fields, `start` and `piece` are not read; `frames` counts
- * all pieces' frames. Frames have the times of the source. If it fails, `*misfit` tells that the
- * pieces cannot be joined, so that another try would not help. */
+ * `params->source` holds. The encoder's fields, `start` and `piece` are not read. The field
+ * `frames` counts the frames of all pieces. Frames have the times of the source. On failure,
+ * `*misfit` is true if the pieces cannot be joined, so that another try would not help. */
 bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
                 uint32_t count, uint64_t *bytes, bool *misfit, struct error *error);
 

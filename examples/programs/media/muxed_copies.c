@@ -1,5 +1,5 @@
-/* What a muxed file copies from its source. The source is opened a second time, since the decoder
- * reads ahead of the encoder: a packet is read here when it is due before the encoder's next one.
+/* What a muxed file copies from its source. The decoder reads ahead of the encoder, so the source
+ * is opened a second time. A packet is read here when it is due before the encoder's next one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "muxed.h"
 
@@ -221,7 +221,7 @@ bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
     return true;
 }
 
-/* --- What is said of the whole ---------------------------------------------------------------- */
+/* --- Metadata and chapters -------------------------------------------------------------------- */
 
 /* All except those that describe the source as an MP4 file. */
 static void copy_tags(AVDictionary **to, const AVDictionary *from)

@@ -84,8 +84,9 @@ static int64_t decoding_time(const struct join_times *times, uint64_t i)
 
 /* --- Pieces ----------------------------------------------------------------------------------- */
 
-/* The next NAL unit of an hvcC (ISO/IEC 14496-15), without SEI, in which x265 writes the machine
- * that it ran on. `*left` counts the NAL units left in the current array. False: there are no more. */
+/* The next NAL unit of an hvcC (ISO/IEC 14496-15). SEI units are skipped: x265 writes the machine
+ * that it ran on into them. `*left` counts the NAL units left in the current array. False: there
+ * are no more. */
 static bool next_unit(const uint8_t *bytes, size_t count, size_t *at, unsigned *left,
                       unsigned *type, const uint8_t **unit, size_t *length)
 {

@@ -40,7 +40,7 @@ struct muxed_file *muxed_new(const struct muxed_params *params, struct error *er
 /* After `video` is described: open the output, and add the streams that are copied. */
 bool muxed_open_place(struct muxed_file *file, const char *path, struct error *error);
 
-/* Write the header. `first` is the first frame's time in the video's ticks: what is copied starts
+/* Write the header. The first frame's time is `first`, in the video's ticks. What is copied starts
  * there if the file is of a later part of the source. */
 bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error);
 

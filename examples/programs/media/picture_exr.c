@@ -65,11 +65,12 @@ struct exr {
 };
 
 /* `expands`: the most bytes of samples from one stored byte.
- *   RLE    runs of 128 from two bytes
- *   ZIP    deflate's runs of 258 from two bits
- *   PIZ    runs of 255 halves from nine bits
- *   PXR24  floats lose a byte before deflate
- *   B44    4 x 4 halves from 14 bytes; B44A from 3 bytes if all are equal */
+ *   RLE    Two bytes hold a run of 128.
+ *   ZIP    Two bits hold deflate's run of 258.
+ *   PIZ    Nine bits hold a run of 255 halves.
+ *   PXR24  Floats lose a byte before deflate.
+ *   B44    14 bytes hold 4 x 4 halves.
+ *   B44A   Three bytes hold 4 x 4 halves if all are equal. */
 static const struct {
     const char *name;
     uint64_t expands;
@@ -147,7 +148,7 @@ static bool channels_of(const struct exr *exr, int part, const exr_attr_chlist_t
     return true;
 }
 
-/* The channel `layer`.`letter`, or `letter` alone for an empty layer; -1 if there is none. */
+/* The channel `layer`.`letter`, or `letter` alone for an empty layer; -1 if it is missing. */
 static int find_channel(const exr_attr_chlist_t *list, const char *layer, size_t layer_length,
                         char letter)
 {

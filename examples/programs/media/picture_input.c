@@ -93,7 +93,7 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
     return NULL;
 }
 
-/* The kind of the content; NULL, and `error` says why, if it is none of ours. */
+/* The kind of the content. NULL if this program does not read it: `error` says why. */
 static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, struct error *error)
 {
     static const char not_ours[] = "not a picture that this program reads (OpenEXR, Radiance .hdr, "

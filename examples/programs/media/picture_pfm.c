@@ -24,7 +24,7 @@ static bool pfm_matches(const uint8_t *data, size_t bytes)
     return bytes >= 3 && data[0] == 'P' && (data[1] == 'F' || data[1] == 'f') && is_space(data[2]);
 }
 
-/* Read a word of the header, skipping comments; "" if there is none. `*at` moves behind it. */
+/* Read a word of the header, skipping comments; "" if no word is left. `*at` moves behind it. */
 static void next_word(const struct picture_input *input, size_t *at, char word[32])
 {
     size_t i = *at, length = 0;

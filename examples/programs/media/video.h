@@ -182,9 +182,9 @@ enum video_output_kind { VIDEO_OUTPUT_Y4M = 0, VIDEO_OUTPUT_RAW, VIDEO_OUTPUT_NU
 
 struct video_output;
 
-/* Start an output. Y4M writes a header from `format`. A file that exists is replaced; it grows
- * under its own name, so that an interrupted film can be used. "-" is standard output. `*out` is
- * NULL unless true is returned. */
+/* Start an output. Y4M writes a header from `format`. A file that exists is replaced. The file
+ * grows under its own name, so that an interrupted film can be used. The path "-" is standard
+ * output. On failure, `*out` is NULL. */
 bool video_output_open(struct video_output **out, const char *path, enum video_output_kind kind,
                        const struct video_format *format, struct error *error);
 
@@ -198,7 +198,7 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
                          const struct video_format *format, struct error *error);
 
 /* For an owner that writes the frames itself, for example to a file that several processes share.
- * video_output_write calls it once per frame; the offset counts from the output's first frame. */
+ * Each video_output_write calls `write` once. The offset counts from the output's first frame. */
 struct video_place {
     bool (*write)(void *user, uint64_t offset, const void *bytes, size_t count,
                   struct error *error);

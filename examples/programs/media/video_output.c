@@ -24,7 +24,7 @@ struct video_output {
     enum video_output_kind kind;
     struct video_planes planes;
     int fd;                   /* -1 = nothing is written, or the owner writes */
-    struct video_place place; /* the owner's; all zeros = there is none */
+    struct video_place place; /* the owner's; all zeros = no owner */
     uint8_t *frame;           /* with a place: the frame that its next call writes */
     bool regular;
     uint64_t base;    /* offset of our first byte in the file */
@@ -130,7 +130,7 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
     return true;
 }
 
-/* Pipes and devices are opened as they are. */
+/* Pipes and devices are opened in place, like files. */
 static int open_place(const char *path)
 {
     if (!strcmp(path, "-"))

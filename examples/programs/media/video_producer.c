@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* False, and `ns` stays as it is, if the clock is gone. A process that has just begun may read
- * 0. */
+/* If the clock is gone, return false and leave `*ns` unchanged. A process that has just begun may
+ * read 0. */
 static bool read_clock(clockid_t clock, uint64_t *ns)
 {
     struct timespec now;

@@ -84,7 +84,7 @@ static bool take_interlacing(const struct tag *tag, char *letter, struct error *
     return true;
 }
 
-/* "10" and the others that y4m names; 0 = it is none of them. */
+/* The depth that y4m names with these digits, such as "10"; 0 = y4m does not name it. */
 static uint32_t depth_of(const char *digits)
 {
     static const struct {
@@ -303,8 +303,8 @@ static uint64_t side_in(const char *line, const char *tag)
     return side;
 }
 
-/* A second stream's header stands in the place of a frame, as in two files one after the other. Its
- * first bytes have been read. */
+/* Fail at the header of a second stream where a frame should begin, as in two files one after the
+ * other. The header's first bytes have been read. */
 static enum video_read fail_header(struct video_input *input, uint64_t begin, struct error *error)
 {
     char rest[HEADER_MAX];

@@ -14,8 +14,8 @@ struct bound_facts {
     bool on_cpu;         /* a device shares the processor with the producer */
 };
 
-/* "devices", "the decoder (hevc)", "ffmpeg, which writes to the pipe" and the like; "" = there was
- * no wait. */
+/* The bottleneck, such as "devices", "the decoder (hevc)" or "ffmpeg, which writes to the pipe";
+ * "" = there was no wait. */
 void bound_text(const struct bound_facts *facts, char *text, size_t bytes);
 
 #endif

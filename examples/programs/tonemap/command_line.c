@@ -64,7 +64,7 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
         case -1:
             options->inputs = argv + optind;
             options->input_count = (uint32_t)(argc - optind);
-            options->input = argv[optind]; /* NULL if there is none */
+            options->input = argv[optind]; /* NULL without inputs */
             return options_check(options, error) ? OPTIONS_RUN : OPTIONS_WRONG;
         case 'o':
             options->output = optarg;

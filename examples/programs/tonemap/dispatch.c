@@ -71,7 +71,7 @@ int dispatch_run(struct options *options)
     if (!can_be_read(options->input))
         return EXIT_BAD;
 
-    /* The inputs of steer and join are of their own kinds. */
+    /* steer reads parts and join reads pieces: their inputs do not choose the job. */
     const bool own_inputs = options->step == FILM_STEER || options->step == FILM_JOIN;
     const enum options_job job = own_inputs ? OPTIONS_VIDEO : choose_job(options);
     if (!own_inputs && !options_suit(options, job, &wrong)) {

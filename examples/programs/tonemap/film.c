@@ -472,9 +472,10 @@ void film_run(struct film *film)
 
 /* --- Beginning and end --- */
 
-/* The fewest slots with which no thread and no device waits for a slot: one for each frame of the
- * devices, and one more that is read or written. Frames that the input lends need two, because the
- * input has slots of its own. Lookahead needs one more. */
+/* The fewest slots with which no thread and no device waits for a slot. Each frame of the devices
+ * needs one, and the frame that is read or written needs another. An input that lends frames has
+ * its own slots: its side does not need that other one, but at least two. Lookahead needs one
+ * more. */
 static void plan_slots(struct film *film)
 {
     struct film_plan *plan = &film->plan;

@@ -21,8 +21,8 @@ static _Atomic(struct video_input *) cancelled_input;
 static atomic_int handling; /* handlers that may be using the input, on any thread */
 
 /* A terminal that closes, several programs that signal one process group, and timeout(1) send two
- * signals at once. A user who wants the program to end at once sends the second one later, after
- * seeing that the program goes on. */
+ * signals at once. A user sends the second signal later, after seeing that the program goes on.
+ * That signal ends it immediately. */
 static void on_signal(int number)
 {
     uint64_t first_ns = 0, here_ns = now_ns();

@@ -1,5 +1,5 @@
-/* The jobs of cox-tonemap: a picture, a video, and the steps of a film in pieces; map is
- * video_job's. dispatch.c calls them with options that suit the input (options_suit).
+/* The jobs of cox-tonemap: a picture, a video, and the steps of a film in pieces. The step map is
+ * part of video_job. dispatch.c calls a job with options that suit the input (options_suit).
  *
  * Each returns false after it has printed why.
  * SPDX-License-Identifier: Apache-2.0 */

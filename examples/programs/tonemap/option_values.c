@@ -493,7 +493,7 @@ static bool set_output(struct options *options, int which, const char *text,
     }
 }
 
-/* The field of an option whose value is kept as it is; NULL = the option is none of these. */
+/* The field of an option whose value is kept unchanged; NULL for every other option. */
 static const char **text_field(struct options *options, int which)
 {
     switch (which) {
@@ -516,7 +516,7 @@ static const char **text_field(struct options *options, int which)
     }
 }
 
-/* The field of an option without a value; NULL = the option is none of these. */
+/* The flag that an option without a value sets; NULL for every other option. */
 static bool *flag_field(struct options *options, int which)
 {
     switch (which) {

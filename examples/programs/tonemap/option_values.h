@@ -7,9 +7,9 @@
 
 #include "options.h"
 
-/* Set what the option `which` (OPTION_... in option_table.h) says with the value `text`, and its
- * bit in `given`. `text` is NULL if the option takes no value or has none. Returns false, and
- * *error says why, if the value is not allowed. */
+/* Store the value `text` of the option `which` (OPTION_... in option_table.h), and set the option's
+ * bit in `given`. If the option takes no value or has none, `text` is NULL. If the value is not
+ * allowed, returns false, and *error says why. */
 bool option_value_set(struct options *options, int which, const char *text,
                       struct options_error *error);
 

@@ -84,7 +84,7 @@ static size_t out_pixel_bytes(const struct job *job)
     return job->shape.out == COX_PIXEL_RGBA8 ? 4 : 8;
 }
 
-/* Make the buffers. Every frame in flight has memory of its own, like the frames of a film. */
+/* Make the buffers. Frames in flight do not share memory, like the frames of a film. */
 static bool make_buffers(struct job *job)
 {
     const struct picture_format *format = job->format;
@@ -134,7 +134,7 @@ static bool load_picture(struct job *job)
     return true;
 }
 
-/* Find exposure and peak of the picture, with a pass of its own over all devices. */
+/* Find exposure and peak of the picture in a separate pass over all devices. */
 static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
 {
     struct cox_tonemap_storage storage;

@@ -3,7 +3,7 @@
  * frames on any machine.
  *
  * In a file each field is a line of text. Two profiles are equal if their lines are equal.
- * Thread-safety: pure but for the files that are read.
+ * Thread-safety: pure except for the files that are read.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_PROFILE_H
 #define TONEMAP_PROFILE_H

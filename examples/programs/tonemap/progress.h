@@ -30,7 +30,7 @@ struct progress {
 void progress_begin(struct progress *progress, FILE *stream, uint64_t total, uint64_t now_ns);
 
 /* Redraws at most ten times a second, and not in the first half second: short work needs no line.
- * `split` is the bar of the split (report_bar); "" = there is one device. */
+ * Pass the bar of the split (report_bar) as `split`; "" = there is one device. */
 void progress_update(struct progress *progress, uint64_t done, const char *split, uint64_t now_ns);
 
 /* Write lines of JSON to `stream` from now on, terminal or not. */

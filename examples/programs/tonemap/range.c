@@ -43,7 +43,7 @@ bool range_choose(struct range *range, const struct options *options, struct vid
         return range_of(range, options, 0, frames);
     }
 
-    /* The frames are read, so that the film's end is found on the way. */
+    /* Reading the frames finds the film's end. */
     *range = (struct range){.count = UINT64_MAX};
     if (options->ranged)
         range->first = options->range_first;

@@ -39,9 +39,9 @@ struct report_summary {
 /* `frames` is a guess that saves allocations while frames run. NULL = out of memory. */
 struct report *report_create(uint32_t device_count, uint64_t frames);
 
-/* Keep only the newest delivered frame from now on, so that memory does not grow: for the bar of a
- * film without statistics. report_frame then knows this frame only, and nothing can be summarised
- * or written. */
+/* Keep only the newest delivered frame from now on, so that memory does not grow. This is for the
+ * bar of a film without statistics. Then report_frame knows this frame only, and nothing can be
+ * summarised or written. */
 void report_keep_newest(struct report *report);
 
 /* NULL is accepted; sets to NULL. */
@@ -59,7 +59,7 @@ uint64_t report_lost(struct report *report);
  * it. */
 void report_late(struct report *report, uint64_t *frames, uint64_t *worst_ns);
 
-/* Copy of the n-th delivered frame and of up to `max_bands` bands of it. False if there is none. */
+/* Copy the n-th delivered frame and up to `max_bands` bands of it. False: no such frame. */
 bool report_frame(struct report *report, uint64_t n, struct report_frame *frame,
                   struct cox_band_report *bands, uint32_t max_bands);
 

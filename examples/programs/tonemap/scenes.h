@@ -2,15 +2,15 @@
  * read and change.
  *
  * The lines after those of the profile:
- *   frames FIRST COUNT [end]     the frames of the film; end: the film ends with them
+ *   frames FIRST COUNT [end]     The frames of the film. With `end`, the film ends with them.
  *   scene FRAME [peak NITS] [gain GAIN]
- *                                a scene begins here; a given peak or gain holds for all of it
- *   FRAME PEAK GAIN              from this frame to the next line of this kind: the brightest light
- *                                that keeps its gradation, in cd/m2, and a factor that is applied
- *                                to the light first
- *   # ...                        a comment
+ *                                A scene begins here. A given peak or gain holds for all of it.
+ *   FRAME PEAK GAIN              Holds from this frame to the next line of this kind. PEAK is the
+ *                                brightest light that keeps its gradation, in cd/m2. GAIN is a
+ *                                factor that is applied to the light first.
+ *   # ...                        A comment.
  *   end
- * Thread-safety: pure but for the files.
+ * Thread-safety: pure except for the files.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_SCENES_H
 #define TONEMAP_SCENES_H

@@ -248,7 +248,7 @@ static void write_frames(struct json *json, const struct report *report,
     for (size_t i = 0; i < report->frame_count; i++) {
         const struct report_frame *frame = &report->frames[i];
         const struct cox_band_report *bands = report->bands + frame->first_band;
-        if (frame->shadow) /* it has no split of its own */
+        if (frame->shadow) /* one band, which was not split */
             continue;
 
         write_split(json, frame, bands, origin_ns, next_start_ns(report, i));

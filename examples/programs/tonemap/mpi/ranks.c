@@ -287,7 +287,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
 
     options.inputs = paths;
     options.input_count = (uint32_t)founds.count;
-    options.input = paths[0]; /* NULL if there is none */
+    options.input = paths[0]; /* NULL if nothing was found */
     options.overwrite = step == FILM_JOIN || !scenes_fit(world);
     if (step == FILM_JOIN)
         options.source = world->options.input;
@@ -344,8 +344,8 @@ static bool choose_devices(struct world *world)
                          sizeof world->devices - 1);
 }
 
-/* What all ranks must know alike: the arithmetic that the devices of all of them have, the profile
- * of the film, its frames, and how they lie in a file. */
+/* Find what must be the same on all ranks. That is the arithmetic that the devices of all ranks
+ * have, the profile of the film, its frames, and how they lie in a file. */
 static bool agree(struct world *world)
 {
     struct options options = step_of(world, FILM_ANALYSE, world->folder);

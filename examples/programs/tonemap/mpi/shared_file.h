@@ -24,8 +24,9 @@ struct shared_file {
     MPI_File file;
 };
 
-/* Rank 0, before any rank opens the file: the number of frames that an old file has room for; 0 =
- * there is none, or it has another header. Only the journal tells which of its frames are good. */
+/* Rank 0, before any rank opens the file: the number of frames that an old file has room for.
+ * Returns 0 if no old file exists, or if it has another header. Only the journal tells which of its
+ * frames are good. */
 uint64_t shared_file_room(const struct shared_file *file);
 
 /* Rank 0, before any rank opens the file: create it, with its header. Here and below: false after

@@ -1,5 +1,5 @@
-/* Waiting for other ranks without using a core. The waiting calls of MPI poll at full speed, but
- * the cores of a rank are for the frames: a rank with one core would lose half of it.
+/* Waiting for other ranks without using a core. The cores of a rank are for the frames. The waiting
+ * calls of MPI poll at full speed, so a rank with one core would lose half of it.
  * Thread-safety: any thread, if MPI has MPI_THREAD_MULTIPLE.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_MPI_WAIT_H
