@@ -49,7 +49,8 @@ struct bench_calls {
     uint64_t ns[BENCH_CALL_COUNT]; /* time in them, all threads together; 0 if not timed */
 };
 
-/* Count from zero, whoever calls: the library or this program. One count at a time. */
+/* Count all calls from zero, those of the library and of this program. Only one count runs at a
+ * time. */
 void bench_calls_start(bool timed);
 struct bench_calls bench_calls_stop(void);
 

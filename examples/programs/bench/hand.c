@@ -1,11 +1,15 @@
 /* The same frame in hand-written OpenCL, which the library is compared with. It is written to be
- * fast: buffers, kernel arguments and the queue are created once, nothing is profiled, and a frame
- * takes as few calls as the standard allows.
+ * fast:
+ *   - It creates buffers, kernel arguments and the queue once.
+ *   - It profiles nothing.
+ *   - A frame takes as few calls as the standard allows.
  *
- * Devices that work on host memory: two page-aligned allocations, wrapped with CL_MEM_USE_HOST_PTR
- * and mapped while the host owns them. A frame unmaps both, runs the kernel, and maps both. Devices
- * with their own memory: pinned host memory and one in-order queue. A frame writes, runs the
- * kernel, and reads.
+ * A device that works on host memory has two page-aligned allocations. They are wrapped with
+ * CL_MEM_USE_HOST_PTR and mapped while the host owns them. A frame unmaps both, runs the kernel,
+ * and maps both.
+ *
+ * A device with its own memory has pinned host memory and one in-order queue. A frame writes, runs
+ * the kernel, and reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "hand.h"
 #include "cl.h"

@@ -39,8 +39,8 @@ const char *bench_hand_describe(const struct bench_hand *hand, enum bench_hand_f
 /* Run one frame. Times of 0 = failed, after a message. */
 struct bench_hand_times bench_hand_frame(struct bench_hand *hand, enum bench_hand_form form);
 
-/* Rates of copies to and from a device in 10^9 bytes per second, from pinned host memory, on an
- * idle device: the median of `times` copies of `bytes` each, by the device's profile. */
+/* Rates of copies to and from an idle device, in 10^9 bytes per second. The host memory is pinned.
+ * Each rate is the median of `times` copies of `bytes` each, by the device's profile. */
 struct bench_link {
     double write_gbs, read_gbs;
 };

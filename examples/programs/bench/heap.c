@@ -3,8 +3,8 @@
  * This program's malloc, calloc, realloc and aligned functions replace the C library's for the
  * whole process. While counting, each call walks up the stack to the first frame outside this file,
  * the C library and the loader: that object is the caller. Calls from libcoxswain, libuv and hwloc
- * count as the library's, all others as those of the OpenCL drivers and this program. free is not
- * counted, because nothing can free for long without allocating.
+ * count as the library's. All other calls count as those of the OpenCL drivers and this program.
+ * Calls of free are not counted, because nothing can free for long without allocating.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "heap.h"

@@ -1,7 +1,7 @@
 /* cox-bench passes: what passes cost and what they gain. Every entrant has a turn of a few frames
  * in each round, in an order that changes. Figures are medians of the rounds.
  *
- *   empty     each device alone, with blocking frames: a second pass of one row that does nothing
+ *   empty     a second pass of one row that does nothing: each device alone, with blocking frames
  *   blur      a separable blur as one pass (overlap), as two passes (exchange), and as two sessions
  *   guided    a guided filter, in passes
  *   placed    the blur with one device for each pass

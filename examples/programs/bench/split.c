@@ -1,7 +1,7 @@
 /* cox-bench split: two devices, one with several times the work per row. Every round runs one frame
- * of each: of every static split around the balanced one (the best of them is the oracle), of each
- * device alone, and of the policy. The policy runs twice: as sessions start by default, and from an
- * even split without the warm-up times.
+ * of every static split, of each device alone, and of the policy. The static splits lie around the
+ * balanced one, and the best of them is the oracle. The policy runs twice: as sessions start by
+ * default, and from an even split without the warm-up times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
 #include "common/quantiles.h"

@@ -1,7 +1,7 @@
-/* cox-bench start: how soon a session takes frames. The session tone-maps 1080p video. Timed are
- * cox_session_create, and the time until the first frame, submitted at once, is delivered; in turn
- * with `ready` and without. Each time uses a new runtime without a kernel store, and kernels that
- * the driver has not seen before.
+/* cox-bench start: how soon a session takes frames. The session tone-maps 1080p video. The
+ * command measures the time of cox_session_create, and the time until the first frame is delivered.
+ * That frame is submitted at once. Turns with `ready` and without it alternate. Each turn uses a
+ * new runtime without a kernel store, and kernels that the driver has not seen before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
 #include "common/quantiles.h"

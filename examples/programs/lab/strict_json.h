@@ -12,7 +12,7 @@
 
 enum { STRICT_PATH_BYTES = 160 };
 
-/* One file. `why` (may be NULL) receives the first complaint. */
+/* One file. `why` (may be NULL) receives the first error. */
 struct strict_reader {
     const char *file;
     char *why;
@@ -27,11 +27,11 @@ struct strict_place {
     char path[STRICT_PATH_BYTES]; /* "" = the file itself */
 };
 
-/* The first complaint stays. Returns false. */
+/* Report an error; only the first one is kept. Returns false. */
 __attribute__((format(printf, 3, 4))) bool strict_refuse(const struct strict_place *at,
                                                          const char *key, const char *format, ...);
 
-/* Parse the file's text. The caller releases the value with json_decref; NULL after a complaint. An
+/* Parse the file's text. The caller releases the value with json_decref; NULL after an error. An
  * object must not have a key twice. */
 json_t *strict_parse(struct strict_reader *reader, const char *text, size_t bytes,
                      size_t bytes_max);
@@ -54,7 +54,7 @@ bool strict_string(const struct strict_place *at, const char *key, bool must, si
                    char *out);
 bool strict_is_printable(const char *text);
 
-/* An array of 1 to `most` values; NULL without the key, or after a complaint. */
+/* An array of 1 to `most` values; NULL without the key, or after an error. */
 json_t *strict_array(const struct strict_place *at, const char *key, bool must, size_t most);
 
 /* At most the first `bytes_max` + 1 bytes of a regular file, terminated; the caller frees them.

@@ -3,8 +3,9 @@
  * Geometry: one dimension, no guard; one value per work-item. local_*: work-groups of GROUP items.
  * fill_*: 8 values per work-item.
  * Defines: GROUP; GATHER, the order in global memory, with LOG_STRIDE; STRIDE in local memory.
- * Access: each value of `out` is written once. gather reads each value of `in` once. local_strides
- * reads 1024 values to fill its local memory, and each work-item reads 128 of them.
+ * Access: each value of `out` is written once. The kernel gather reads each value of `in` once. The
+ * kernel local_strides reads 1024 values to fill its local memory. Each of its work-items reads 128
+ * of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifdef GATHER
 /* Goes down the columns of rows with 2^LOG_STRIDE values, so that neighbours are that far apart.

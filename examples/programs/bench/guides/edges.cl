@@ -1,10 +1,11 @@
 /* The mean of 3 x 3 pixels with weights 1 2 1, 2 4 2, 1 2 1 over 16. Pixels outside are copies of
  * the edge.
  *
- * Geometry: two dimensions. edges_each, edges_padded: one pixel per work-item, no guard.
- * edges_halo: the same, with local size TILE x TILE. edges_interior: at least width - 2 by height -
- * 2 items. edges_pad: at least width + 2 by height + 2. edges_border: one dimension, at least 2
- * (width + height) - 4 items. Surplus items do nothing.
+ * Geometry: two dimensions, except for edges_border. In edges_each and edges_padded each work-item
+ * does one pixel, without a guard. The same holds for edges_halo, with local size TILE x TILE. The
+ * kernel edges_interior has at least width - 2 by height - 2 items, and edges_pad has at least
+ * width + 2 by height + 2. The kernel edges_border has one dimension and at least
+ * 2 (width + height) - 4 items. Surplus items do nothing.
  * Defines: TILE; IMAGES if the device has images.
  * Access: edges_padded reads an input with one more pixel at each side. Each pixel of `out` is
  * written once.

@@ -1,5 +1,6 @@
-/* An experiment of cox-bench guides: a table entry with its variants, whose kernels are in a .cl
- * file. arithmetic.c, neighbours.c, memory.c and host.c hold the tables; measure.c runs any entry.
+/* An experiment of cox-bench guides: a table entry with its variants. Their kernels are in a .cl
+ * file. The tables are in arithmetic.c, neighbours.c, memory.c and host.c. measure.c runs any
+ * entry.
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_GUIDES_EXPERIMENT_H

@@ -1,9 +1,10 @@
-/* A film on many machines, described by a few numbers: `struct cluster`. docs/reference/clusters.md
- * describes the files.
- *   - json_read.c and json_write.c read and write them,
- *   - model.c computes the film's time by a formula,
- *   - simulated_film.c simulates it,
- *   - times.c fits a cluster to the times of real runs.
+/* A film on many machines, described by a few numbers: `struct cluster`. The page
+ * docs/reference/clusters.md describes its files.
+ *
+ *   json_read.c, json_write.c   read and write these files
+ *   model.c                     computes the film's time by a formula
+ *   simulated_film.c            simulates the film
+ *   times.c                     fits a cluster to the times of real runs
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -28,7 +28,7 @@ struct times {
 bool times_read(struct times *out, const char *path, char *why, size_t why_bytes);
 void times_free(struct times *times);
 
-/* Add a kind of machine for each rank, named after the file and the rank, and set the film's
+/* Add a kind of machine for each rank, named after the file and the rank. Also set the film's
  * frames, the speeds of the serial steps and the spread. False with the reason if a rank has too
  * few ranges. */
 bool times_fit(const struct times *times, const char *path, struct cluster *out, char *why,

@@ -1,6 +1,7 @@
 /* A recorded run as a trace for a viewer: tracks with slices, instants and counters, all in order
- * of time. trace.c reads them from a session database; each format (paje.c, perfetto.c) writes them
- * as they come. Thread-safety: from one thread at a time.
+ * of time. trace.c reads them from a session database. Each format (paje.c, perfetto.c) writes them
+ * as they come.
+ * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TRACE_H
 #define COX_EXAMPLES_LAB_TRACE_H

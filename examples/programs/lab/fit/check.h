@@ -9,7 +9,7 @@
 /* A policy's periods, recorded and forecast. */
 struct lab_fit_check {
     char name[80];
-    bool simple; /* it keeps no model of its own; --check holds only these to the limits */
+    bool simple; /* it keeps no model; --check holds only these to the limits */
     double mean_ns, p99_ns;
     double forecast_ns, forecast_p99_ns; /* over all seeds */
     double own_ns, own_p99_ns;           /* with the levels of its own sessions; 0 = unknown */

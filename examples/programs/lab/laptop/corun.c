@@ -13,7 +13,7 @@
 
 enum { BINS = 40, FIRST_PART = 10, LAST_PART = 3 };
 
-/* Only bands with at least this share of their time beside others count. */
+/* A band counts only if other devices work during at least this share of its time. */
 static const double overlap_least = 0.5;
 
 /* A band of a whole frame. */
@@ -28,7 +28,7 @@ struct bands {
     struct band *all;
 };
 
-/* --- Beside the others ------------------------------------------------------------------------ */
+/* --- While the others work -------------------------------------------------------------------- */
 
 static bool read_bands(struct source *source, const struct source_run *run, struct bands *bands)
 {
@@ -126,8 +126,9 @@ static double block_median(const struct lab_blocks *blocks)
     return median;
 }
 
-/* How long each band of the device would have taken, had another device worked all the time. With
- * wall time w, o of it beside others, and a alone: a = w - o + o / s, so s = o / (a - w + o). */
+/* How long each band of the device would have taken, had another device worked all the time. The
+ * band takes w, and another device works during o of it. Alone the band would take a. The slowdown
+ * is s: a = w - o + o / s, so s = o / (a - w + o). */
 static void add_beside(const struct bands *bands, const struct source_run *run, uint32_t device,
                        double alone_ns, struct lab_blocks *out)
 {

@@ -22,7 +22,7 @@ void laptop_file_name(const struct laptop_record *record, const char *ending, ch
              laptop_on_battery(record) ? "-battery" : "", ending);
 }
 
-/* The index of a record; the count if there is none. */
+/* The index of a record; the count if no record matches. */
 static uint32_t find(const struct laptop_records *records, enum laptop_part part, bool on_battery)
 {
     uint32_t i = 0;

@@ -39,7 +39,7 @@ bool laptop_records_read(const struct laptop_options *options, struct laptop_rec
 bool laptop_records_write(const struct laptop_options *options,
                           const struct laptop_records *records);
 
-/* NULL if there is none. Mains and unknown are the same. */
+/* NULL if no record matches. Mains and unknown are the same. */
 const struct laptop_record *laptop_record_find(const struct laptop_records *records,
                                                enum laptop_part part, bool on_battery);
 

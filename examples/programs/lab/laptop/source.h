@@ -31,8 +31,8 @@ struct source {
 struct source *source_open(const struct laptop_record *record);
 void source_close(struct source **source);
 
-/* Which frames: those of a kind of session, of a policy (NULL = none), with these ratios (NULL =
- * any), of a device (-1 = any), of a phase (-1 = all), from a frame on. */
+/* Which frames: those that match all of these, from `first_frame` on. `policy` NULL = sessions
+ * without a policy. `ratios` NULL = any. `device` -1 = any. `phase` -1 = all. */
 struct source_wish {
     const struct source_run *run;
     const char *kind, *policy, *ratios;

@@ -1,12 +1,13 @@
 /* The costs of a device, estimated from a recorded run: t(n) = fixed + ns_per_row * n for its first
  * band of a frame, alone. For replay and fit.
  *
- * A disturbance makes a device slower by a factor for a while. So the shape, the fixed cost over
- * the cost of a row, comes from pairs of bands of different length that were near in time: the
- * ratio of their times does not depend on the device's speed. The fit minimizes absolute deviations
- * of logarithms, so outliers hardly count. The scale is the median over the phase with most frames.
- * Bands of adjacent frames are no pair: a policy gives a device fewer rows because its last band
- * was slow, which would look like a cost of rows.
+ * A disturbance makes a device slower by a factor for a while. The shape is the fixed cost over the
+ * cost of a row. It comes from pairs of bands of different length that were near in time. The ratio
+ * of their times does not depend on the device's speed. The fit minimizes absolute deviations of
+ * logarithms, so outliers hardly count. The scale is the median over the phase with most frames.
+ *
+ * Bands of adjacent frames are no pair. A policy gives a device fewer rows because its last band
+ * was slow, and this would look like a cost of rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_REPLAY_FIT_H
 #define COX_EXAMPLES_LAB_REPLAY_FIT_H

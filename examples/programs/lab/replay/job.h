@@ -37,7 +37,7 @@ struct replay_outcome {
     double over_oracle;             /* mean over mean, in the replay */
     double own_ns;                  /* sum of frame times, replayed in its own sessions */
     double own_recorded_ns;         /* sum of frame times, recorded in them */
-    struct replay_figures recorded; /* of its own sessions; frames 0 = it was not recorded */
+    struct replay_figures recorded; /* in its own sessions; frames 0 = it was not recorded */
     uint64_t refused;
     char why[REPLAY_WHY_MAX]; /* why it could not be replayed; "" = it was */
 };

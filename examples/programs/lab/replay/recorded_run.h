@@ -19,8 +19,9 @@ struct lab_replay_band {
     double kernel_ns; /* 0 = unknown */
     double begin_ns;  /* when the device could begin it; since the start of the pass */
     double queue_ns;  /* before that: behind earlier bands in the device's queue */
-    /* Before that: the device was idle since the frame's start or its band before. 0 for first
-     * bands if several frames are in flight, and for rows that another band had before. */
+    /* Before that: the device was idle, since the frame's start or since its band before. Always 0
+     * for first bands if several frames are in flight. Also 0 for rows that another band had
+     * before. */
     double gap_ns;
     double together; /* the part of its time in which another device worked on this frame, 0 .. 1 */
 };
@@ -72,9 +73,9 @@ struct lab_replay_session {
     struct cox_device_profile profiles[COX_PASSES_MAX][COX_DEVICES_MAX];
 };
 
-/* A run, for the first pass of its frames: bands, shadows and the devices of the tape are of that
- * pass. `next_pass` has the same sessions and frames for the next pass. Times of frames are those
- * of whole frames. */
+/* A run, for the first pass of its frames. Bands, shadows and the devices of the tape belong to
+ * that pass. The next pass, with the same sessions and frames, is in `next_pass`. Times of frames
+ * are those of whole frames. */
 struct lab_replay_data {
     struct lab_replay_data *next_pass; /* NULL = no more */
     int64_t run;

@@ -610,8 +610,8 @@ static struct lab_replay *create_pass(const struct lab_replay_data *data,
     return replay;
 }
 
-/* The first device that had rows in some passes only, so that its costs in the others are unknown;
- * the number of devices if there is none. */
+/* The first device that had rows in some passes only: its costs in the others are unknown. The
+ * number of devices if no device is found. */
 static uint32_t find_unknown(const struct lab_replay *replay)
 {
     for (const struct lab_replay *pass = replay->next_pass; pass; pass = pass->next_pass)

@@ -22,7 +22,7 @@ struct chapter {
 
 /* --- Words ------------------------------------------------------------------------------------ */
 
-/* The text, or `instead` if there is none. */
+/* The text, or `instead` if it is NULL or empty. */
 void words_or(struct html *out, const char *text, const char *instead);
 
 /* A whole number; a dash for NaN. */

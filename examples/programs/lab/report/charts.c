@@ -202,8 +202,8 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
 
 /* --- Distribution ----------------------------------------------------------------------------- */
 
-/* From the least time of all to the 99th percentile of the slowest policy, limited by the medians,
- * so that a policy with outliers of many times the median does not squeeze the others. */
+/* From the least time of all to the 99th percentile of the slowest policy. The medians limit the
+ * upper end: a policy with outliers of many times the median must not squeeze the others. */
 static struct scale times_scale(const struct paper *paper, const struct chart_policies *about)
 {
     double least = INFINITY, most = 0, middle = 0, best = INFINITY;

@@ -58,7 +58,7 @@ double reader_time(struct sqlite3_stmt *statement, int column);
 /* Owned by the caller; NULL for NULL, a blob, and if out of memory. */
 char *reader_text(struct sqlite3_stmt *statement, int column);
 
-/* The index of a device or phase by its number; their count if there is none. */
+/* The index of a device or phase by its number; their count if the run has no such number. */
 uint32_t reader_device(const struct report_run *run, int64_t number);
 uint32_t reader_phase(const struct report_run *run, int64_t number);
 

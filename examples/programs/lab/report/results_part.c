@@ -69,8 +69,8 @@ static bool lede_energy(const struct chapter *chapter)
     return true;
 }
 
-/* The next place in the order, from `at` on, that is not the oracle's; the count if there is
- * none. */
+/* The next place in the order, from `at` on, that is not the oracle's; the count if no such place
+ * follows. */
 static uint32_t next_policy(const struct chapter *chapter, uint32_t at)
 {
     while (at < chapter->count && chapter_is_oracle(chapter, chapter->order[at]))

@@ -56,7 +56,7 @@ static size_t split_tags_of(const struct report_series *series, const double *sh
     return count;
 }
 
-/* The meaning of the colours, beside the ends of their areas. */
+/* The meaning of the colours, next to the ends of their areas. */
 static void split_tags(const struct paper *paper, const struct report_series *series, uint32_t pass,
                        double top, double bottom)
 {

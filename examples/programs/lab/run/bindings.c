@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The index of `text` among the words; -1 if it is none of them. */
+/* The index of `text` among the words; -1 if it is not found. */
 static int word_of(const char *text, const char *const *words)
 {
     for (int i = 0; words[i]; i++)

@@ -1,7 +1,8 @@
-/* Each frame takes these steps: the host writes the inputs' handles, which drops the devices'
- * copies; one task is submitted for each block; each block's outputs are requested in host
- * memory. The frame ends when the last output has arrived. StarPU orders all of this by the data
- * handles.
+/* Each frame takes these steps:
+ *   1. The host writes the inputs' handles. This drops the devices' copies.
+ *   2. One task is submitted for each block.
+ *   3. Each block's outputs are requested in host memory.
+ * The frame ends when the last output has arrived. StarPU orders all of this by the data handles.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "dmda.h"

@@ -1,5 +1,5 @@
-/* The kernels of a run, and their frames: tone mapping of pictures or video, arithmetic with
- * more work on one device, a blur in two passes, or a user's own kernel.
+/* The kernels of a run, and their frames. The kernel is tone mapping of pictures or video,
+ * arithmetic with more work on one device, a blur in two passes, or a user's own kernel.
  *
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */

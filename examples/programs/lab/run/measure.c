@@ -1,5 +1,5 @@
 /* The order of a run. Frames come in blocks: each policy in turn runs its next few frames, then the
- * references run some, under the same disturbances, so that other events on the machine affect all
+ * references run some, under the same disturbances. So other events on the machine affect all
  * contestants alike. Disturbances start and end between blocks, when no frame is under way. Each
  * repeat has its own sessions; the references are measured over all repeats.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -410,7 +410,7 @@ static int run_one(struct command *command, struct lab_size size, uint32_t ratio
 
 /* --- All of a command's runs ------------------------------------------------------------------ */
 
-/* Open the meter, or print why there is none. Returns an exit status. */
+/* Open the meter, or print why energy is not measured. Returns an exit status. */
 static int open_meter(struct command *command)
 {
     char why[600];

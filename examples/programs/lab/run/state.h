@@ -1,5 +1,5 @@
-/* The state of a run, and the steps that the files of this folder have. measure.c calls them in
- * order; the order of the sections below is from callee to caller.
+/* The state of a run, and the steps in the files of this folder. measure.c calls the steps in
+ * order. The sections below are in the order from callee to caller.
  *
  * All functions that return bool print the reason before they return false.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -5,8 +5,8 @@
  * warm. So the effect of each round on all splits is estimated and removed (medians of rows and
  * columns in turn, Tukey's median polish, on logarithms). The minimum of many noisy medians is
  * lower than any split's true time. So one half of the samples chooses the split, with the
- * samples of its neighbours, and the other half gives its time; then the same with the halves
- * swapped. The mean of both times is the oracle's time.
+ * samples of its neighbours. The other half gives its time. Then the halves are swapped, and the
+ * mean of both times is the oracle's time.
  *
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -271,7 +271,7 @@ static double smoothed(const struct lab_sweep *sweep, const struct lab_spread *s
     return sum / weights;
 }
 
-/* The split with the best smoothed time; UINT32_MAX if there is none. Splits with few turns are
+/* The split with the best smoothed time; UINT32_MAX if no split has one. Splits with few turns are
  * left out: the frames of a turn are alike, so all of their samples may be lucky. */
 static uint32_t choose(const struct lab_sweep *sweep, const struct lab_spread *spreads)
 {

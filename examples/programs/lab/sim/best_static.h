@@ -6,8 +6,8 @@
 
 #include "simulate.h"
 
-/* Find the ratios that take the least time if they are kept for a whole run of this seed, in the
- * same simulation as the policies: frames in flight, engine, chance and all.
+/* Find the ratios that take the least time if they are kept for a whole run of this seed. The
+ * simulation is that of the policies, with frames in flight, engine and chance.
  *
  * The search begins with `ratios` (device_count, the sum 1) and moves shares from device to device
  * while that helps, in steps from `step` on that get smaller. A device may get nothing. With a step

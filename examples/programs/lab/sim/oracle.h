@@ -13,12 +13,12 @@ double lab_makespan(const struct lab_world *world, uint64_t frame, const double 
 /* Find the oracle's split and fill all of `out` but its condition. A device must be alive.
  *
  * The split has one band for each device of a set, in the order of the devices. Without contention
- * one search over all devices is exact for that order: for a given time each device takes as many
- * rows as it can finish, and bisection finds the least time that covers the frame.
+ * one search over all devices is exact for that order. For a given time each device takes as many
+ * rows as it can finish. Bisection finds the least time that covers the frame.
  *
- * With contention every set of up to six devices is searched; of more, those that remain when one
- * device after the other is left out. Granules are then moved between bands while that helps, since
- * a device that ends early stops slowing down the others. */
+ * With contention and up to six devices, every set is searched. With more devices, one device after
+ * the other is left out, and only the sets that remain are searched. Granules are then moved
+ * between bands while that helps, since a device that ends early stops slowing down the others. */
 void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
                      const bool *alive, struct lab_oracle *out);
 

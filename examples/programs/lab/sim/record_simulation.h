@@ -27,10 +27,12 @@ struct lab_record {
 };
 
 /* Record one run:
- *   - a session of each device alone,
- *   - a session for each policy,
- *   - a session of the oracle (kind "policy", policy "oracle", bands without times),
- *   - for each phase, medians of the devices alone and of the oracle as references.
+ *   - a session of each device alone
+ *   - a session for each policy
+ *   - a session of the oracle
+ *   - for each phase, medians of the devices alone and of the oracle as references
+ *
+ * The oracle's session has kind "policy", policy "oracle" and bands without times.
  *
  * Times are virtual: apart from run.started_at the same simulation gives the same rows. False if a
  * simulation fails, with the reason in `why`. lab_store_close reports write errors. */

@@ -1,5 +1,6 @@
-/* The world of a scenario: what its devices need for their work, frame by frame. simulate.c calls
- * it through the functions of a `lab_world`, one world for each pass of the scenario.
+/* The world of a scenario: what its devices need for their work, frame by frame. The simulator
+ * (simulate.c) calls it through the functions of a `lab_world`. Each pass of the scenario has one
+ * such world.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 #include "random.h"

@@ -1,10 +1,12 @@
-/* The state of a simulated session, and what the files of the simulator offer each other:
- *   - simulate.c calls the policy and delivers frames,
- *   - pass_oracle.c finds the oracle's split of a pass,
- *   - virtual_time.c moves the clock and the engine's thread,
- *   - handout.c gives rows to devices,
- *   - device_queue.c holds the devices' queues and makes measurements.
- * Each calls only files below it in this list.
+/* The state of a simulated session, and what the files of the simulator offer each other. Each file
+ * calls only files below it in this list:
+ *
+ *   simulate.c       calls the policy and delivers frames
+ *   pass_oracle.c    finds the oracle's split of a pass
+ *   virtual_time.c   moves the clock and the engine's thread
+ *   handout.c        gives rows to devices
+ *   device_queue.c   holds the devices' queues and makes measurements
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_SIM_SESSION_STATE_H
 #define COX_EXAMPLES_LAB_SIM_SESSION_STATE_H

@@ -1,33 +1,34 @@
 /* The simulator: runs a policy, the code that the library links, on devices that are a few numbers.
  *
- * Time is virtual: nanoseconds as doubles. The policy splits a frame, each device does its bands
- * one after the other, idle devices are offered rows of the pool (`next`), and the frame ends when
- * every row is done. The cost of a band comes from a `lab_world`: a scenario file (scenario.h) or a
- * recorded session (lab/replay/world.h). All arithmetic is + - * / and sqrt on doubles without
+ * Time is virtual: nanoseconds as doubles. The policy splits a frame, and each device does its
+ * bands one after the other. Idle devices are offered rows of the pool (`next`). The frame ends
+ * when every row is done. The cost of a band comes from a `lab_world`: a scenario file (scenario.h)
+ * or a recorded session (lab/replay/world.h). All arithmetic is + - * / and sqrt on doubles without
  * contraction: the same seed gives the same result on every machine.
  *
  * What is simulated of the runtime:
- *   - Frames: a frame is split when the frame `in_flight` before it is delivered. Frames are
- *     delivered in order; their measurements reach the policy then.
- *   - Queues: a device has at most two bands in its queue, those of earlier frames first, and
- *     starts the next one at once. A band that takes long is waited for.
- *   - Pool: while a frame's pool is not empty, devices that may take rows of it get no band of a
- *     later frame. Bands and chunks of a frame are at most COX_BANDS_MAX: grants that are too small
+ *   - Frames: A frame is split when the frame `in_flight` before it is delivered. Frames are
+ *     delivered in order. Their measurements reach the policy on delivery.
+ *   - Queues: A device has at most two bands in its queue, those of earlier frames first. It starts
+ *     the next band at once. A band that takes long is waited for.
+ *   - Pool: While a frame's pool is not empty, devices that may take rows of it get no band of a
+ *     later frame. A frame has at most COX_BANDS_MAX bands and chunks. Grants that are too small
  *     for that are raised.
- *   - Engine: one thread splits, notices ends and hands out rows. Each action takes `busy_ns`.
+ *   - Engine: One thread splits, notices ends and hands out rows. Each action takes `busy_ns`.
  *     After sleeping it is `wake_ns` late.
- *   - Passes: a frame does its passes one after the other, each with its own split and its own
- *     state of the policy. Between two there is a pause (`before_ns`). Rows that another device did
- *     in the pass before cost more (`moved_row_ns`).
- *   - Contention: devices that work at the same time slow each other down (`slowdown`).
- *   - Shadows: a shadow runs on its device, which is offered no rows meanwhile. The frame does not
+ *   - Passes: A frame does its passes one after the other. Each pass has its own split and its own
+ *     state of the policy. Between two passes there is a pause (`before_ns`). Rows that another
+ *     device did in the pass before cost more (`moved_row_ns`).
+ *   - Contention: Devices that work at the same time slow each other down (`slowdown`).
+ *   - Shadows: A shadow runs on its device, which is offered no rows meanwhile. The frame does not
  *     wait for it.
- *   - Deaths: a device that dies does not end its band. The session takes it out of use (`usable` =
- *     false) 25 % and 1 ms after the band's prediction: that of the grant for a chunk, else
- *     `device_ns`, else the frame's. Without a prediction: after ten times the best device's time
- *     for a whole frame. Its rows go to the pool of `next`, else to the best usable device. The
- *     policy observes the band as unfinished. The session asks the device again after 1, 2, 4, 8,
- *     8, ... frames, and at once if no other device is left. If the device answers, it is usable.
+ *   - Deaths: A device that dies does not end its band. The session takes it out of use (`usable` =
+ *     false) 25 % and 1 ms after the band's prediction. The prediction is that of the grant for a
+ *     chunk, else `device_ns`, else the frame's. Without a prediction, the session takes the device
+ *     out of use after ten times the best device's time for a whole frame. Its rows go to the pool
+ *     of `next`, else to the best usable device. The policy observes the band as unfinished. The
+ *     session asks the device again after 1, 2, 4, 8, 8, ... frames, and at once if no other device
+ *     is left. If the device answers, it is usable.
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -107,7 +108,7 @@ struct lab_world {
     double (*stolen)(void *ctx, double now_ns, uint32_t *devices, bool *engine);
 
     /* How long the engine's thread is held up before it gives a device its `given`th band of a
-     * frame, while the devices of `working` work. `handed_out`: the rows are the pool's. */
+     * frame. Meanwhile the devices of `working` work. `handed_out`: the rows are the pool's. */
     double (*stall_ns)(void *ctx, uint64_t frame, uint32_t device, uint32_t given, bool handed_out,
                        uint32_t working);
 
@@ -202,9 +203,9 @@ bool lab_policy_find(const char *name, const struct cox_policy **policy);
 
 /* Run `policy` over the whole world and fill `out[world->frames]`. `policy` NULL = the oracle.
  *
- * An invalid split is refused: the last good one is used, or, if it does not fit the frame, the
- * best device alone. `why` then describes the first refused split, also with COX_OK; else it is
- * empty.
+ * An invalid split is refused, and the last good one is used. If that one does not fit the frame,
+ * the best device alone is used. `why` describes the first refused split, also with COX_OK. It is
+ * empty if no split was refused.
  *
  * Errors:
  *   COX_E_INVALID  the policy refuses its options, or the world has no valid frame or no device

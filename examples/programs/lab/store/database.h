@@ -23,25 +23,24 @@
 struct lab_store;
 struct sqlite3;
 
-/* Open for recording: create the file, or append to a database of this program. Refused with one
- * sentence in `why` that begins with the path:
- *   - what is no regular file, or is a symbolic link
- *   - what is no SQLite database, or one of another program
- *   - a database with another version of the schema
+/* Open for recording: create the file, or append to a database of this program. `*out` is NULL
+ * unless true is returned. False with one sentence in `why`, which begins with the path, for:
+ *   - a symbolic link, or anything else that is not a regular file
+ *   - a file of another format than SQLite's
+ *   - a database of another program, or with another version of the schema
  *   - a damaged database
- *   - a file that cannot be written
- * `*out` is NULL unless true is returned. */
+ *   - a file that cannot be written */
 bool lab_store_open(const char *path, struct lab_store **out, char *why, size_t why_bytes);
 
-/* The same while another process of ours has the file open for recording. The two take turns: call
- * nothing here while the other one has a transaction open, see lab_store_commit. */
+/* The same while another process of this run has the file open for recording. The two take turns:
+ * call nothing here while the other one has a transaction open, see lab_store_commit. */
 bool lab_store_open_beside(const char *path, struct lab_store **out, char *why, size_t why_bytes);
 
 /* Open for reading what lab_store_open would accept; a symbolic link is followed. The file may be
  * growing. The caller closes it with sqlite3_close. */
 bool lab_store_open_to_read(const char *path, struct sqlite3 **out, char *why, size_t why_bytes);
 
-/* Whether a file of that name would replace the database, or what SQLite keeps beside it. */
+/* Whether a file of that name would replace the database or a file that SQLite keeps next to it. */
 bool lab_store_is_part(const char *database, const char *path);
 
 /* The first error while recording; NULL = none. Belongs to the store. */
@@ -106,9 +105,11 @@ void lab_store_pass(struct lab_store *store, uint32_t pass, const char *name, ui
 void lab_store_phase(struct lab_store *store, uint32_t phase, uint64_t first_frame,
                      uint64_t end_frame, const char *text);
 
-/* `kind`: "hog", "gpu-hog", "quota", "delay", ...; `text`: as given on the command line; `real`:
- * not the artificial delay; `note`: what became of it ("no cgroup may be made here"), or NULL. The
- * last call for a number counts. */
+/* A disturbance of the run. The last call for a number counts.
+ *   kind   "hog", "gpu-hog", "quota", "delay", ...
+ *   text   as given on the command line
+ *   real   false for the artificial delay
+ *   note   what became of it ("no cgroup may be made here"), or NULL */
 void lab_store_disturbance(struct lab_store *store, uint32_t disturbance, const char *kind,
                            const char *text, uint64_t first_frame, uint64_t end_frame, bool real,
                            const char *note);
@@ -179,8 +180,8 @@ struct lab_session *lab_store_begin_session(struct lab_store *store,
 void lab_session_frame(void *session, const struct cox_frame_report *report);
 
 /* A policy that does what `policy` does and records each call and its answer, so that `cox-lab
- * replay --decisions` can ask again. Give it as cox_session_params.custom_policy and create the
- * session before the next one is taped: the policy's interface passes no pointer of the caller's,
+ * replay --decisions` can ask again. Give it as cox_session_params.custom_policy. Create the
+ * session before the next one is taped. The policy's interface passes no pointer of the caller's,
  * so a variable of tape.c hands the tape over. Valid until lab_store_close. Returns `policy` itself
  * if it cannot be taped. */
 const struct cox_policy *lab_session_tape(struct lab_session *session,

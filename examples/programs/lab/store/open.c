@@ -103,8 +103,8 @@ static bool check_object(sqlite3 *db, sqlite3_stmt *wanted, sqlite3_stmt *found,
     return true;
 }
 
-/* Whether every table, index and view of ours is there as in schema.sql. There may be others:
- * people add views. */
+/* Whether the database has every table, index and view of schema.sql, with the same text. There may
+ * be others: people add views. */
 static bool check_schema(sqlite3 *db, const struct refusal *refusal)
 {
     sqlite3 *model = NULL;
@@ -217,7 +217,7 @@ static bool check_identity(sqlite3 *db, bool to_read, const struct refusal *refu
     return true;
 }
 
-/* The path with its folder's links resolved; its last part is left as it is. NULL with errno
+/* The path with its folder's links resolved; its last part is not resolved. NULL with errno
  * set. */
 static char *resolve_folder(const char *path)
 {
@@ -303,7 +303,7 @@ static bool check_journal(const char *whole, const struct refusal *refusal)
     return true;
 }
 
-/* SQLite keeps a log beside the file, so the folder must be writable too. */
+/* SQLite keeps a log next to the file, so the folder must be writable too. */
 static bool check_folder(const char *whole, const struct refusal *refusal)
 {
     char *folder = strdup(whole);

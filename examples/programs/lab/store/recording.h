@@ -21,12 +21,12 @@ enum { LAB_RATIOS_BYTES = COX_DEVICES_MAX * 26 + 3 };
  * schema. */
 bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why, size_t why_bytes);
 
-/* Bind the values and run the statement once. `types` has one letter for each value:
+/* Bind the values and run the statement once. Returns SQLITE_DONE, or the error. Each letter of
+ * `types` is the type of a value:
  *   i  int64_t
- *   k  int64_t, a negative one becomes NULL
- *   r  double, NaN becomes NULL
- *   t  const char *, NULL becomes NULL
- * Returns SQLITE_DONE, or the error. */
+ *   k  int64_t, NULL if negative
+ *   r  double, NULL if NaN
+ *   t  const char *, NULL becomes NULL */
 int lab__store_step(sqlite3_stmt *statement, const char *types, ...);
 
 /* "[0.5,0.5]", to the last bit. */
@@ -172,7 +172,7 @@ struct lab_store {
     char *path;
     sqlite3 *db;
     int lock;    /* -1 = none */
-    bool beside; /* another process of ours records too, and leaves WAL mode at its end */
+    bool beside; /* another process of this run records too, and leaves WAL mode at its end */
     sqlite3_stmt *sql[LAB_STATEMENTS];
     char error[256];
     bool writing; /* a transaction is open, since `since_ns` */

@@ -45,8 +45,8 @@ struct lab_tape {
 };
 
 /* Prepare `tape`. The policy's interface passes no pointer of the caller's, so a variable of tape.c
- * hands the tape to the policy's state. `init` of one policy must have been called before the next
- * tape is prepared. */
+ * hands the tape to the policy's state. Prepare the next tape only after the policy's `init` was
+ * called. */
 void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_tape_fn *tell,
                     void *user);
 

@@ -1,8 +1,10 @@
 /* Clocks, temperatures, power and load of GPUs whose drivers have files in /sys: i915, xe, amdgpu.
  *
- * i915 and xe count the energy of discrete cards (Documentation/ABI/testing/
- * sysfs-driver-intel-i915-hwmon and -xe-hwmon); an integrated GPU is RAPL's zone "uncore". amdgpu
- * averages power itself; for a GPU within a CPU it is the power of the whole chip
+ * The drivers i915 and xe count the energy of discrete cards. The kernel describes these files in
+ * Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and -xe-hwmon. An integrated GPU is
+ * RAPL's zone "uncore".
+ *
+ * The driver amdgpu averages power itself. For a GPU within a CPU it is the power of the whole chip
  * (Documentation/gpu/amdgpu/thermal.rst).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "add_source.h"

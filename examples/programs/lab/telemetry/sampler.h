@@ -10,9 +10,9 @@
 struct lab_sampler;
 
 /* Read quick sources every `period_ns` and all sources about once a second. Call this after
- * lab_store_begin_run and before the first session: it records the sources at once. `telemetry`
- * and `store` stay the caller's, and the sampler uses them until it is stopped. NULL if no
- * thread can be started. */
+ * lab_store_begin_run and before the first session: it records the sources at once. The caller
+ * keeps `telemetry` and `store`, and the sampler uses them until it is stopped. NULL if no thread
+ * can be started. */
 struct lab_sampler *lab_sampler_start(struct lab_telemetry *telemetry, struct lab_store *store,
                                       uint64_t period_ns);
 

@@ -17,12 +17,12 @@ bool sysfs_is_folder(const char *path);
 /* Opens for reading; -1 with errno set. The caller closes the file. */
 __attribute__((format(printf, 2, 3))) int sysfs_open(const char *root, const char *format, ...);
 
-/* The first line of a file without the white space at its end. If there is none: false with errno
- * set, and an empty text. */
+/* The first line of a file without the white space at its end. False with errno set, and an
+ * empty text, if the line is empty or cannot be read. */
 __attribute__((format(printf, 4, 5))) bool sysfs_text(const char *root, char *text, size_t bytes,
                                                       const char *format, ...);
 
-/* The number at the beginning of a file; false if there is none. */
+/* The number at the beginning of a file; false if no number can be read. */
 __attribute__((format(printf, 3, 4))) bool sysfs_number(const char *root, double *value,
                                                         const char *format, ...);
 
