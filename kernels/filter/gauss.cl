@@ -1,21 +1,24 @@
 /* Recursive Gaussian: one line after the other, forwards, then backwards, in constant time whatever sigma is.
  *
- * Formula: van Vliet, Young, Verbeek (Recursive Gaussian derivative filters, ICPR 1998), three poles, scaled such that
- * the variance is sigma^2:  w(n) = B x(n) + b1 w(n-1) + b2 w(n-2) + b3 w(n-3), B = 1 - b1 - b2 - b3, then the same
- * backwards. Beyond its ends a line goes on as its first and last samples; how the backward filter begins is then a
- * linear function of how the forward one ended (Triggs, Sdika: Boundary conditions for Young-van Vliet recursive
- * filtering, IEEE TSP 54, 2006).
+ * Formula: van Vliet, Young, Verbeek (Recursive Gaussian derivative filters, ICPR 1998). The filter
+ * has three poles and is scaled such that the variance is sigma^2. It runs forwards, then the same
+ * backwards:
+ *     w(n) = B x(n) + b1 w(n-1) + b2 w(n-2) + b3 w(n-3),  B = 1 - b1 - b2 - b3.
+ * Beyond its ends a line goes on as its first and last samples. The backward filter's start is then
+ * a linear function of the forward filter's end (Triggs, Sdika: Boundary conditions for Young-van
+ * Vliet recursive filtering, IEEE TSP 54, 2006).
  *
- * The recursion is written in differences d1 = w(n) - w(n-1), d2 = d1(n) - d1(n-1):
- *     t = B (x - (w + d1 + d2)) - (c1 (d1 + d2) + c2 d2),  d2 += t,  d1 += d2,  w += d1
- *     c1 = b1 + 2 b2 + 3 b3,  c2 = -(b2 + 3 b3)
- * which is the same filter, but rounding B, c1 and c2 does not change what it does to a constant, and an error of
- * rounding is amplified by about sigma, not by sigma^3; what is lost where a small d1 is added to w is kept and added
- * the next time (Kahan). kernels/filter/gauss.c has the coefficients.
+ * The recursion uses the differences d1 = w(n) - w(n-1) and d2 = d1(n) - d1(n-1). A step is:
+ *     t = B (x - (w + d1 + d2)) - (c1 (d1 + d2) + c2 d2),  d2 += t,  d1 += d2,  w += d1,
+ *     c1 = b1 + 2 b2 + 3 b3,  c2 = -(b2 + 3 b3).
+ * The filter is the same, but rounding B, c1 and c2 does not change what it does to a constant. A
+ * rounding error is amplified by about sigma, not by sigma^3. The part that is lost when a small d1
+ * is added to w is kept and added the next time (Kahan). kernels/filter/gauss.c has the
+ * coefficients.
  *
- * Kernel: line l goes down column l of `in` and becomes row l of `out` (a pass whose rows are the columns of its
- * input). COX_LINES channels are interleaved in a row of `out`: then row l has COX_LINES lines, and sample i of line c
- * is in row i * COX_LINES + c of `in`.
+ * Kernel: line l goes down column l of `in` and becomes row l of `out` (a pass whose rows are the
+ * columns of its input). If COX_LINES channels are interleaved in a row of `out`, row l has
+ * COX_LINES lines. Sample i of line c is then in row i * COX_LINES + c of `in`.
  * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH * COX_GROUPS rows of `out`, each a lane;
  * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples.
  * Each step of a line waits for the one before; COX_GROUPS vectors side by side give a processor something to do

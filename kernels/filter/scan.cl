@@ -1,8 +1,12 @@
 /* Prefix sums along the rows of a plane of integers; and what a whole row says.
  *
- * Formula: prefix_sums:  out(x, y) = sum of in(0, y) .. in(x, y), modulo 2^32
- *          row_facts:    out(0 .. 4, y) = the row's sum, whether any and whether all of its samples are not 0 (0 or 1),
- *                        its last sample, and the sum of the samples before the last
+ * Formula of prefix_sums:  out(x, y) = sum of in(0, y) .. in(x, y), modulo 2^32.
+ * Formula of row_facts, with the samples of row y:
+ *     out(0, y) = their sum
+ *     out(1, y) = whether any is not 0 (0 or 1)
+ *     out(2, y) = whether all are not 0 (0 or 1)
+ *     out(3, y) = the last one
+ *     out(4, y) = the sum of those before the last.
  *
  * Geometry: a work-group of COX_GROUP by 1 goes through a row, COX_GROUP samples at a time; dimension 1 over the band's
  * rows.

@@ -96,8 +96,9 @@ double cox__curve_pq_light(double signal)
 static struct cox__curve curve_bt2390(double peak, double white_nits)
 {
     const double pq_nits = 10000, white = fmin(fmax(white_nits, 1.0), pq_nits) / pq_nits;
-    /* The spline is monotonic while SDR white has a third of the peak's signal, and the kernel's fit is good while it
-     * has 0.43 of it, which it has from 48 cd/m2 on (a cinema's white). Under a darker white the peak is lower. */
+    /* The spline is monotonic while SDR white has a third of the peak's signal. The kernel's fit is
+     * good while white has 0.43 of it, which it has from 48 cd/m2 on (a cinema's white). With a
+     * darker white the peak is lower. */
     const double source = fmin(cox__curve_pq_signal(peak * white),
                                cox__curve_pq_signal(white) / 0.43);
     peak = fmin(peak, cox__curve_pq_light(source) / white);

@@ -302,8 +302,9 @@ static struct cox_arg params_arg(const struct cox_video_shape *shape)
                             offsetof(struct video_params, surround) + own};
 }
 
-/* The stage that maps or analyses: from the frame's planes, which are the first bindings, or from the three of `scaled`
- * where that is given, to the `outs` bindings after the planes; with `base` where that is given. */
+/* The stage that maps or analyses. It reads the frame's planes, which are the first bindings, or
+ * the three of `scaled` if that is given. It writes to the `outs` bindings after the planes. It
+ * also takes `base` if that is given. */
 static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
                             bool analyse, uint32_t planes, uint32_t outs, const uint32_t *scaled,
                             const uint32_t *base)

@@ -261,7 +261,8 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
     return list ? list : UINT32_MAX;
 }
 
-/* The policy of a pass, or of the passes that name none. NULL: there is none of the name. */
+/* The policy that a pass names as `own`, or the policy of all passes that name none. NULL: no
+ * policy has the name. */
 static const struct cox_policy *find_policy(const struct cox_session_params *params,
                                             const char *own)
 {

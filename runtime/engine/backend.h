@@ -1,16 +1,19 @@
 /* What the session engine needs from devices. Two implementations: OpenCL (runtime/opencl/) and a scripted fake with a
  * virtual clock (tests/support/fake_backend.c). The engine never includes CL headers; a backend never decides.
  *
- * Threads: device_*, mem_*, instance_create and instance_destroy run on application threads or on a worker thread
- * (host/worker.h), one at a time per object, beside job_* of other instances. job_*, instance_flush and
- * instance_abandon run with the engine lock held (engine/failure/watchdog.h), so on one thread at a time. now_ns runs on any
- * thread.
+ * Threads: application threads or a worker thread (host/worker.h) call device_*, mem_*,
+ * instance_create and instance_destroy. These calls come one at a time per object, and may overlap
+ * job_* of other instances. The thread that holds the engine lock (engine/failure/watchdog.h) calls
+ * job_*, instance_flush and instance_abandon, so they run on one thread at a time. Any thread calls
+ * now_ns.
  *
- * A device instance whose device hangs is abandoned: no thread waits for it from then on, and memory that it may still
- * touch is never freed. From a driver call in a job_* function or in instance_flush a thread may not come back: then
- * the watchdog revokes the engine lock, and instance_isolate is called. Until that thread has returned only
- * instance_abandon is called on the instance, and the thread touches nothing of it any more but the queue slot's
- * events.
+ * A device instance whose device hangs is abandoned: no thread waits for it from then on, and
+ * memory that it may still touch is never freed.
+ *
+ * A driver call in a job_* function or in instance_flush may not return. The watchdog then revokes
+ * the engine lock, and instance_isolate is called. Until the stuck thread returns, only
+ * instance_abandon is called on the instance. When it returns, it touches only the queue slot's
+ * events of the instance.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_BACKEND_H
 #define COX_ENGINE_BACKEND_H
@@ -180,10 +183,11 @@ struct cox__backend_ops {
     void *(*mem_data)(struct cox__mem *mem);
     void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
 
-    /* Build the pipeline on a device, with `slots` queue slots: so many bands under way at once. COX_E_BUILD,
-     * COX_E_DEVICE_MEMORY, … mean that the device cannot take part. max_rows[COX_PASSES_MAX]: most rows in one band
-     * of each pass. The passes' granules are final. `fresh`: on a new context of the instance's own, since the
-     * device was lost on the one it had. */
+    /* Build the pipeline on a device. `slots`: queue slots, the number of bands that can be under
+     * way at once. COX_E_BUILD, COX_E_DEVICE_MEMORY, … mean that the device cannot take part.
+     * max_rows[COX_PASSES_MAX]: most rows in one band of each pass. The passes' granules are final.
+     * `fresh`: on a new context for this instance alone, since the device was lost on the one it
+     * had. */
     cox_status (*instance_create)(struct cox__backend *backend, uint32_t device,
                                   const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
                                   struct cox__instance **out, uint32_t *max_rows);

@@ -1,7 +1,7 @@
-/* What the engine offers to api/ and store/. The engine is what happens to a frame between cox_session_submit and its
- * callback.
+/* What the engine offers to api/ and store/. The engine moves a frame from cox_session_submit to
+ * its callback.
  *
- * It stands in levels; a file calls files of lower levels only, and what must go up goes as an event:
+ * Its files form levels. A file calls files of lower levels only, and reports upwards by an event.
  *
  *   7  threads       the threads that take the turns
  *   6  step          one turn: takes what has arrived, drains events, starts frames, submits bands, polls, delivers
@@ -95,14 +95,14 @@ void cox__warmup_drop(struct cox_session *session);
 
 /* ---- memory: memory.c, buffers.c, spare.c; no lock held ---- */
 
-/* Allocate memory for some of the session's bindings, a bit for each, and NULL for the others; on an error none is
- * left, and *failed is the binding for which there was none. Takes as long as the driver pleases. Not from the
- * scheduler thread. */
+/* Allocate memory for some of the session's bindings, a bit for each; the others get NULL. On an
+ * error no memory is left, and *failed is the binding that got none. It takes as long as the driver
+ * needs. Not from the scheduler thread. */
 cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bindings,
                                 struct cox__mem **mems, uint32_t *failed);
 
-/* Destroy memory that no frame uses, or, where a device that was given up may still touch it, once that has ended.
- * False: that is so. Not from the scheduler thread. */
+/* Destroy memory that no frame uses. False: a device that was given up may still touch it, so the
+ * memory is destroyed once that device has ended. Not from the scheduler thread. */
 bool cox__memory_drop(struct cox_runtime *runtime, struct cox__mem *mem);
 
 /* The same in the background. Does not block; callbacks may call it. */

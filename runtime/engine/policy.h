@@ -8,8 +8,9 @@
 /* Ask for the split of a pass that has just begun, and add its bands. */
 void cox__policy_split(struct cox_session *session, struct cox__frame *frame);
 
-/* Offer the pass's pool to the devices that have nothing of the frame to do and are not in `reserved` (a bit each),
- * either those whose enqueue call returns at once or the others. Returns whether anything came of it. */
+/* Offer the pass's pool to the devices that have nothing of the frame to do and are not in
+ * `reserved` (a bit each). With `blocking`, only blocking devices get the offer; else only those
+ * whose enqueue call returns at once. Returns whether anything came of it. */
 bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
                        bool blocking);
 

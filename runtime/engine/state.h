@@ -1,15 +1,18 @@
 /* The engine's data: runtime, session, frames, bands, devices and their queues, with the states that each goes through.
  *
- * Ownership. An application's thread owns a frame slot from taking it (under `lock`) until it pushes the slot's
- * request; from then until the slot is put back (under `lock`) the engine owns it. All that stands under "engine only"
- * is touched by the thread that holds the engine lock (engine/failure/watchdog.h) alone: the scheduler thread,
- * a thread inside cox_session_run, or the watchdog's thread when it has revoked the lock. A session's `lock` guards
- * what stands above that line and the fields of a device that cox_session_info reads. It is a leaf: no callback and no
- * backend call runs
- * under it.
+ * Ownership. An application's thread takes a frame slot (under `lock`) and owns it until it pushes
+ * the slot's request. From then on the engine owns the slot, until the slot is put back (under
+ * `lock`).
  *
- * Each state is an enum with one function that changes it (transitions.c), which knows the legal changes; a vote's is
- * changed by verify.c alone.
+ * Only the thread that holds the engine lock (engine/failure/watchdog.h) touches the fields below
+ * "engine only". It is the scheduler thread, a thread inside cox_session_run, or the watchdog's
+ * thread when it has revoked the lock.
+ *
+ * A session's `lock` guards the fields above that line, and the fields of a device that
+ * cox_session_info reads. It is a leaf: no callback and no backend call runs under it.
+ *
+ * Each state is an enum. One function changes it and knows the legal changes (transitions.c). A
+ * vote's state is changed by verify.c alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_STATE_H
 #define COX_ENGINE_STATE_H
@@ -159,10 +162,10 @@ struct cox__frame {
 
     uint32_t pass;       /* the one that is under way */
     uint32_t first_band; /* of that pass */
-    uint32_t
-        attempt; /* of the bands of a split: more than those before had, if the frame has begun anew */
-    bool
-        again; /* what an earlier pass wrote is wrong or gone: the frame begins anew when its bands have ended */
+    /* Of a split's bands. It is higher than before if the frame has started over. */
+    uint32_t attempt;
+    /* What an earlier pass wrote is wrong or gone: the frame starts over after its bands end. */
+    bool again;
     struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one that is under way */
 
     uint32_t pool_first_row; /* the first row that is still in the pool */
@@ -357,7 +360,7 @@ enum cox__warmup_state {
     COX__WARMUP_BORROWED_ASKED, /* the same, and cox_session_warm has asked meanwhile: `given` is not needed yet */
     COX__WARMUP_ASKED, /* by cox_session_warm: the runs begin, or go on, on `given` and wait for no frame */
     COX__WARMUP_OWN,     /* runs on what was `given` */
-    COX__WARMUP_FINISHED /* or there is none */
+    COX__WARMUP_FINISHED /* or the session does no warm-up */
 };
 
 /* Warm-up runs: for each device a first run that compiles, then timed ones if there are several devices. */
@@ -504,7 +507,7 @@ struct cox_session {
     bool detached;
     uint32_t warmers; /* threads inside cox_session_warm */
     enum cox__session_warmth warmth;
-    uint32_t warm_devices; /* the warm-up is over for so many devices */
+    uint32_t warm_devices; /* number of devices whose warm-up is over */
     struct cox__frame
         *chain_frame; /* for a frame that a callback submits; NULL = it has been taken */
     _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
@@ -603,9 +606,9 @@ struct cox_buffer {
     struct cox_runtime *runtime;
     size_t bytes;
     bool wrapped;
-    atomic_uint
-        refs; /* the application's, and one for each frame that has been submitted with it, */
-    atomic_uint leaving; /* so many of them whose callback runs */
+    /* The application's, and one for each frame that has been submitted with the buffer. */
+    atomic_uint refs;
+    atomic_uint leaving; /* references of frames whose callback runs */
     _Atomic(struct cox__mem *)
         mem; /* changed by relocate.c alone; NULL = the application has it back */
 

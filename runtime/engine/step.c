@@ -1,7 +1,8 @@
-/* One turn of the engine: it takes the posts and requests that have arrived, drains the events, looks after devices
- * that are out, starts frames, submits bands, delivers what is complete, and polls the devices whose time has come.
+/* One turn of the engine. It takes the posts and requests that have arrived, drains the events, and
+ * looks after devices that are out. It starts frames, submits bands and delivers what is complete.
+ * It polls the devices whose time has come.
  *
- * From a driver call the thread may not come back; another thread then takes the next turn (engine.c). So what was
+ * A driver call may not return; another thread then takes the next turn (engine.c). So what was
  * taken off a queue stays in the runtime until it is handled.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"

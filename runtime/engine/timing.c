@@ -56,7 +56,7 @@ static double predict(const struct cox__timing *timing, double rows)
     return timing->ns + slope * (rows - timing->rows);
 }
 
-/* Time that a band of so many rows of a pass should take on a device; 0 = nothing is known. */
+/* The time that a band of `rows` rows of a pass should take on a device; 0 = nothing is known. */
 static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass,
                           uint32_t rows)
 {

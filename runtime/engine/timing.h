@@ -33,8 +33,9 @@ uint64_t cox__timing_due_ns(const struct cox__queue_slot *slot);
 /* The queue was flushed: its QUEUED bands become RUNNING and get deadlines. */
 void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *queue);
 
-/* Whether a band has missed its deadline. It moves by as long as the process could not run meanwhile; and once if no
- * other device is active, since then nothing is won by giving this one up. */
+/* Whether a band has missed its deadline. The deadline moves by as long as the process could not
+ * run meanwhile. It also moves once if no other device is active, because giving up the only one
+ * gains nothing. */
 bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
                             uint64_t now_ns);
 

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Start a joinable thread that takes none of the application's signals, but for those of its own faults: the
- * application may have mapped a file, and catch SIGBUS. `name` has at most 15 characters. False: the system gives no
- * thread. pthread_setname_np wants _GNU_SOURCE. */
+/* Start a joinable thread. It takes none of the application's signals except those of faults in the
+ * thread. The application may have mapped a file, and catch SIGBUS. `name` has at most 15
+ * characters. False: the system gives no thread. pthread_setname_np requires _GNU_SOURCE. */
 static inline bool cox__thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg),
                                      void *arg)
 {

@@ -225,10 +225,10 @@ static void release_born(struct cox__topology *self)
     }
 }
 
-/* How many of `threads` may not run on the core, and how many are pinned to it or to a part of the machine that holds
- * it. Threads with the run of all CPUs are neither: no worker that was born in a bracket, but an application's
- * or a driver's housekeeping (Mesa's disk cache takes every CPU by itself). Nor are schedulers, which are bound to a
- * core of their own. */
+/* Count the `threads` that may not run on the core, and those pinned to it or to a part of the
+ * machine that holds it. A thread that may run on all CPUs counts as neither. It is not a worker
+ * that was born in a bracket, but an application's thread or a driver's housekeeping: Mesa's disk
+ * cache gives itself every CPU. Scheduler threads, each bound to a core, do not count either. */
 static void count_off(const struct cox__topology *self, const struct cox__thread_list *threads,
                       uint32_t *off, uint32_t *pinned)
 {

@@ -10,10 +10,14 @@
 
 struct cox__topology;
 
-/* Load the topology (with hwloc's OpenCL plugin left out) and choose the core that would be reserved: with `reserve`
- * COX_RESERVE_CORE the core of `reserve_cpu`, else an efficiency core where the kinds tell them apart, else the core
- * nearest to a display-class PCI device, else the last one. Must run before the process first touches OpenCL.
- * Where the machine cannot be read there is a log line and no reservation.
+/* Load the topology (with hwloc's OpenCL plugin left out) and choose the core that would be
+ * reserved. The choice is the first of these that there is:
+ *   1. With `reserve` COX_RESERVE_CORE, the core of `reserve_cpu`.
+ *   2. An efficiency core, if the kinds tell them apart.
+ *   3. The core nearest to a display-class PCI device.
+ *   4. The last core.
+ * Must run before the process first touches OpenCL. If the machine cannot be read, the log says so
+ * and no core is reserved.
  * Errors: COX_E_INVALID (no such CPU, or not in the calling thread's mask), COX_E_NOMEM, COX_E_SYSTEM. */
 cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve reserve,
                                 uint32_t reserve_cpu, const struct cox__log *log);

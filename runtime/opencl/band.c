@@ -1,18 +1,21 @@
 /* How a band becomes commands.
  *
- * Shared and mapped mode: one in-order queue. The band objects (object.h) are mapped while the application owns
- * the memory; a band unmaps them, runs its kernels and maps them again. The last command's event stands for the band.
+ * Shared and mapped mode: one in-order queue. The band objects (object.h) are mapped while the
+ * application owns the memory. A band unmaps them, runs its kernels and maps them again. The event
+ * of the last command is the event of the band.
  *
- * Staged mode: three in-order queues on the device's own memory, for copying in, computing, copying out. The kernels
- * wait for the copies in and the copies out for the kernels. A band that is alone on its device is cut into pieces, so
- * that the copies of one overlap the kernels of another; else the bands overlap each other, and each is one piece:
- * every command costs the scheduler thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. Of what
- * stays on the device from pass to pass (frame_set.c) the engine says what is to be copied.
+ * Staged mode: three in-order queues on the device's own memory, for copying in, computing, copying
+ * out. The kernels wait for the copies in, and the copies out for the kernels. A band that is alone
+ * on its device is cut into pieces, so that the copies of one piece overlap the kernels of another.
+ * Otherwise the bands overlap each other, and each is one piece: every command costs the scheduler
+ * thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. The engine says what
+ * to copy of the rows that stay on the device from pass to pass (frame_set.c).
  *
- * Images (image.c) are of the host's memory in every mode: wrapped there, or written from there before the kernels.
+ * In every mode, images (image.c) wrap the host's memory, or are written from it before the
+ * kernels.
  *
- * REDUCE bindings live in a small device buffer per queue slot in every mode: filled with zeros before, read
- * afterwards.
+ * In every mode, REDUCE bindings live in a small device buffer per queue slot. It is filled with
+ * zeros before the kernels and read after them.
  *
  * All functions run with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -256,8 +259,8 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
     return COX_OK;
 }
 
-/* Copy in what a piece needs: its own rows; with the first piece also the buffers that are not cut into pieces (HALO,
- * WHOLE), since a kernel reads them as a whole. */
+/* Copy in a piece's rows. With the first piece, copy in also the buffers that are not cut into
+ * pieces (HALO, WHOLE), since a kernel reads them as a whole. */
 static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot, struct staging *state,
                                 uint32_t first_row, uint32_t rows, uint32_t piece)

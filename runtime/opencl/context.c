@@ -160,10 +160,10 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
 
 /* ---- grouping ---- */
 
-/* Devices of one platform share a context, `given` (which has them all) or one that is made; those that work on host
- * memory share buffers too if the self-test passes, and get contexts of their own if not. NVIDIA's never do: a split
- * that moves makes sub-buffers that lie in others, and with driver 580 the process ends when the outer one is released
- * before the inner one. */
+/* Devices of one platform share a context: `given` (which has them all), or a new one. Those that
+ * work on host memory share buffers too if the self-test passes. If it fails, each gets a separate
+ * context. NVIDIA's never share buffers, because a split that moves makes sub-buffers that lie in
+ * others. With driver 580 the process ends when the outer one is released before the inner one. */
 static cox_status group_members(struct cox__cl_backend *backend, cl_context given,
                                 const uint32_t *members, uint32_t count)
 {

@@ -37,8 +37,8 @@ static bool must_wait(const struct cox__cl_backend *backend, const struct cox__c
                        : cox__cl_hang_in_group(backend, note->group);
 }
 
-/* The queue on which the note's memory was mapped: the band object's, or for pinned memory the service queue of a
- * device of the group; any of them can unmap it. */
+/* The queue on which the note's memory was mapped. For a band object, this is the object's queue.
+ * For pinned memory, it is the service queue of a device of the group; any can unmap it. */
 static cl_command_queue mapped_on(const struct cox__cl_backend *backend,
                                   const struct cox__cl_deferred *note)
 {

@@ -18,9 +18,9 @@ void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
 /* Whether a device of the group hangs. */
 bool cox__cl_hang_in_group(const struct cox__cl_backend *backend, uint32_t group);
 
-/* Release `mem`, but not before `queue` is no longer abandoned, or, where `queue` is NULL, before no device of `group`
- * hangs; keep `pages` (may be NULL), on which `mem` lies, until then. `mapped` (may be NULL) is unmapped first. Takes
- * over the references to `mem` and `queue`. */
+/* Release `mem`, but not while `queue` is abandoned. If `queue` is NULL, do so only when no device
+ * of `group` hangs. Keep `pages` (may be NULL), on which `mem` lies, until then. Unmap `mapped`
+ * (may be NULL) first. Takes over the references to `mem` and `queue`. */
 void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, void *mapped,
                                 struct cox__cl_queue *queue, uint32_t group,
                                 struct cox__cl_pages *pages);

@@ -22,7 +22,7 @@ static cl_image_format format_of(const struct cox_arg *arg)
                              .image_channel_data_type = (cl_channel_type)(arg->offset & 0xffff)};
 }
 
-/* `data`: what the image wraps, of the binding's pitch; NULL = it has memory of its own. */
+/* `data`: what the image wraps, of the binding's pitch; NULL = the driver allocates its memory. */
 static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_t rows, void *data,
                    cl_int *code)
 {

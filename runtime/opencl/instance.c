@@ -110,8 +110,8 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
     return COX_OK;
 
 fail:
-    if (instance
-            ->hangs) { /* no event will say when the device has ended, so it counts as hung for ever */
+    if (instance->hangs) {
+        /* No event will say when the device has ended, so it counts as hung from now on. */
         cox__cl_hang_begins(backend, device, instance->shared);
         cox__leak(instance);
     } else {

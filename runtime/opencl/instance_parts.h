@@ -175,12 +175,12 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
 /* Refuse images that the device has not. Errors (logged): E_UNSUPPORTED, E_INVALID (a row has fewer pixels). */
 cox_status cox__cl_images_check(const struct cox__instance *instance);
 
-/* Where images do not wrap: make the slot's of a binding, of so many rows, and write a pixel of it. */
+/* If images do not wrap: make the slot's image of a binding, `rows` high, and write a pixel. */
 cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot,
                              uint32_t binding, uint32_t rows);
 void cox__cl_image_clear(struct cox__cl_image *image);
 
-/* Have the slot's image be of so many rows, or, where images wrap, have it wrap the rows at `data`. */
+/* Give the slot's image `rows` rows. If images wrap, make it wrap the rows at `data` instead. */
 cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot *slot,
                              uint32_t binding, uint32_t rows);
 cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot,

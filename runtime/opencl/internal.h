@@ -30,7 +30,7 @@ struct cox__cl_device {
     cl_command_queue service; /* for work outside the frame path */
     _Atomic uint32_t
         hung; /* abandoned instances of the device that have not ended; changes under hang_lock */
-    atomic_bool lost; /* its group's context is not to be trusted: new instances make their own */
+    atomic_bool lost; /* its group's context cannot be trusted: new instances make their own */
     struct cox__device_clock clock;
     bool clock_checked;  /* it has told an end where the host saw one; */
     uint32_t clock_lies; /* and, so many times since then, one where none can have been */
@@ -131,9 +131,10 @@ cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device,
                                const char *source, const char *options,
                                struct cox__cl_program **out);
 
-/* Give it back; NULL is accepted. `sound`: its context and device are as they were. Once it has no user, the binary of
- * a sound one goes to the cache, if it is not there: so late, since some drivers compile anew for it (PoCL), which its
- * first use would wait for. It stays for the next session that asks for it, until many others have been used since. */
+/* Give it back; NULL is accepted. `sound`: its context and device are as they were. Once a sound
+ * program has no user, its binary goes to the cache if it is not there. If that happened earlier,
+ * the first use would wait, because some drivers (PoCL) compile again for it. The program stays for
+ * the next session that asks for it, until many others have been used since. */
 void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program *program,
                          bool sound);
 

@@ -72,17 +72,20 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
     return sum;
 }
 
-/* How far the end of a band by the clock may lie outside of what the host saw, beside the clock's own error. */
+/* How far a band's end by the clock may lie outside of what the host saw, in addition to the
+ * clock's error. */
 #define CLOCK_SLACK_NS 50000ull
-/* Within so much of the end as the host saw it the device's must lie, for its clock to be believed. */
+/* A device's clock is trusted once an end by it lies this close to the end that the host saw. */
 #define CLOCK_NEAR_NS 1000000ull
-/* A clock that is wrong so many times in a row is not asked any more. */
+/* A clock that is wrong this many times in a row is not asked any more. */
 #define CLOCK_LIES_MAX 4
 
-/* When the band's last command ended, by the device's clock told in the host's time. `told_ns`: when the callback came,
- * 0 if it has not. 0 = unknown: there are drivers whose times cannot be (rusticl 22.3 says 1 ns for every kernel), so a
- * clock is believed once it has told an end shortly after a poll found the band running, or shortly before its
- * callback. */
+/* When the band's last command ended: by the device's clock, converted to the host's time.
+ * `told_ns`: when the callback came, 0 if it has not. Returns 0 if the end is unknown.
+ *
+ * Some drivers give impossible times (rusticl 22.3 says 1 ns for every kernel). So a clock is
+ * trusted only after it has given an end shortly after a poll found the band running, or shortly
+ * before its callback. */
 static uint64_t device_end_ns(const struct cox__instance *instance, const struct cox__cl_slot *slot,
                               uint64_t told_ns, uint64_t now_ns)
 {

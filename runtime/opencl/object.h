@@ -5,11 +5,12 @@
 
 #include "mem.h"
 
-/* The band object for a range, from the cache or new, unmapped by a command on `queue`, the instance's own.
- * `disjoint`: no other device's band in flight overlaps the range (ROWS). Ranges that are not (HALO, WHOLE) never
- * become sub-buffers, because PoCL 3.1 keeps the mappings of all sub-buffers with their parent and finds them by
- * address, so that two devices that map the same address unmap each other's. NULL on failure (logged). With the engine
- * lock held. */
+/* The band object for a range, from the cache or new. A command on `queue`, the instance's, unmaps
+ * it. NULL on failure (logged). With the engine lock held.
+ *
+ * `disjoint`: no other device's band in flight overlaps the range (ROWS). Other ranges (HALO,
+ * WHOLE) never become sub-buffers. PoCL 3.1 keeps the mappings of all sub-buffers with their parent
+ * and finds them by address. Two devices that map the same address therefore unmap each other's. */
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
                                           uint32_t device, enum cox_access access, bool disjoint,
                                           size_t offset, size_t bytes, struct cox__cl_queue *queue);

@@ -29,8 +29,9 @@ void cox__cache_feed(struct cox__digest *sha, const void *data, size_t bytes);
 void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
                       const unsigned char key[32], size_t *bytes, const struct cox__log *log);
 
-/* What the above does with an open file of so many bytes: NULL with a few words in `*damage`, or with `*damage` NULL
- * and errno set where it cannot be read or there is no memory. */
+/* Read the entry from an open file of `file_bytes` bytes. If the file is damaged, returns NULL with
+ * a few words in `*damage`. If it cannot be read or there is no memory, returns NULL with `*damage`
+ * NULL and errno set. */
 void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind,
                       const unsigned char key[32], size_t *bytes, const char **damage);
 

@@ -53,9 +53,10 @@ void cox__mappers_clear(struct cox__mappers *mappers);
 struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
                                       const struct cox_video_shape *shape, bool steers);
 
-/* Make the one of this shape the newest, and make it if there is none; the sessions of shapes that were in use long ago
- * and have no frames go. With `looks_ahead` there is an analysis too. Errors: as cox_video_mapping and
- * cox_session_create. */
+/* Make the mapper of this shape the newest; create it if it does not exist. The sessions of shapes
+ * that were in use long ago and have no frames are destroyed. With `looks_ahead` the mapper has an
+ * analysis too.
+ * Errors: as cox_video_mapping and cox_session_create. */
 cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape,
                             bool steers, bool looks_ahead, struct cox__mapper **out);
 

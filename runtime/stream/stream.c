@@ -173,8 +173,8 @@ static void like_pitches(const cox_video_stream *stream, const struct cox__image
     }
 }
 
-/* The shape to map a frame with: the one that it would like best; where that differs from the last one in nothing but
- * pitches, not before two frames in a row like it. */
+/* The shape to map a frame with: the one that the frame prefers. If that differs from the last one
+ * in pitches only, the shape changes after two frames in a row prefer the new one. */
 static void choose_shape(cox_video_stream *stream, const struct sent *sent,
                          struct cox_video_shape *shape)
 {

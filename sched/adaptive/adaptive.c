@@ -27,7 +27,7 @@ static const double PROMISING =
     0.95; /* a device set's least possible time over the present one, to be tried */
 static const double SPARING = 0.92; /* time of whole frames over that of bands, to be tried */
 static const double ALONE_UNKNOWN =
-    0.5; /* a device's time alone over that beside others, where it is not known */
+    0.5; /* a device's time alone over its co-running time, if that is not known */
 enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* frames between two probes of a device that is left out, */
@@ -50,10 +50,10 @@ struct decision {
     double ns, alternative_ns; /* the frame's time, and that of the split not taken */
     uint32_t rows[COX_DEVICES_MAX];
     struct cox_cost costs[COX_DEVICES_MAX];
-    struct cox_cost
-        later[COX_DEVICES_MAX]; /* with what of a device's head start the split makes up for */
-    double head_ns
-        [COX_DEVICES_MAX]; /* until the device is done with earlier frames, from when the first one is */
+    /* With the part of a device's head start that the split makes up for. */
+    struct cox_cost later[COX_DEVICES_MAX];
+    /* Until the device is done with earlier frames, from when the first device is. */
+    double head_ns[COX_DEVICES_MAX];
 };
 
 static size_t adaptive_bytes(uint32_t device_count)
@@ -225,8 +225,9 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
 
 /* --- rows --- */
 
-/* When each device will be done with what is queued on it, from when the first of those that have rows will be; with
- * one frame in flight, at once. The others are idle: that frames are queued says nothing for giving them rows. */
+/* When each device will be done with what is queued on it, counted from when the first device that
+ * has rows will be. With one frame in flight, that is at once. Devices without rows are idle:
+ * queued frames are no reason to give them rows. */
 static void fill_heads(struct cox__adaptive *state, const struct cox_sched_view *view,
                        struct decision *decision)
 {

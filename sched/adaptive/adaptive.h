@@ -30,7 +30,7 @@ struct cox__adaptive_device {
     bool asked;    /* a shadow was asked for and has not been measured yet */
     double
         solo_ns;  /* a whole frame on this device alone, as the view last told it; 0 = not known */
-    double alone; /* a whole frame alone over what the speed says of it; 0 = not known */
+    double alone; /* a whole frame's time alone over what the speed says; 0 = not known */
     double lead_ns;      /* by how much it finished before the frame that was learned from last */
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t pause;      /* frames until the next probe */
@@ -60,7 +60,7 @@ struct cox__adaptive {
     uint32_t
         loaded_devices; /* in use when the device profiles were saved, a bit each; 0 = none were loaded */
     bool energy, latency; /* the objective; else throughput */
-    double usual_ns;      /* mean time of late of the frames, those of trials among them */
+    double usual_ns;      /* recent mean time of the frames, including those of trials */
     uint64_t over;        /* frames before this one have been learned from */
     double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
     uint32_t current[COX_DEVICES_MAX];   /* rows of each device's band, in the split in use */

@@ -34,12 +34,11 @@ struct cox__energy_sums {
 
 /* Zeroed, then cox__energy_init. */
 struct cox__energy {
-    double
-        deadline_ns; /* the shortest of late, from a frame's submission to its delivery; 0 = none */
-    double bound_ns; /* on the frame time, for that */
+    double deadline_ns;         /* the shortest recent one, from submission to delivery; 0 = none */
+    double bound_ns;            /* on the frame time, for that */
     double before_ns, since_ns; /* shortest deadline of some frames, and of those since; 0 = none */
     uint32_t deadline_frames;   /* those since */
-    double latency_ns, period_ns; /* means of late; 0 = not known */
+    double latency_ns, period_ns; /* recent means; 0 = not known */
     double share;                 /* what periods are of latencies; at most 1 */
 
     struct cox__energy_candidate kept, tried;
@@ -56,7 +55,7 @@ struct cox__energy {
     uint32_t misses;      /* recent ones */
     uint32_t clean;       /* frames within the deadline since the last miss */
     bool settled;         /* every candidate has been looked at since the search began */
-    uint32_t read_frames; /* frames with a reading, up to what it takes to trust the meter */
+    uint32_t read_frames; /* frames with a reading, counted until the meter is trusted */
     uint32_t unread_frames; /* frames without a reading since the last one that had one */
     uint32_t zero_frames;   /* frames in a row that read zero */
     double zero_ns;         /* the time of these frames */

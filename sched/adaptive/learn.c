@@ -8,7 +8,7 @@ static const double UNFINISHED =
     2; /* time that an unfinished launch is guessed to need, over what it took */
 static const double USUAL_GAIN = 0.1;
 static const double ALONE_STREAM =
-    0.9;              /* most of its time alone over that beside others, with frames in flight */
+    0.9;              /* most of its time alone over its co-running time, with frames in flight */
 enum { SETTLED = 6 }; /* frames after which a device's time alone is compared with its speed */
 
 /* Learn what launches took, in the plan in use or in the one that is tried; a device that had only a guess begins with

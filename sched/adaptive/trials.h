@@ -69,13 +69,15 @@ void cox__trials_use(struct cox__trials *trials, struct cox__trial_plan plan);
 /* Whether a trial of the plan may begin with this frame. */
 bool cox__trials_due(const struct cox__trials *trials, struct cox__trial_plan plan, uint64_t frame);
 
-/* Begin a trial. `block`: frames of each block, at least; twice as many where a trial of the plan has been counted.
- * `worth`: if the block before takes no more than this, the other plan is not tried after all. */
+/* Begin a trial. `block`: frames of each block, at least. The number doubles if a trial of the plan
+ * has been counted before. The other plan is not tried after all if the block before takes no more
+ * than `worth`. */
 void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, uint32_t block,
                        double worth);
 
-/* The plan of a frame that is being split. `overlap`: frames that are under way beside it; `settle`: so many frames of
- * the tried plan after those do not count, since the devices get used to it. Called once for each frame, in order. */
+/* The plan of a frame that is being split. Another `overlap` frames are under way at the same time.
+ * After those, `settle` frames of the tried plan do not count, since the devices get used to it.
+ * Called once for each frame, in order. */
 struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame,
                                         uint32_t overlap, uint32_t settle);
 

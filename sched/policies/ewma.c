@@ -134,9 +134,8 @@ static void learn(struct state *state, const struct cox__frame_sum *sum)
         double before = device->alone_ns > 0 ? device->alone_ns : sum->wall_ns;
         device->alone_ns = before + gain * (sum->wall_ns - before);
         device->alone_seen = true;
-        if (device->rows !=
-            state
-                ->frame_rows) /* not its rows in the split: it has another speed beside the others */
+        /* The split gives it other rows, and its co-running speed is different. */
+        if (device->rows != state->frame_rows)
             return;
     }
     learn_speed(device, cox__layout_sane(sum->wall_ns / (double)sum->rows));

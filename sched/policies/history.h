@@ -43,10 +43,11 @@ bool cox__history_add(struct cox__history *history, const struct cox_measurement
  * before it decides. Bands of the same frame that are observed later make a sum of their own. */
 bool cox__history_take(struct cox__history *history, struct cox__frame_sum *complete);
 
-/* Fill in the bands of `rows`. A usable device that was left out for its pause gets the smallest band, taken from the
- * device with most rows, because without rows it is never measured and one bad measurement would leave it out for good.
- * The pause doubles with every probe until the device has had rows for as long. Changes `rows` and sets
- * COX_REASON_PROBE then; at most one device is probed in a frame. */
+/* Fill in the bands of `rows`, and probe at most one device in a frame. A usable device that was
+ * left out for its pause gets the smallest band, taken from the device with most rows. Without rows
+ * the device is never measured, and one bad measurement would leave it out for good. The pause
+ * doubles with every probe until the device has had rows for as long. A probe changes `rows` and
+ * sets COX_REASON_PROBE. */
 void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view,
                           uint32_t *rows, struct cox_split *out);
 

@@ -8,8 +8,9 @@
 /* How many devices of the view are usable. If any is, `*last` is the last of them. */
 uint32_t cox__layout_usable_count(const struct cox_sched_view *view, uint32_t *last);
 
-/* Fill band_count and bands: one band for each device that has rows, in device order, except that the device which
- * takes the rows beyond the last full granule holds the frame's end. `rows` must sum to view->rows. */
+/* Fill band_count and bands: one band for each device that has rows. The bands are in device order,
+ * except that the device with the rows beyond the last full granule holds the frame's end. `rows`
+ * must sum to view->rows. */
 void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
                        struct cox_split *out);
 

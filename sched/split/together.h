@@ -1,7 +1,7 @@
-/* Passes that share their split: what the policy is told of them together.
+/* Passes that share their split: the policy sees them as one pass.
  *
- * To the policy such passes are one: a device's band takes as long as its bands of all of them. The simulator, which
- * sees public headers only, does the same in examples/programs/lab/sim/simulate.c.
+ * To the policy, a device's band takes as long as its bands of all these passes. The simulator,
+ * which sees public headers only, does the same in examples/programs/lab/sim/simulate.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SCHED_TOGETHER_H
 #define COX_SCHED_TOGETHER_H

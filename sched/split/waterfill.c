@@ -307,7 +307,7 @@ double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
             continue;
         struct item item = {
             .device = d, .fixed_ns = cost->fixed_ns, .ns_per_row = cost->ns_per_row, .base = rows};
-        /* The largest values that occur on the way must be finite too; the comparison is false for NaN. */
+        /* The largest intermediate values must be finite too. The comparison is false for NaN. */
         if (!(cost->fixed_ns >= 0 && cost->ns_per_row > 0) ||
             !isfinite(time_of(&item, (uint64_t)rows + granule)) ||
             !isfinite((cost->fixed_ns + 1.0) / cost->ns_per_row) || cost->ns_per_row < 1e-200)

@@ -5,8 +5,8 @@
 
 #include "engine/state.h"
 
-/* A band has failed (its state says so): have another device do its rows, wait for one, or give the frame up. `ran`:
- * the device may have written anywhere in the rows. */
+/* A band has failed, as its state says. Give its rows to another device, wait for one, or give the
+ * frame up. `ran`: the device may have written anywhere in the rows. */
 void cox__recover_band(struct cox_session *session, struct cox__frame *frame, uint32_t band,
                        bool ran);
 

@@ -41,8 +41,9 @@ bool cox__residency_is_ready(const struct cox_session *session, const struct cox
 bool cox__residency_is_on_host(const struct cox_session *session, const struct cox__frame *frame,
                                uint32_t first_row, uint32_t rows);
 
-/* Say in a job what its device keeps, what is to be copied there, and what from there. The band is ready. False: in too
- * many pieces; the frame begins anew, and nothing is kept any more. */
+/* Fill in for a job what its device keeps, what to copy to the device, and what to copy from it.
+ * The band is ready. False: the rows are in too many pieces. The frame then starts over, and
+ * devices keep no more rows. */
 bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
                          struct cox__job *job);
 

@@ -17,8 +17,9 @@ void cox__spare_release(struct cox_session *session);
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
                             uint32_t first_row, uint32_t rows);
 
-/* Copy what is in the rows that it writes, each time before a device does them to be compared: bytes that no kernel
- * writes are compared too, and a faulty device that did the rows on the spare buffers may have changed them there. */
+/* Copy what the frame has in the rows that such a band writes. Call it each time before a device
+ * does the rows for a comparison, because bytes that no kernel writes are compared too. A faulty
+ * device that did the rows on the spare buffers may have changed those bytes there. */
 void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
                              uint32_t first_row, uint32_t rows);
 

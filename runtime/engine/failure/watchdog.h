@@ -1,10 +1,12 @@
-/* The engine lock, and the driver-call watchdog: it revokes the lock of a thread that a driver does not let go.
+/* The engine lock, and the driver-call watchdog: it revokes the lock of a thread whose driver call
+ * does not return.
  *
- * A thread that moves the engine holds the engine lock, and brackets each driver call that may block with
- * cox__watchdog_call_begin and cox__watchdog_call_end. When such a call takes too long, the watchdog thread
- * revokes the lock: the handler takes the device out, the lock is free, and other threads move the engine. When the
- * driver lets the stuck thread go at last, cox__watchdog_call_end returns false there; that thread then touches nothing
- * of the engine any more and jumps back to where it took the lock (cox__watchdog_call_abandon).
+ * A thread that moves the engine holds the engine lock, and brackets each driver call that may
+ * block with cox__watchdog_call_begin and cox__watchdog_call_end. When such a call takes too long,
+ * the watchdog thread revokes the lock. The handler takes the device out, the lock is free, and
+ * other threads move the engine. When the driver call returns at last, cox__watchdog_call_end
+ * returns false on the stuck thread. That thread touches nothing of the engine any more and jumps
+ * back to where it took the lock (cox__watchdog_call_abandon).
  *
  * So at each bracketed call the engine must be in a state from which another thread can go on.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -83,8 +85,8 @@ enum cox__lock_result {
 enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
                                                void (*work)(void *ctx), void *ctx);
 
-/* With the engine lock held: the driver calls that follow are about this session and device instance, and the lock of
- * the calling thread is revoked when one of them takes longer than `limit_ns`. */
+/* With the engine lock held: the driver calls that follow are about this session and device
+ * instance. The calling thread's lock is revoked when one of them takes longer than `limit_ns`. */
 void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance,
                           uint64_t limit_ns);
 
