@@ -1,4 +1,4 @@
-# Turn text files into C character arrays at build time, so that a program needs no file beside it.
+# Turn text files into C character arrays at build time, so that a program needs no other file.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   cox_embed_texts(<out.c> <header> <prefix> <file>...)

@@ -1,12 +1,15 @@
 #!/bin/sh
-# Operations of the library's kernels per pixel, as Oclgrind counts them, with each arithmetic:
+# Count the operations of the library's kernels per pixel with Oclgrind, for each arithmetic.
 #
 #     docs/results/kernel-operations.sh [BIN_DIR]
 #
-# Oclgrind runs the vector form of each kernel and counts the instructions it executes. What counts as an operation, for
-# 16 pixels: floating-point additions, subtractions, multiplications and fma, shifts, bitwise operations, conversions, and
-# choices with their comparison as one, as in a minimum. What does not: loads and stores, rearranging vectors, integer
-# sums (addresses, mostly).
+# Oclgrind runs the vector form of each kernel and counts the instructions it executes, for 16 pixels.
+# These count as operations:
+#   - floating-point additions, subtractions, multiplications and fma
+#   - shifts, bitwise operations, conversions
+#   - a choice with its comparison, as one: a minimum, for instance
+# These do not: loads and stores, rearranging vectors, integer sums (most of them addresses).
+#
 # The figures belong into the table in examples/programs/bench/kernels_list.c. Takes a minute or two.
 # SPDX-License-Identifier: Apache-2.0
 set -eu

@@ -1,16 +1,20 @@
-/* FFmpeg's frames in a stream: AVFrame in, AVFrame out, and memory for a decoder to write to that every device reads
- * where it lies. Of functions that are compiled with the application, against its FFmpeg (5.1 or later); the library
- * itself knows nothing of FFmpeg, and coxswain.h does not include this.
+/* FFmpeg's frames in a stream: AVFrame in, AVFrame out. A decoder can write to memory that every
+ * device reads in place.
  *
- * The whole of it, around a loop of avcodec_receive_frame (examples/video.c):
- *   once        cox_av_map_open(&map, runtime, NULL, NULL), cox_av_map_attach(&map, decoder) before avcodec_open2
- *   each frame  cox_av_send_frame(&map, decoded), then cox_av_receive_frame(&map, mapped) until AVERROR(EAGAIN)
- *   at the end  cox_av_send_frame(&map, NULL), cox_av_receive_frame until AVERROR_EOF; the decoder, the frames, then
- *               cox_av_map_close(&map)
+ * The functions are compiled with the application, against its FFmpeg (5.1 or later). The library
+ * itself knows nothing of FFmpeg, and coxswain.h does not include this header.
  *
- * Functions return 0 or an AVERROR; what the library says of it stands in the runtime's log. A device that was lost and
- * may still write moves a frame's memory elsewhere before it is received, so its `data` is read from the frame each
- * time.
+ * All of the calls, around a loop of avcodec_receive_frame (examples/video.c):
+ *   once        cox_av_map_open(&map, runtime, NULL, NULL), cox_av_map_attach(&map, decoder) before
+ *               avcodec_open2
+ *   each frame  cox_av_send_frame(&map, decoded), then cox_av_receive_frame(&map, mapped) until
+ *               AVERROR(EAGAIN)
+ *   at the end  cox_av_send_frame(&map, NULL), cox_av_receive_frame until AVERROR_EOF; free the
+ *               decoder, then the frames, then call cox_av_map_close(&map)
+ *
+ * Functions return 0 or an AVERROR. The library's own messages are in the runtime's log. If a lost
+ * device may still write to a frame's memory, the frame gets other memory before it is received. So
+ * read `data` from the frame each time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_LIBAV_H
 #define COXSWAIN_LIBAV_H
@@ -463,8 +467,9 @@ static inline cox_buffer *cox_av_plane_of_(const struct cox_av_memory *memory, c
     return NULL;
 }
 
-/* The buffers that a frame's planes are in, for cox_video_image.memory: a window of a frame of the pool's, a field, or
- * planes in another order are of it too. False, and nothing is set: it is not of the pool. */
+/* Find the buffers that a frame's planes are in, for cox_video_image.memory. A window of a pool's
+ * frame, a field, and planes in another order are found too. Returns false and sets nothing if the
+ * frame is not of the pool. */
 static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *frame,
                                     cox_buffer **planes)
 {

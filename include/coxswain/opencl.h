@@ -47,17 +47,23 @@ struct cox_opencl_given {
 COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index,
                                                     cl_context *context, cl_device_id *device);
 
-/* Copy `bytes` bytes from a memory object to a buffer, or from a buffer to a memory object, by a command on the
- * application's queue, as clEnqueueReadBuffer and clEnqueueWriteBuffer do without blocking: after the `wait_count`
- * events of `wait`, and with an event of its own unless `event` is NULL, which the application releases. Flushing the
- * queue is the application's.
+/* Copy `bytes` bytes from a memory object to a buffer, or from a buffer to a memory object. The
+ * call enqueues a command on the application's queue, like clEnqueueReadBuffer and
+ * clEnqueueWriteBuffer without blocking. The command runs after the `wait_count` events of `wait`.
+ * If `event` is not NULL it receives the command's event, which the application releases. The
+ * application flushes the queue.
  *
- * Until the command is complete the buffer must be neither destroyed nor, unless both only read it, in a frame under
- * way: a frame is submitted once clWaitForEvents has returned, and its result is copied once its callback has run.
+ * Do not destroy the buffer until the command is complete. Until then it must not be in a frame
+ * under way either, unless the command and the frame only read it. Submit a frame after
+ * clWaitForEvents has returned, and copy its result after its callback has run.
  *
- * Errors, each with a line in the log; nothing was enqueued then: COX_E_INVALID (NULL, beyond the end of the buffer or
- * of the memory object, an event or a memory object of another context than the queue's, a child process after fork),
- * COX_E_UNSUPPORTED (the memory object was made without access for the host), COX_E_DEVICE_MEMORY, COX_E_NOMEM.
+ * Errors, each with a line in the log; nothing was enqueued then:
+ *   COX_E_INVALID        a buffer, queue or memory object is NULL. The range is beyond the end of
+ *                        the buffer or of the memory object. An event or a memory object is of
+ *                        another context than the queue. The call is made in a child process after
+ *                        fork.
+ *   COX_E_UNSUPPORTED    the memory object was made without access for the host
+ *   COX_E_DEVICE_MEMORY, COX_E_NOMEM
  * Thread-safety: safe from any thread, as the queue is. */
 COX_API COX_MUST_CHECK cox_status cox_opencl_read(cox_buffer *to, size_t offset,
                                                   cl_command_queue queue, cl_mem from,
@@ -90,18 +96,24 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_comman
                                                  cl_mem mem, cox_released_fn *released, void *user,
                                                  cox_buffer **out);
 
-/* Make a memory object of memory that another interface has exported as an opaque file descriptor, as Vulkan does with
- * VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT (cl_khr_external_memory_opaque_fd), in the context of a runtime's
- * device, which is the one that the memory lies on (CL_DEVICE_UUID_KHR is Vulkan's deviceUUID). `bytes` is the size of
- * the whole allocation. The application releases the object, before the memory that it stands for is freed.
+/* Make a memory object of memory that another interface has exported as an opaque file descriptor
+ * (cl_khr_external_memory_opaque_fd). Vulkan does this with
+ * VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT. The object is in the context of a runtime's device.
+ * That device must be the one that the memory lies on: CL_DEVICE_UUID_KHR is Vulkan's deviceUUID.
+ * `bytes` is the size of the whole allocation. The application releases the object before the
+ * memory is freed.
  *
- * The descriptor belongs to the driver if COX_OK, and else to the application as before. Commands on the object, such
- * as those of cox_opencl_read and cox_opencl_write, go between clEnqueueAcquireExternalMemObjectsKHR and
- * clEnqueueReleaseExternalMemObjectsKHR, once the other interface's work on the memory has ended.
+ * If COX_OK is returned the descriptor belongs to the driver, otherwise it stays the application's.
+ * Commands on the object, such as those of cox_opencl_read and cox_opencl_write, go between
+ * clEnqueueAcquireExternalMemObjectsKHR and clEnqueueReleaseExternalMemObjectsKHR. Acquire the
+ * object after the other interface's work on the memory has ended.
  *
- * Errors, each with a line in the log but for `runtime`: COX_E_INVALID (a pointer is NULL, `fd` is negative, `bytes` is
- * 0; a child process after fork), COX_E_NOT_FOUND, COX_E_DEVICE_LOST (as cox_opencl_device), COX_E_UNSUPPORTED (the
- * device imports no such memory, the driver does not take this), COX_E_DEVICE_MEMORY, COX_E_NOMEM; *out is NULL then.
+ * Errors, each with a line in the log unless `runtime` is NULL; *out is NULL then:
+ *   COX_E_INVALID        a pointer is NULL, `fd` is negative, `bytes` is 0, or the call is made in
+ *                        a child process after fork
+ *   COX_E_NOT_FOUND, COX_E_DEVICE_LOST  as cox_opencl_device
+ *   COX_E_UNSUPPORTED    the device imports no such memory, or the driver does not take this
+ *   COX_E_DEVICE_MEMORY, COX_E_NOMEM
  * Thread-safety: as cox_runtime. */
 COX_API COX_MUST_CHECK cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index,
                                                        int fd, size_t bytes, cl_mem *out);

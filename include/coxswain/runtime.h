@@ -63,30 +63,37 @@ struct cox_runtime_params {
     const struct cox_opencl_given *opencl;
 };
 
-/* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless COX_OK.
+/* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless
+ * COX_OK.
  *
- * `devices` is a comma-separated list; each entry is
- *   all | cpu | gpu | accelerator          every device of that type; `all` leaves out a GPU that computes on the
- *                                          processor and has no fma, where the processor has
+ * `devices` is a comma-separated list. Each entry is
+ *   all | cpu | gpu | accelerator          every device of that type. `all` skips software GPUs
+ *                                          without fma if the CPU has fma.
  *   P.D                                    device D of platform P, as `cox-devices` numbers them
- *   TEXT                                   every device whose name or platform's name contains TEXT (any case)
- * followed by an optional sub-device suffix  :NxC  (N sub-devices of C compute units each; without a selector
- * before it applies to every device) and an optional memory mode  =shared | =mapped | =staged. A device selected
- * twice is used once. An entry that selects nothing is an error.
+ *   TEXT                                   every device whose name or platform's name contains TEXT
+ *                                          (any case)
+ * and may end with
+ *   :NxC                                   N sub-devices of C compute units each. Without a
+ *                                          selector before it applies to every device.
+ *   =shared | =mapped | =staged            a memory mode, after the sub-devices
+ * A device selected twice is used once. An entry that selects nothing is an error.
  *
- * The first call in a process that touches OpenCL also decides on which cores a CPU platform's workers may
- * run; where another library was first, reservation goes on without and says so in the log.
+ * The first call in a process that touches OpenCL also decides on which cores a CPU platform's
+ * workers may run. If another library made that call, a core is reserved without keeping these
+ * workers off it, and the log says so.
  *
  * Blocks: for the drivers' start-up (0.1 to 2 s).
  * Errors, each with a line in the log that says which argument and why:
- *   COX_E_INVALID      `out` is NULL; the syntax of `devices`, more sub-devices than the device has compute units for,
- *                      more than 32 devices; `reserve` is no cox_reserve, `arithmetic` no cox_arithmetic; `reserve_cpu`
- *                      is none of this process's CPUs; a context in `opencl` is NULL or none
+ *   COX_E_INVALID      `out` is NULL. In `devices`, the syntax is wrong, more than 32 devices are
+ *                      selected, or a device has too few compute units for its sub-devices.
+ *                      `reserve` is no cox_reserve, or `arithmetic` no cox_arithmetic. This process
+ *                      may not use the CPU `reserve_cpu`. A context in `opencl` is NULL or invalid.
  *   COX_E_NOT_FOUND    an entry of `devices` selects nothing
- *   COX_E_UNSUPPORTED  a device that cannot be cut as `devices` says; fma
- *                      asked for where a device has none
- *   COX_E_NO_PLATFORM, COX_E_NO_DEVICE (platforms are there, devices are not), COX_E_NOMEM, COX_E_SYSTEM (no thread can
- *   be had) */
+ *   COX_E_UNSUPPORTED  a device cannot be cut as `devices` says, or fma is asked for and a device
+ *                      has none
+ *   COX_E_NO_DEVICE    there are platforms, but no devices
+ *   COX_E_SYSTEM       a thread could not be created
+ *   COX_E_NO_PLATFORM, COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out,
                                                      const struct cox_runtime_params *params);
 

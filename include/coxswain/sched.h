@@ -280,16 +280,24 @@ struct cox_cost {
     double ns_per_row; /* > 0, finite */
 };
 
-/* Exact minimiser of max_d t_d(n_d) over all splits with n_d = 0 or n_d >= min_band_rows (0 = one granule), every
- * n_d a multiple of the granule except that one device (the one holding the frame's end) takes the remainder of
- * rows % granule. The frame's only band may be shorter than min_band_rows. Fills `rows_out[device_count]`, summing
- * to `rows`; returns the frame time in nanoseconds, or a negative number and zeros if no device is usable or an
- * argument is out of range (rows or granule 0, no device or more than COX_DEVICES_MAX, a usable device whose costs are
- * not as in cox_cost or so extreme that a frame time would not be finite).
- * Source: water-filling over devices sorted by fixed cost; exact integer rounding by greedy completion; where
- * min_band_rows binds, bisection over the frame time (why that needs no search of subsets: sched/split/waterfill.c).
- * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the granule, and about 60 times that where
- * min_band_rows binds. Allocates nothing. */
+/* Exact minimiser of max_d t_d(n_d) over all splits with n_d = 0 or n_d >= min_band_rows (0 = one
+ * granule). Every n_d is a multiple of the granule, except on one device: the one that holds the
+ * frame's end takes the remainder of rows % granule. The frame's only band may be shorter than
+ * min_band_rows.
+ *
+ * Fills `rows_out[device_count]`, summing to `rows`, and returns the frame time in nanoseconds. It
+ * returns a negative number, and fills in zeros, in these cases:
+ *   no device is usable
+ *   `rows` or `granule` is 0
+ *   there is no device, or more than COX_DEVICES_MAX
+ *   a usable device's costs are not as in cox_cost, or so extreme that a frame time would not be
+ *    finite
+ *
+ * Source: water-filling over devices sorted by fixed cost, with exact integer rounding by greedy
+ * completion. Where min_band_rows binds, bisection over the frame time. Why that needs no search of
+ * subsets: sched/split/waterfill.c.
+ * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the granule, and about 60
+ * times that where min_band_rows binds. Allocates nothing. */
 COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
                              const struct cox_cost *costs, uint32_t device_count,
                              uint32_t *rows_out);

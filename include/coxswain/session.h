@@ -40,8 +40,9 @@ enum cox_access { COX_READ = 0, COX_WRITE = 1, COX_READ_WRITE = 2 };
  * maximum). */
 typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
 
-/* One buffer of the frame as the pipeline sees it. A kernel should take a COX_READ one as a pointer to const, since a
- * write to it would change what other devices read; the log warns of a kernel that does not, where the driver tells. */
+/* One buffer of the frame as the pipeline sees it. A kernel should take a COX_READ one as a pointer
+ * to const, since a write to it would change what other devices read. The log warns of a kernel
+ * that does not, if the driver reports it. */
 struct cox_binding {
     const char *name; /* for messages; may be NULL. Copied. */
     enum cox_contract contract;
@@ -68,7 +69,7 @@ enum cox_arg_kind {
         0, /* __global T *: the first row in memory of binding `index` for this band */
     COX_ARG_KIND_PARAMS = 1, /* T by value: `bytes` of the frame's parameters from `offset` */
     COX_ARG_KIND_FIRST =
-        2, /* int: the band's first row, of the frame or of a pass with rows of its own */
+        2, /* int: the band's first row, of the frame, or of the pass if cox_pass.rows is set */
     COX_ARG_KIND_ROWS = 3,  /* int: the band's number of such rows */
     COX_ARG_KIND_FRAME = 4, /* int: all such rows */
 
@@ -135,7 +136,7 @@ struct cox_variant {
     uint32_t
         device_plus_1; /* 1 + index of the one runtime device it is for, before one by type; 0 = by type */
     enum cox_device_type
-        type;            /* the devices it is for; 0 = any device without a variant of its own */
+        type;            /* the devices it is for; 0 = any device without a more specific variant */
     const char *source;  /* OpenCL C; copied */
     const char *options; /* build options; NULL = none; copied */
 
@@ -210,8 +211,7 @@ struct cox_pass {
     uint32_t device_count;
     const uint32_t *devices;
 
-    const char
-        *policy; /* NULL = the session's; with one of its own the pass has a split of its own */
+    const char *policy;     /* NULL = the session's; a pass that names a policy shares no split */
     cox_pass_done_fn *done; /* NULL = none */
     void *done_user;
 };
@@ -275,8 +275,8 @@ struct cox_frame_report {
     uint64_t start_ns;  /* the scheduler took it */
     uint64_t end_ns;    /* its last band was in */
 
-    /* Its callback comes now: once all frames before it have had theirs. Of no frame of
-     * the application's: end_ns. */
+    /* When its callback is called: after the callbacks of all frames before it. For a frame that is
+     * not the application's: end_ns. */
     uint64_t delivered_ns;
     uint64_t deadline_ns; /* for that, from submit_ns; 0 = none */
     enum cox_reason
@@ -400,17 +400,25 @@ struct cox_session_params {
     void *ready_user;
 };
 
-/* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL unless COX_OK.
- * A device on which a kernel does not build leaves the session with a log line that holds the compiler's output. The
- * log warns where bands can begin only at few rows, and says which pitch mends it; and, once for each binding, of a
- * kernel that could write what it only reads (see cox_binding).
+/* Build the kernels on every device, check the contracts, prepare frame slots. `*out` is NULL
+ * unless COX_OK. A device on which a kernel does not build leaves the session. Its log line holds
+ * the compiler's output.
  *
- * Blocks: for compilation; not with cox_session_params.ready, which is then told COX_E_BUILD, COX_E_DEVICE_MEMORY and
- * what else a device says.
- * Errors: COX_E_INVALID (NULL; a shape, contract or argument that does not hold together, or a kernel that takes
- * others; a predecessor of another runtime; from a callback, or in a child process after fork: the log says which),
- * COX_E_UNSUPPORTED (a kernel that fits no device), COX_E_NOT_FOUND
- * (policy), COX_E_BUILD (a kernel builds on no device), COX_E_DEVICE_MEMORY, COX_E_NOMEM. */
+ * The log also warns in two cases:
+ *   bands can begin only at few rows: the line says which pitch mends it
+ *   a kernel could write what it only reads (see cox_binding): once for each binding
+ *
+ * Blocks: for compilation, unless cox_session_params.ready is set. That function then gets
+ * COX_E_BUILD, COX_E_DEVICE_MEMORY and a device's other errors.
+ * Errors:
+ *   COX_E_INVALID      an argument is NULL. A shape, contract or argument does not hold together,
+ *                      or a kernel takes other arguments. The predecessor is of another runtime.
+ *                      The call is made from a callback, or in a child process after fork. The log
+ *                      says which.
+ *   COX_E_UNSUPPORTED  a kernel fits no device
+ *   COX_E_NOT_FOUND    no policy has that name
+ *   COX_E_BUILD        a kernel builds on no device
+ *   COX_E_DEVICE_MEMORY, COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
                                                      const struct cox_session_params *params,
                                                      cox_session **out);
@@ -419,15 +427,18 @@ COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
  * destroy the session. */
 typedef void cox_warm_fn(void *user, uint32_t done, uint32_t total);
 
-/* Have every device do a frame now, on memory of the library's, so that the session's first frame costs no more than
- * the others: first to compile, which some drivers do at the first launch, then, with several devices, to be timed.
- * Without this the first frame waits for it, unless there is one device alone or `no_warmup` is set; a session that has
- * had a frame is warm. The buffers are all zeros. `params`: the parameter block as in a frame, since how long kernels
- * take may depend on it; NULL = zeros. `progress` may be NULL.
+/* Have every device do a frame now, in the library's memory, so that the session's first frame
+ * costs no more than the others. The devices compile first, which some drivers do at the first
+ * launch. Several devices are then timed. Without this call the first frame waits for both, unless
+ * there is one device alone or `no_warmup` is set. The call has no effect after the first frame.
+ *
+ * The buffers are all zeros. `params` is the parameter block as in a frame, since kernel times may
+ * depend on it; NULL = zeros. `progress` may be NULL.
  *
  * Blocks: for compilation, and some ten milliseconds for each device.
- * Errors: COX_E_INVALID (NULL; from a callback, or in a child process after fork: the log says which), COX_E_NOMEM,
- * COX_E_NO_DEVICE (every device is quarantined or absent). Thread-safety: safe from any thread, callbacks aside. */
+ * Errors: COX_E_INVALID (NULL; from a callback, or in a child process after fork: the log says
+ * which), COX_E_NOMEM, COX_E_NO_DEVICE (every device is quarantined or absent). Thread-safety: safe
+ * from any thread, callbacks aside. */
 COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *params,
                                                    cox_warm_fn *progress, void *user);
 
@@ -478,26 +489,31 @@ struct cox_frame {
  * used again. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
-/* Submit one frame. Returns at once; the buffers belong to the session until `done` has run, and may be destroyed at
- * any time (cox_buffer_destroy). `done` may be NULL.
+/* Submit one frame. Returns at once. The buffers belong to the session until `done` has run, and
+ * may be destroyed at any time (cox_buffer_destroy). `done` may be NULL.
  *
- * A buffer may be in several frames under way, of any sessions of the runtime. A frame that writes it begins when all
- * that were submitted before with it are delivered; one that reads it, when all are that write it. Where such a one
- * failed, a frame that reads what it was to write ends with the same status.
+ * A buffer may be in several frames under way, of any sessions of the runtime. A frame that writes
+ * it starts after all earlier frames with that buffer are delivered. A frame that reads it starts
+ * after all earlier writers are delivered. If one of these writers failed, a frame that reads the
+ * rows it was to write ends with the same status.
  *
  * Blocks only while `in_flight` frames are under way and `frame->nowait` is unset.
- * Errors: COX_E_INVALID (NULL; the number of buffers; one that is shorter than the session's rows need, or of another
- * runtime, or written and given twice; `late` is none; in a child process after fork: the log says which),
- * COX_E_BUSY, COX_E_NO_DEVICE (every device is
- * quarantined or absent). On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
+ * Errors:
+ *   COX_E_INVALID    an argument is NULL. The number of buffers is wrong. A buffer is shorter than
+ *                    the session's rows need, is of another runtime, or is written and given twice.
+ *                    `late` is no cox_late. The call is made in a child process after fork. The log
+ *                    says which.
+ *   COX_E_NO_DEVICE  every device is quarantined or absent
+ *   COX_E_BUSY
+ * On an error `done` does not run. Thread-safety: safe from any thread, callbacks included. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
                                                      const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
-/* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand: the caller
- * gives the frame to the devices and takes their answer itself. Policies may run on it. A driver that does not return
- * keeps the caller, though its frame is finished by others. Errors: COX_E_INVALID too from a callback,
- * and in a child process after fork. */
+/* Submit one frame and wait for it: the frame's status, or submit's. Quicker than waiting by hand:
+ * the caller gives the frame to the devices and takes their answer itself. Policies may run on it.
+ * The call blocks if a driver hangs, though other devices finish its frame. Errors: COX_E_INVALID
+ * too from a callback, and in a child process after fork. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
                                                   const struct cox_frame *frame);
 
@@ -520,7 +536,7 @@ enum cox_device_state {
         2, /* waits to be tried again, after pauses that double up to half a minute */
     COX_DEVICE_REBUILDING = 3, /* gets a new context and new kernels, in the background */
     COX_DEVICE_PROBATION =
-        4, /* does some rows of a frame on buffers beside it, to show that it works */
+        4, /* does some rows of a frame on spare buffers, to show that it works */
     COX_DEVICE_JOINING =
         5, /* gets its kernels, in the background, and has no part yet: cox_session_params.ready */
     COX_DEVICE_ABSENT = 6, /* could not join, as the log says, and is not tried again */
@@ -534,7 +550,7 @@ COX_API const char *cox_device_state_name(enum cox_device_state state);
 struct cox_session_device {
     uint32_t device; /* index in the runtime */
     enum cox_memory_mode
-        mode; /* shared becomes mapped when it comes back with a context of its own */
+        mode; /* a shared device that comes back gets a new context, and is mapped from then on */
     enum cox_device_state state;
     uint32_t lost;     /* times that it went out, */
     uint32_t returned; /* and came back */

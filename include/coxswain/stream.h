@@ -98,12 +98,17 @@ struct cox_video_look {
  * called from a callback of the library's. */
 typedef struct cox_video_stream cox_video_stream;
 
-/* Make a stream. `session`: policy, devices, frames in flight, report and so on of its sessions; what describes a
- * pipeline, `predecessor` and `ready` are ignored; what it points to must stay until the stream is
- * destroyed. NULL = all defaults. Reports have the numbers that cox_video_result has. `look` NULL = all defaults.
- * Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
- * Errors: COX_E_INVALID (NULL; `look` is none, see cox_video_stream_set), COX_E_NOMEM,
- * COX_E_SYSTEM (no descriptor can be had). */
+/* Make a stream. Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
+ *
+ * `session` sets policy, devices, frames in flight, report and so on for the stream's sessions.
+ * NULL = all defaults. Its fields that describe a pipeline, `predecessor` and `ready` are ignored.
+ * What it points to must stay until the stream is destroyed. Reports have the numbers that
+ * cox_video_result has. `look` NULL = all defaults.
+ *
+ * Errors:
+ *   COX_E_INVALID  an argument is NULL, or `look` is invalid (see cox_video_stream_set)
+ *   COX_E_SYSTEM   no descriptor could be created
+ *   COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,
                                                           const struct cox_video_look *look,
@@ -146,16 +151,23 @@ struct cox_video_frame {
         late; /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
 };
 
-/* Send one frame. The structs are copied; the planes, and the buffers of `memory`, belong to the stream until the frame
- * has been received.
+/* Send one frame. The structs are copied; the planes, and the buffers of `memory`, belong to the
+ * stream until the frame has been received.
  *
- * Blocks while as many frames are on the devices as are in flight; with COX_PEAK_BEFORE while any is, and for the whole
- * of a frame that restarts, which is mapped twice, the first time to learn its light; with COX_PEAK_OWN for the look at
- * the frame; for compilation where the frame is of a new shape.
- * Errors, upon which the frame is not taken: COX_E_INVALID (NULL; an image that is none; a format, size or transfer
- * that cannot be mapped, as cox_video_mapping says; a buffer that is too short or of another runtime), COX_E_BUSY
- * (nowait), COX_E_CANCELLED (cox_video_stream_cancel, while its light was learnt), and those
- * of cox_session_create, among them what is wrong with the stream's `session`, and of
+ * The call blocks:
+ *   always           while as many frames are on the devices as are in flight
+ *   new shape        for compilation
+ *   COX_PEAK_BEFORE  while any frame is on the devices. A frame that restarts is mapped twice, the
+ *                    first time to learn its light, and the call blocks for all of that.
+ *   COX_PEAK_OWN     for the look at the frame
+ *
+ * Errors, upon which the frame is not taken:
+ *   COX_E_INVALID    an argument is NULL, or an image is invalid. A format, size or transfer cannot
+ *                    be mapped (see cox_video_mapping). A buffer is too short, or of another
+ *                    runtime.
+ *   COX_E_BUSY       `nowait` is set
+ *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was learnt
+ * Also those of cox_session_create, such as errors in the stream's `session`, and of
  * cox_session_submit. The log says why. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
                                                         const struct cox_video_frame *frame);

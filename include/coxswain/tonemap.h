@@ -126,9 +126,13 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
 /* Compute the mapping pipeline's parameter block for one frame (curve constants in double precision, rounded once).
  * The analysis pipeline takes none.
  * There is no log here. Errors:
- *   COX_E_INVALID      an argument is NULL, `shape` is none (cox_tonemap_mapping), settings->op is no operator
- *                      or not one that shape->local says, exposure_stops is not in -64 .. 64, peak is negative or NaN,
- *                      desaturate is NaN, detail is not 0 or 0.25 .. 4
+ *   COX_E_INVALID      an argument is NULL, `shape` is invalid (cox_tonemap_mapping), or a field of
+ *                      `settings` is not one of these:
+ *     op                               an operator, one that shape->local allows
+ *     exposure_stops                   -64 .. 64
+ *     peak                             neither negative nor NaN
+ *     desaturate                       not NaN
+ *     detail                           0 or 0.25 .. 4
  * Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,
@@ -139,10 +143,10 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_s
  * bits of the largest luminance. */
 COX_API void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_analysis *out);
 
-/* Settings for a picture whose exposure is to come from itself: adds to exposure_stops so much that the operator takes
- * the log-average to middle grey (0.18), but lifts the picture at most so far that its highlight would be diffuse white
- * under a linear operator, since a night scene is to stay one; sets peak to the analysed peak at that exposure. A
- * black picture leaves the settings alone. */
+/* Take a picture's exposure from its own analysis. This adds to exposure_stops so that the operator
+ * maps the log-average to middle grey (0.18). A night scene is to stay one, so the picture is
+ * lifted at most until its highlight would be diffuse white under a linear operator. The function
+ * sets `peak` to the analysed peak at that exposure. A black picture leaves the settings alone. */
 COX_API void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis,
                                 struct cox_tonemap_settings *settings);
 

@@ -149,21 +149,25 @@ struct cox_video_storage {
  *
  * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram (REDUCE)
  * analysis: input planes, histogram: for a look ahead
- * With COX_OPERATOR_LOCAL or COX_SCALE_FILTER bindings of scratch follow these, for which a frame gives NULL:
- * session->binding_count buffers in all. Histograms are of the input, or where it is scaled of the scaled frame.
+ * With COX_OPERATOR_LOCAL or COX_SCALE_FILTER, scratch bindings follow these, for which a frame
+ * gives NULL: session->binding_count buffers in all. Histograms are of the input, or of the scaled
+ * frame if it is scaled.
  *
  * There is no log here. Errors:
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
  *     width, height                    1 .. 65536, and fewer than 2^32 pixels
- *     in, out                          layout, site, range: an enumerator; depth 8 .. 16; high_bits with 9 .. 15 bits
- *                                      only, not V210; chroma 4:2:0, 4:2:2 or 4:4:4, semi-planar no 4:4:4, RGBA, BGRA
- *                                      and GBR 4:4:4, V210 4:2:2; RGBA and BGRA of 8 or 16 bits, V210 of 10; reserved
- *                                      0; out is no V210; out's chroma is subsampled no less than in's, unless in or
- *                                      out is RGBA, BGRA or GBR
+ *     in, out                          in both formats:
+ *       layout, site, range            an enumerator; out is no V210
+ *       depth                          8 .. 16; RGBA and BGRA 8 or 16; V210 10
+ *       high_bits                      with a depth of 9 .. 15 only, not with V210
+ *       chroma                         4:2:0, 4:2:2 or 4:4:4; semi-planar no 4:4:4; RGBA, BGRA and
+ *                                      GBR 4:4:4; V210 4:2:2. Unless in or out is RGBA, BGRA or
+ *                                      GBR, out's is subsampled no less than in's.
+ *       reserved                       0
  *     in_pitch_bytes, out_pitch_bytes  of each plane: a multiple of 4 (V210: 16), from row_bytes to 2^31 - 1
  *     transfer, primaries, dither,
- *     gamut, scale                     an enumerator; COX_TRANSFER_LINEAR with RGBA or BGRA of 16 bits in only, and
- *                                      not with COX_SCALE_FILTER
+ *     gamut, scale                     an enumerator; COX_TRANSFER_LINEAR only if `in` is RGBA or
+ *                                      BGRA of 16 bits, and not with COX_SCALE_FILTER
  *     out_width, out_height            0, or with COX_SCALE_FILTER an eighth to eightfold of the input's, 1 .. 65536
  *     op                               any operator but COX_OPERATOR_EXPOSURE */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape,
@@ -175,10 +179,15 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
 
 /* The parameter block of one frame, for either pipeline (constants in double precision, rounded once).
  * There is no log here. Errors:
- *   COX_E_INVALID      an argument is NULL; `shape` is none (cox_video_mapping); of `settings`, sdr_white_nits is not 0
- *                      or 1 .. 10 000, peak_nits not 0 or 1 .. 10^6, hlg_peak_nits not 0 or 100 .. 10 000, gain not 0
- *                      or 2^-32 .. 2^32; desaturate is NaN; detail not 0 or 0.25 .. 4,
- *                      gamut_knee not 0 or 0.25 .. 0.95 */
+ *   COX_E_INVALID      an argument is NULL, `shape` is invalid (cox_video_mapping), or a field of
+ *                      `settings` is not one of these:
+ *     sdr_white_nits                   0 or 1 .. 10 000
+ *     peak_nits                        0 or 1 .. 10^6
+ *     hlg_peak_nits                    0 or 100 .. 10 000
+ *     gain                             0 or 2^-32 .. 2^32
+ *     desaturate                       not NaN
+ *     detail                           0 or 0.25 .. 4
+ *     gamut_knee                       0 or 0.25 .. 0.95 */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
                                                     struct cox_video_params *params);
@@ -191,8 +200,9 @@ struct cox_video_scene {
     uint32_t reserved[4]; /* 0 */
 };
 
-/* Fill *out from a frame's histogram. `shape` and `settings` are the frame's: which transfer its steps are of, and the
- * light that the signal stands for (sdr_white_nits, hlg_peak_nits). */
+/* Fill *out from a frame's histogram. `shape` and `settings` are the frame's. They give the
+ * transfer of the histogram's steps, and the light that the signal represents (sdr_white_nits,
+ * hlg_peak_nits). */
 COX_API void cox_video_read_scene(const struct cox_video_shape *shape,
                                   const struct cox_video_settings *settings,
                                   const uint32_t *histogram, struct cox_video_scene *out);
@@ -202,7 +212,7 @@ COX_API void cox_video_read_scene(const struct cox_video_shape *shape,
  * in equal order give equal settings. */
 struct cox_video_steer {
     uint64_t frames;
-    uint64_t cuts;      /* the first scene's beginning is none */
+    uint64_t cuts;      /* the first scene is not counted */
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
     uint32_t coarse[64];   /* the last frame's histogram in steps of 1/64, for telling a cut */
@@ -214,13 +224,13 @@ struct cox_video_steer_options {
     float
         frames; /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
     float cut; /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
-    float most_nits; /* the peak never goes above, unless SDR white does; 0 = none */
+    float most_nits; /* upper limit for the peak, but never below SDR white; 0 = none */
 
     /* A scene whose average is over this multiple of SDR white is darkened to it; 0 = 1; negative = never. */
     float bright_average;
 
-    float
-        prior_nits; /* the peak until a frame has told one, such as the mastering display's or MaxCLL; 0 = 1000 */
+    /* The peak until a frame sets one, such as the mastering display's or MaxCLL; 0 = 1000. */
+    float prior_nits;
 };
 
 /* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.

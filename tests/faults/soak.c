@@ -3,11 +3,14 @@
  *   fault_soak [--frames N] [--seconds N | --minutes N] [--devices SEL] [--verify SHARE] [--samples FILE]
  *
  * Small frames of every contract (support/ref_stream.h), until N frames or the time is over. Run it under the fault
- * layer with soak.sh; without the layer it is a soak of devices that do not fail. Every frame's output is compared,
- * in its callback and again before its buffers are used anew. After every 500 frames the resident memory, the open
- * files and the threads are looked at. Prints what came of it; the exit status is 0 if no frame was lost, doubled,
- * out of order, wrong or failed, and, of 20 000 frames or more, the mean of the last tenth of the samples of memory
- * is within 1 % of that of the second tenth; 77 if there are no such devices. SPDX-License-Identifier: Apache-2.0 */
+ * layer with soak.sh; without the layer it is a soak of devices that do not fail. Every frame's output is compared in
+ * its callback, and again before its buffers are reused. After every 500 frames the program samples the resident
+ * memory, the open files and the threads. At the end it prints the result.
+ *
+ * Exit status 0: no frame was lost, doubled, out of order, wrong or failed. With 20 000 frames or more, the mean of the
+ * last tenth of the memory samples must also be within 1 % of that of the second tenth.
+ * Exit status 77: there are no such devices.
+ * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "support/ref_stream.h"

@@ -1,10 +1,11 @@
 /* The session engine on one thread, for its fuzz target: the same input gives the same run to the last step.
  *
- * - The devices are those of fake_backend.h on a virtual clock, which the engine takes for a real one.
+ * - The devices are those of fake_backend.h. They run on a virtual clock, which the engine takes for a real one.
  * - The definitions below replace the parts of the library that have threads: host/loop.h, host/worker.h and
- *   engine/failure/watchdog.h. A step of the engine, a background task and the revocation of the engine lock happen at
- *   a time of the virtual clock, like the end of a band.
- * - So are the functions of the C library in which a thread waits for others: what happens next happens inside them.
+ *   engine/failure/watchdog.h. Each step of the engine, background task and revocation of the lock has a time on the
+ *   virtual clock, like the end of a band.
+ * - They also replace the functions of the C library in which a thread waits for others. What happens next happens
+ *   inside these functions.
  *
  * Races between threads are not seen here: tests/race.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Each public header compiles alone, as C11 and as C++17, without a warning, and so do the initialisers; with the compiler of the build and with GCC and Clang, as far as they are installed.   headers.sh CC SOURCE_DIR
+# Each public header compiles alone, as C11 and as C++17, without a warning. So do the initialisers.
+# The compilers are that of the build, and GCC and Clang, as far as they are installed.   headers.sh CC SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/harness.sh"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# What the tests of examples/programs/cluster share, under the harness: sourced in its place. Makes $film, of 300 frames with scenes' changes
-# and sound, and $one, what one run over it gives.
+# What the tests of examples/programs/cluster share. They source it instead of the harness. It makes two files:
+# $film has 300 frames, with scenes' changes and sound. $one is the output of one run over it.
 #
 #   frames_of FILE          a hash of its frames
 #   whole FILE              it has the frames of one run, and the sound
 #   mapped PLACE            how many pieces in that folder are newer than $work/before, which `remember` touches
-#   free_ports N            so many ports that the kernel has to give
+#   free_ports N            N free ports, as the kernel gives them
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need ffmpeg
