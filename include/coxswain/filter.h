@@ -65,8 +65,8 @@ struct cox_filter_shape {
     uint32_t radius_y;
     enum cox_filter_edge edge; /* convolutions */
     enum cox_filter_form form; /* separable, box, guided, Gaussian */
-    uint32_t
-        group; /* work-items that transpose or add up together: a power of two, 32 .. 1024; 0 = 256 */
+    /* work-items that transpose or add up together: a power of two, 32 .. 1024; 0 = 256 */
+    uint32_t group;
 };
 
 /* Parameters of one frame, opaque; `cox_frame.params` points to one. */

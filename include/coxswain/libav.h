@@ -499,8 +499,8 @@ static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *fra
 struct cox_av_map {
     enum AVPixelFormat format; /* of mapped frames; AV_PIX_FMT_NONE = yuv420p */
     int width, height;         /* of mapped frames; 0 = as they come */
-    bool
-        restart; /* the next frame does not follow the one before, after a seek; becomes false again */
+    /* the next frame does not follow the one before, after a seek; becomes false again */
+    bool restart;
 
     cox_video_stream *stream;
     struct cox_av_pool *pool;

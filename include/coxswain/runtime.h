@@ -26,8 +26,8 @@ typedef void cox_log_fn(void *user, enum cox_log_level level, const char *line);
 
 /* Whether a core is kept free of kernel workers to feed asynchronous devices from. */
 enum cox_reserve {
-    COX_RESERVE_AUTO =
-        0, /* yes if an asynchronous device takes part and there are three cores or more */
+    /* yes if an asynchronous device takes part and there are three cores or more */
+    COX_RESERVE_AUTO = 0,
     COX_RESERVE_OFF = 1,
     COX_RESERVE_ON = 2,   /* yes, the runtime chooses the core */
     COX_RESERVE_CORE = 3, /* yes, the core of the operating system's CPU number `reserve_cpu` */

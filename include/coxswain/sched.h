@@ -105,14 +105,14 @@ struct cox_sched_view {
     uint64_t frame;   /* index of the frame, from 0 */
     uint32_t rows;    /* rows of the frame, >= 1 */
     uint32_t granule; /* every band boundary but the frame's end is a multiple of it, >= 1 */
-    uint32_t
-        min_band_rows; /* least rows of a band, unless it is the frame's only one; 0 = one granule */
+    /* least rows of a band, unless it is the frame's only one; 0 = one granule */
+    uint32_t min_band_rows;
     uint32_t device_count; /* 1 .. COX_DEVICES_MAX */
     const struct cox_sched_device *devices;
-    uint32_t
-        in_flight; /* frames that may be split before the first of them is observed; 0 = unknown */
-    bool pool;     /* a split may leave rows to `next` */
-    bool shadow;   /* a split may ask for a shadow */
+    /* frames that may be split before the first of them is observed; 0 = unknown */
+    uint32_t in_flight;
+    bool pool;   /* a split may leave rows to `next` */
+    bool shadow; /* a split may ask for a shadow */
 
     /* In `split` and `next`: when the frame is to be delivered, from its submission, 0 = at no time; and how long ago
      * it was submitted. */
@@ -157,28 +157,28 @@ struct cox_measurement {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint64_t
-        wall_ns; /* from when the device could start this band to its end, by the device's clock if known */
-    uint64_t
-        queue_ns; /* before that, since the frame began or it was handed out: behind the device's earlier bands */
-    uint64_t
-        kernel_ns; /* the device's own profile of the kernels; 0 = absent, implausible or not asked for */
+    /* from when the device could start this band to its end, by the device's clock if known */
+    uint64_t wall_ns;
+    /* before that, since the frame began or it was handed out: behind the device's earlier bands */
+    uint64_t queue_ns;
+    /* the device's own profile of the kernels; 0 = absent, implausible or not asked for */
+    uint64_t kernel_ns;
     uint32_t flags; /* of COX_MEASURED_... */
 };
 
 enum {
     COX_MEASURED_CHUNK = 1, /* handed out by `next`, and not the device's first band of the frame */
     COX_MEASURED_SHADOW = 2, /* a shadow; may come after its frame */
-    COX_MEASURED_UNFINISHED =
-        4, /* failed or timed out: the band would have taken wall_ns or more */
+    /* failed or timed out: the band would have taken wall_ns or more */
+    COX_MEASURED_UNFINISHED = 4,
 };
 
 /* What one whole frame cost, told after its bands, in the order of frames. Frames that failed are not told. */
 struct cox_frame_measurement {
     uint64_t frame;
     uint64_t wall_ns; /* from its start to its last band's end */
-    uint64_t
-        period_ns; /* the part of it that no earlier frame was under way: what a stream of such frames pays */
+    /* the part of it that no earlier frame was under way: what a stream of such frames pays */
+    uint64_t period_ns;
     double joules;        /* used by the machine during the period; negative = unknown */
     uint64_t latency_ns;  /* from its submission to its delivery */
     uint64_t deadline_ns; /* for that; 0 = none */
@@ -186,8 +186,8 @@ struct cox_frame_measurement {
 
 /* What a session measured of a device, kept for the next session of the same kind. */
 struct cox_device_profile {
-    double
-        frames; /* measured frames behind it; 0 = nothing is known, and the other fields do not count */
+    /* measured frames behind it; 0 = nothing is known, and the other fields do not count */
+    double frames;
     double fixed_ns;   /* of the first band of a frame */
     double launch_ns;  /* of every further band */
     double ns_per_row; /* in the device set in use */

@@ -24,11 +24,12 @@ enum { COX_PASSES_MAX = 8 };
 /* How a pass touches a buffer with respect to its band. */
 enum cox_contract {
     COX_ROWS = 0, /* row r of the band touches row r of the buffer */
-    COX_HALO =
-        1, /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; see cox_binding.scratch */
+    /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge; see
+     * cox_binding.scratch */
+    COX_HALO = 1,
     COX_WHOLE = 2, /* every device reads all of it; not written in this pass */
-    COX_REDUCE =
-        3, /* every band writes its own partial, zeroed before; the host merges them in row order */
+    /* every band writes its own partial, zeroed before; the host merges them in row order */
+    COX_REDUCE = 3,
 };
 
 /* What a pass does with a buffer. */
@@ -65,11 +66,11 @@ struct cox_binding {
 };
 
 enum cox_arg_kind {
-    COX_ARG_KIND_BUFFER =
-        0, /* __global T *: the first row in memory of binding `index` for this band */
+    /* __global T *: the first row in memory of binding `index` for this band */
+    COX_ARG_KIND_BUFFER = 0,
     COX_ARG_KIND_PARAMS = 1, /* T by value: `bytes` of the frame's parameters from `offset` */
-    COX_ARG_KIND_FIRST =
-        2, /* int: the band's first row, of the frame, or of the pass if cox_pass.rows is set */
+    /* int: the band's first row, of the frame, or of the pass if cox_pass.rows is set */
+    COX_ARG_KIND_FIRST = 2,
     COX_ARG_KIND_ROWS = 3,  /* int: the band's number of such rows */
     COX_ARG_KIND_FRAME = 4, /* int: all such rows */
 
@@ -133,8 +134,8 @@ struct cox_arg {
 /* A kernel in the form that suits one kind of device. Every variant of a stage takes the same arguments and must
  * give the same results. */
 struct cox_variant {
-    uint32_t
-        device_plus_1; /* 1 + index of the one runtime device it is for, before one by type; 0 = by type */
+    /* 1 + index of the one runtime device it is for, before one by type; 0 = by type */
+    uint32_t device_plus_1;
     enum cox_device_type
         type;            /* the devices it is for; 0 = any device without a more specific variant */
     const char *source;  /* OpenCL C; copied */
@@ -201,8 +202,8 @@ struct cox_pass {
     const char *name; /* for messages; may be NULL. Copied. */
     uint32_t rows;    /* of the pass, as of a frame; 0 = the session's */
     uint32_t use_count;
-    const struct cox_use
-        *uses; /* the bindings that its stages touch; none: all, as cox_binding has them */
+    /* the bindings that its stages touch; none: all, as cox_binding has them */
+    const struct cox_use *uses;
     uint32_t stage_count;
     const struct cox_stage *stages;
 
@@ -222,8 +223,8 @@ struct cox_band_report {
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
-    uint32_t
-        attempt; /* 0 = first; > 0 = run again, since a device failed, exceeded its timeout or gave wrong rows */
+    /* 0 = first; > 0 = run again, since a device failed, exceeded its timeout or gave wrong rows */
+    uint32_t attempt;
 
     /* Not COX_OK: the band's rows do not count, and a later attempt at them follows. COX_E_TIMEOUT: the device
      * exceeded its timeout; COX_E_MISMATCH: the rows were wrong, or made of what an earlier pass had wrong. */
@@ -235,8 +236,8 @@ struct cox_band_report {
     uint64_t wall_ns;   /* as in cox_measurement */
     uint64_t queue_ns;
     uint64_t kernel_ns; /* as in cox_measurement; staged: of sessions with `profile` */
-    uint64_t
-        copy_in_ns; /* staged: the device's own profile of the copies; else 0. In: of sessions with `profile` */
+    /* staged: the device's own profile of the copies; else 0. In: of sessions with `profile` */
+    uint64_t copy_in_ns;
     uint64_t copy_out_ns;
     uint64_t predicted_ns; /* what the policy expected wall_ns to be; 0 = it did not say */
 };
@@ -262,8 +263,8 @@ struct cox_pass_report {
 
 /* What one frame cost. Valid during the call only. */
 struct cox_frame_report {
-    uint64_t
-        index; /* from 0 in submission order; warm-up runs have the index of the frame they precede */
+    /* from 0 in submission order; warm-up runs have the index of the frame they precede */
+    uint64_t index;
     bool warmup; /* a warm-up run of one device, not a delivered frame */
 
     /* One band done again on copies to measure a device or to let it back in, not a delivered frame; see
@@ -279,8 +280,8 @@ struct cox_frame_report {
      * not the application's: end_ns. */
     uint64_t delivered_ns;
     uint64_t deadline_ns; /* for that, from submit_ns; 0 = none */
-    enum cox_reason
-        reason; /* of the first pass, or of a later one if something was done again there */
+    /* of the first pass, or of a later one if something was done again there */
+    enum cox_reason reason;
     uint64_t predicted_ns;   /* of the passes together, as the next two */
     uint64_t alternative_ns; /* as in cox_split */
     uint32_t pool_rows;      /* handed out while the frame ran */
@@ -291,8 +292,8 @@ struct cox_frame_report {
     uint32_t band_count;
     const struct cox_band_report *bands;   /* in row order; re-runs after what they replace */
     const struct cox_band_notice *notices; /* parallel to bands */
-    const uint32_t
-        *band_passes; /* parallel to bands: the pass of each; bands are in order of passes first */
+    /* parallel to bands: the pass of each; bands are in order of passes first */
+    const uint32_t *band_passes;
     uint32_t pass_count; /* up to the last one that began */
     const struct cox_pass_report *passes;
 };
@@ -345,10 +346,11 @@ struct cox_session_params {
     uint32_t in_flight;                              /* frames under way at once; 0 = 2 */
     uint32_t device_count; /* devices of the runtime that take part; 0 = all */
     const uint32_t *devices;
-    bool
-        allow_in_place; /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
-    bool
-        no_warmup; /* no warm-up runs before the first frame, which then pays for compilation; see cox_session_warm */
+    /* a ROWS binding may be COX_READ_WRITE; a band that fails is then not re-run */
+    bool allow_in_place;
+    /* no warm-up runs before the first frame, which then pays for compilation; see
+     * cox_session_warm */
+    bool no_warmup;
 
     /* Neither load the device profiles that an earlier session saved nor save any; see cox_runtime_params.cache_dir. */
     bool no_profile;
@@ -530,15 +532,15 @@ COX_API cox_status cox_session_cancel(cox_session *session);
 /* Whether a device takes part in a session. Values are ABI: append, never renumber. */
 enum cox_device_state {
     COX_DEVICE_ACTIVE = 0, /* gets rows */
-    COX_DEVICE_DRAINING =
-        1, /* has failed, exceeded its timeout or given wrong rows; bands it still holds may end */
-    COX_DEVICE_QUARANTINED =
-        2, /* waits to be tried again, after pauses that double up to half a minute */
+    /* has failed, exceeded its timeout or given wrong rows; bands it still holds may end */
+    COX_DEVICE_DRAINING = 1,
+    /* waits to be tried again, after pauses that double up to half a minute */
+    COX_DEVICE_QUARANTINED = 2,
     COX_DEVICE_REBUILDING = 3, /* gets a new context and new kernels, in the background */
-    COX_DEVICE_PROBATION =
-        4, /* does some rows of a frame on spare buffers, to show that it works */
-    COX_DEVICE_JOINING =
-        5, /* gets its kernels, in the background, and has no part yet: cox_session_params.ready */
+    /* does some rows of a frame on spare buffers, to show that it works */
+    COX_DEVICE_PROBATION = 4,
+    /* gets its kernels, in the background, and has no part yet: cox_session_params.ready */
+    COX_DEVICE_JOINING = 5,
     COX_DEVICE_ABSENT = 6, /* could not join, as the log says, and is not tried again */
 };
 
@@ -549,14 +551,14 @@ COX_API const char *cox_device_state_name(enum cox_device_state state);
 /* A device in a session. Keeps its size: what is new will stand in a further array of cox_session_info. */
 struct cox_session_device {
     uint32_t device; /* index in the runtime */
-    enum cox_memory_mode
-        mode; /* a shared device that comes back gets a new context, and is mapped from then on */
+    /* a shared device that comes back gets a new context, and is mapped from then on */
+    enum cox_memory_mode mode;
     enum cox_device_state state;
     uint32_t lost;     /* times that it went out, */
     uint32_t returned; /* and came back */
     uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
-    uint32_t
-        max_rows; /* most rows in one launch, bounded by the device's memory; 0 = it has not joined */
+    /* most rows in one launch, bounded by the device's memory; 0 = it has not joined */
+    uint32_t max_rows;
 };
 
 struct cox_session_info {
@@ -569,9 +571,9 @@ struct cox_session_info {
     uint64_t worst_late_ns; /* the most of these, after it */
     uint32_t device_count;
     struct cox_session_device devices[COX_DEVICES_MAX];
-    enum cox_host_memory
-        host_memory[COX_DEVICES_MAX]; /* parallel to devices: bands are wrapped or copied */
-    uint64_t frames_dropped;          /* of frames_done: ended with COX_E_LATE; see cox_late */
+    /* parallel to devices: bands are wrapped or copied */
+    enum cox_host_memory host_memory[COX_DEVICES_MAX];
+    uint64_t frames_dropped; /* of frames_done: ended with COX_E_LATE; see cox_late */
 };
 
 /* Never waits for a device. All zeros for NULL, and in a child process after fork. Thread-safety: safe from any

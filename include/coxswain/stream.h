@@ -61,10 +61,10 @@ COX_API void cox_video_image_destroy(struct cox_video_image *image);
 
 /* Where the light that keeps its gradation comes from. */
 enum cox_video_peak {
-    COX_PEAK_BEFORE =
-        0, /* the frames before it: a frame is sent when the one before has been mapped */
-    COX_PEAK_OWN =
-        1, /* the frame itself too, which is looked at first: a second pass over the input */
+    /* the frames before it: a frame is sent when the one before has been mapped */
+    COX_PEAK_BEFORE = 0,
+    /* the frame itself too, which is looked at first: a second pass over the input */
+    COX_PEAK_OWN = 1,
     COX_PEAK_GIVEN = 2, /* cox_video_settings.peak_nits */
 };
 
@@ -76,8 +76,8 @@ struct cox_video_look {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_video_peak peak;
     enum cox_video_choice dither; /* AUTO: where the output has fewer bits than the input */
-    enum cox_video_choice
-        compress; /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
+    /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
+    enum cox_video_choice compress;
 
     /* Of these peak_nits counts with COX_PEAK_GIVEN alone, else the gain comes on top of what the frames ask for,
      * as far as cox_video_prepare takes gain and peak.
@@ -147,8 +147,8 @@ struct cox_video_frame {
     bool restart;
 
     uint64_t deadline_ns; /* as in cox_frame */
-    enum cox_late
-        late; /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
+    /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
+    enum cox_late late;
 };
 
 /* Send one frame. The structs are copied; the planes, and the buffers of `memory`, belong to the

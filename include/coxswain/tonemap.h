@@ -56,8 +56,8 @@ struct cox_tonemap_shape {
     enum cox_pixel_out out;
     size_t in_pitch_bytes;
     size_t out_pitch_bytes;
-    uint32_t
-        local; /* 1: the session is for COX_OPERATOR_LOCAL and for it alone; 0: for all other operators */
+    /* 1: the session is for COX_OPERATOR_LOCAL and for it alone; 0: for all other operators */
+    uint32_t local;
 };
 
 /* What to do with each picture. Zero means the default. */

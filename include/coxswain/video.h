@@ -20,10 +20,10 @@ extern "C" {
 /* How light is coded. */
 enum cox_transfer {
     COX_TRANSFER_PQ = 0, /* SMPTE ST 2084: absolute, up to 10 000 cd/m2 */
-    COX_TRANSFER_HLG =
-        1, /* ITU-R BT.2100 hybrid log-gamma, with the OOTF of a display of `hlg_peak_nits` */
-    COX_TRANSFER_LINEAR =
-        2, /* 1.0 = SDR white; half floats of COX_VIDEO_RGBA and COX_VIDEO_BGRA only */
+    /* ITU-R BT.2100 hybrid log-gamma, with the OOTF of a display of `hlg_peak_nits` */
+    COX_TRANSFER_HLG = 1,
+    /* 1.0 = SDR white; half floats of COX_VIDEO_RGBA and COX_VIDEO_BGRA only */
+    COX_TRANSFER_LINEAR = 2,
 };
 
 /* Primaries of the input, and the Y'CbCr matrix that goes with them. */
@@ -35,8 +35,8 @@ enum cox_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
 enum cox_video_layout {
     COX_VIDEO_PLANAR = 0,      /* Y', Cb, Cr */
     COX_VIDEO_SEMI_PLANAR = 1, /* Y', then Cb and Cr in turn: NV12, P010, NV16, P210 */
-    COX_VIDEO_RGBA =
-        2, /* one plane of R, G, B, A, full range; COX_TRANSFER_LINEAR in: half floats, else codes */
+    /* one plane of R, G, B, A, full range; COX_TRANSFER_LINEAR in: half floats, else codes */
+    COX_VIDEO_RGBA = 2,
     COX_VIDEO_BGRA = 3, /* the same in the order B, G, R, A */
     COX_VIDEO_GBR = 4,  /* planes of G, B, R: GBRP10 and its kin */
 
@@ -54,8 +54,8 @@ struct cox_video_format {
     enum cox_video_layout layout;
     uint32_t depth; /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
     bool high_bits; /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
-    uint32_t
-        chroma_x_log2; /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
+    /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
+    uint32_t chroma_x_log2;
     uint32_t chroma_y_log2;
     enum cox_chroma_site site; /* 4:2:0 and 4:2:2 */
     enum cox_range range;      /* of RGBA and BGRA it says nothing: theirs is full */
@@ -110,15 +110,15 @@ struct cox_video_shape {
     enum cox_dither dither;
     enum cox_gamut gamut;
     enum cox_video_scale scale;
-    uint32_t
-        out_width; /* COX_SCALE_FILTER: not of half floats, each side an eighth to eightfold; else 0 */
+    /* COX_SCALE_FILTER: not of half floats, each side an eighth to eightfold; else 0 */
+    uint32_t out_width;
     uint32_t out_height;
 };
 
 /* How each frame is mapped. Zero means the default. */
 struct cox_video_settings {
-    float
-        sdr_white_nits; /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
+    /* the light that becomes SDR white if the operator leaves it there; 0 = 203 (BT.2408) */
+    float sdr_white_nits;
     float peak_nits;     /* the brightest light that keeps its gradation; 0 = 1000 */
     float hlg_peak_nits; /* HLG: nominal peak of the display the OOTF is for; 0 = 1000 */
     float gain;          /* light is multiplied by this first; peak_nits counts after it; 0 = 1 */
@@ -221,8 +221,8 @@ struct cox_video_steer {
 
 /* How steering behaves. Zero means the default. */
 struct cox_video_steer_options {
-    float
-        frames; /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
+    /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
+    float frames;
     float cut; /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
     float most_nits; /* upper limit for the peak, but never below SDR white; 0 = none */
 

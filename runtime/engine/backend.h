@@ -38,8 +38,8 @@ struct cox__pass {
     uint32_t binding_count;
     struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
-    struct cox_stage
-        stages[COX_STAGES_MAX]; /* 0-defaults resolved in the variants: local and item sizes >= 1 */
+    /* 0-defaults resolved in the variants: local and item sizes >= 1 */
+    struct cox_stage stages[COX_STAGES_MAX];
     uint32_t extents
         [COX_STAGES_MAX];  /* per stage: rows that it does beyond the band's, above and below */
     size_t partial_bytes;  /* of all REDUCE bindings */
@@ -57,11 +57,11 @@ struct cox__pass {
 /* What a session does with each frame; immutable after creation, shared by all device instances of the session. */
 struct cox__pipeline {
     uint32_t binding_count;
-    struct cox_binding
-        bindings[COX_BINDINGS_MAX]; /* access: as the frame sees it, all passes taken together */
+    /* access: as the frame sees it, all passes taken together */
+    struct cox_binding bindings[COX_BINDINGS_MAX];
     size_t bytes[COX_BINDINGS_MAX]; /* that the memory must have; 0 = each band has its own */
-    const struct cox_arg
-        *images[COX_BINDINGS_MAX]; /* the image that stages take of it; NULL = none */
+    /* the image that stages take of it; NULL = none */
+    const struct cox_arg *images[COX_BINDINGS_MAX];
     uint32_t pass_count;
     struct cox__pass passes[COX_PASSES_MAX];
     size_t params_bytes;
@@ -70,8 +70,8 @@ struct cox__pipeline {
     /* Bindings of which a staged device may keep rows from pass to pass, a bit for each: memory of whole frames by
      * rows, that several passes touch and none changes in place. */
     uint32_t resident;
-    uint32_t
-        sets; /* frame slots: of each resident binding a device has memory for as many frames */
+    /* frame slots: of each resident binding a device has memory for as many frames */
+    uint32_t sets;
 };
 
 /* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
@@ -127,26 +127,26 @@ struct cox__job {
     bool polled; /* it is polled closely: no post of its end is needed */
 
     /* On an instance that keeps rows (instance_resident): */
-    uint32_t
-        resident; /* bindings for which its memory of the frame is used, a bit for each; 0 = none */
+    /* bindings for which its memory of the frame is used, a bit for each; 0 = none */
+    uint32_t resident;
     uint32_t set; /* the number of that memory */
-    uint32_t
-        range_count; /* of these bindings, copied in before the kernels; for a fetch: copied out */
+    /* of these bindings, copied in before the kernels; for a fetch: copied out */
+    uint32_t range_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX];
-    uint32_t
-        out; /* bindings of which all that the kernels write is copied out; of the others of `resident` */
+    /* bindings of which all that the kernels write is copied out; of the others of `resident` */
+    uint32_t out;
     uint32_t back_count; /* these rows are, of those that the kernels write */
     struct cox__job_range back[COX__JOB_BACK_MAX];
     bool fetch; /* runs no kernel: ranges[0] is copied out */
 
     /* Filled in by the backend. */
-    bool
-        failing; /* job_poll says RUNNING, but one command of the job has failed; others may still run */
+    /* job_poll says RUNNING, but one command of the job has failed; others may still run */
+    bool failing;
     /* When it ended, by the device's clock or as observed, on the backend's clock; set by the time that job_poll says
      * DONE. */
     _Atomic uint64_t end_ns;
-    uint64_t
-        clock_error_ns; /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
+    /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
+    uint64_t clock_error_ns;
     uint64_t kernel_ns; /* profile sums; 0 = absent or implausible */
     uint64_t copy_in_ns;
     uint64_t copy_out_ns;
@@ -157,8 +157,8 @@ struct cox__job {
 struct cox__post {
     void (*post)(void *ctx, struct cox__job *job);
     void *ctx;
-    struct cox__watchdog
-        *watchdog; /* brackets the driver calls in job_submit, instance_flush and job_poll */
+    /* brackets the driver calls in job_submit, instance_flush and job_poll */
+    struct cox__watchdog *watchdog;
 };
 
 /* A destroyed instance touches nothing any more. Does not block; any thread. */

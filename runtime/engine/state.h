@@ -63,8 +63,9 @@ struct cox__band {
     enum cox__band_state state;
     enum cox__band_kind kind;
     uint32_t pass;
-    uint32_t
-        origin; /* COX__BAND_CHECK: the band whose rows, or part of them, are done again; COX__BAND_FETCH: binding */
+    /* COX__BAND_CHECK: the band whose rows, or part of them, are done again; COX__BAND_FETCH:
+     * binding */
+    uint32_t origin;
     uint32_t fetch_first, fetch_count; /* buffer rows of that binding */
     bool checked;                      /* has been compared, or is not to be */
     void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
@@ -148,8 +149,8 @@ struct cox__frame {
 
     uint32_t set; /* number of the frame slot: devices keep separate memory for each */
     bool keeps;   /* devices keep rows of the frame from pass to pass */
-    struct cox__row_set
-        *held; /* which rows are where, per binding and place; NULL = the session keeps none */
+    /* which rows are where, per binding and place; NULL = the session keeps none */
+    struct cox__row_set *held;
     uint32_t held_count;
 
     enum cox__frame_kind kind;
@@ -237,10 +238,10 @@ enum cox__queue_state {
 
 /* A device instance (the backend's part of one device in one session) and its queue slots. */
 struct cox__queue {
-    _Atomic enum cox__queue_state
-        state; /* DESTROYING to GONE by the worker thread, or a device's */
-    struct cox__queue
-        *next; /* on the session's list of lost queues, later perhaps on the runtime's */
+    /* DESTROYING to GONE by the worker thread, or a device's */
+    _Atomic enum cox__queue_state state;
+    /* on the session's list of lost queues, later perhaps on the runtime's */
+    struct cox__queue *next;
     struct cox_runtime *runtime;
     struct cox_session *session; /* NULL = it was destroyed meanwhile */
     uint32_t device;             /* of the session */
@@ -309,8 +310,8 @@ struct cox__device {
 
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
     uint32_t resident;     /* bindings of which its instance keeps rows, a bit for each */
-    bool
-        polled; /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
+    /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
+    bool polled;
     struct cox__device_pass passes[COX_PASSES_MAX];
     uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
     uint64_t last_end_ns;
@@ -448,8 +449,8 @@ struct cox__sharing {
     uint32_t count;
     struct cox__together *together;
 
-    uint32_t
-        devices; /* those that do the pass while one of them is active, a bit for each of the session's */
+    /* those that do the pass while one of them is active, a bit for each of the session's */
+    uint32_t devices;
     bool has_last_split;
     struct cox_split last_split;
     uint64_t refused_splits;
@@ -508,8 +509,8 @@ struct cox_session {
     uint32_t warmers; /* threads inside cox_session_warm */
     enum cox__session_warmth warmth;
     uint32_t warm_devices; /* number of devices whose warm-up is over */
-    struct cox__frame
-        *chain_frame; /* for a frame that a callback submits; NULL = it has been taken */
+    /* for a frame that a callback submits; NULL = it has been taken */
+    struct cox__frame *chain_frame;
     _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
 
     /* engine only */
@@ -517,8 +518,8 @@ struct cox_session {
     bool used;       /* a frame or cox_session_warm's request has arrived */
     bool any_blocks; /* some device runs kernels inside the enqueue call */
     bool closing;    /* nothing is begun any more */
-    bool
-        attention; /* some device is not active, or there are lost queues: step.c looks after them */
+    /* some device is not active, or there are lost queues: step.c looks after them */
+    bool attention;
     bool verify_refused; /* the log says that a band cannot be checked */
     uint32_t order_first;
     uint32_t order_count;
@@ -528,17 +529,17 @@ struct cox_session {
     struct cox_session *next_active;
     struct cox__warmup warmup;
     struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
-    uint64_t
-        expiry_ns; /* when the first of those that may still begin expires; UINT64_MAX = none does */
-    double
-        meter_joules; /* the meter's reading when the period of the oldest frame under way began */
+    /* when the first of those that may still begin expires; UINT64_MAX = none does */
+    uint64_t expiry_ns;
+    /* the meter's reading when the period of the oldest frame under way began */
+    double meter_joules;
     struct cox__spare spare;
     struct cox__shadow shadow;
     struct cox__handed_over handed_over;
     bool keeps_nothing; /* the rows of a frame were in too many pieces */
     struct cox__queue *lost_queues;
-    uint64_t
-        no_device_since_ns; /* when the last active device was lost; 0 = a band has been done since */
+    /* when the last active device was lost; 0 = a band has been done since */
+    uint64_t no_device_since_ns;
     uint32_t told_writable; /* bindings that the log has named, a bit for each */
     uint32_t event_count;
     struct cox__event events[COX__EVENTS_MAX];
@@ -560,8 +561,8 @@ struct cox_runtime {
     enum cox_arithmetic arithmetic;
     bool polls_closely; /* there is a core for it: devices are polled without a pause */
     bool polls_inline;  /* the inline poller polls; else the scheduler thread alone does */
-    _Atomic uint64_t
-        next_step_ns; /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
+    /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
+    _Atomic uint64_t next_step_ns;
     atomic_bool spins; /* the scheduler thread looks for requests without a pause */
 
     /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
@@ -570,8 +571,8 @@ struct cox_runtime {
     sem_t inline_poller_wake;
 
     /* engine only */
-    struct cox__mpsc_node
-        *posts; /* jobs and requests that were taken off their queues and not handled yet */
+    /* jobs and requests that were taken off their queues and not handled yet */
+    struct cox__mpsc_node *posts;
     struct cox__mpsc_node *arrivals;
     bool closing;                 /* no turn is taken any more */
     bool interrupted;             /* the lock was revoked: queues may not have been flushed */
@@ -579,8 +580,8 @@ struct cox_runtime {
     struct cox__queue *gone;      /* lost queues to be freed; reaper.c's */
     struct cox__queue *stray;     /* lost queues of sessions that were destroyed meanwhile */
     atomic_uint abandoned_queues; /* lost queues with ABANDONED slots; read without the lock */
-    struct cox__mem
-        *kept; /* let go, but a device that was given up may still touch it; see memory.c */
+    /* let go, but a device that was given up may still touch it; see memory.c */
+    struct cox__mem *kept;
 
     _Atomic uint64_t frames_submitted; /* to all sessions */
     atomic_uint session_count;         /* alive */
@@ -615,10 +616,10 @@ struct cox_buffer {
     /* engine only */
     uint64_t uses, uses_ended;
     uint64_t writes, writes_ended;
-    bool
-        unsafe; /* for good: a device that was given up could write to it, and it could not be relocated */
-    uint64_t
-        failed_before; /* frames submitted before this one expect in it what a frame that failed did not write */
+    /* for good: a device that was given up could write to it, and it could not be relocated */
+    bool unsafe;
+    /* frames submitted before this one expect in it what a frame that failed did not write */
+    uint64_t failed_before;
     cox_status failed;
 };
 

@@ -9,8 +9,8 @@
 
 /* A physical core, in the operating system's order. */
 struct cox__core {
-    uint32_t
-        first_cpu; /* the system's number of its first hardware thread that this process may use */
+    /* the system's number of its first hardware thread that this process may use */
+    uint32_t first_cpu;
     uint32_t cpu_count; /* hardware threads that this process may use */
     int kind; /* rank of its kind among the cores of the table, 0 = least powerful; -1 = unknown */
     uint32_t near_gpus; /* GPUs in whose neighbourhood it is */

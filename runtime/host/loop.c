@@ -27,8 +27,8 @@ struct loop_thread {
 
 struct cox__loop {
     pthread_mutex_t lock; /* held to wake a thread, whose record may be freed once it is replaced */
-    struct loop_thread
-        *current; /* changes under `lock`; the steps of those before it have not returned yet */
+    /* changes under `lock`; the steps of those before it have not returned yet */
+    struct loop_thread *current;
     atomic_bool stop;
     struct cox__loop_handler handler;
 };

@@ -30,8 +30,8 @@ struct task {
 };
 
 struct cox__worker {
-    struct cox__cpu_mask
-        mask; /* of the thread that created the worker, off the reserved core; its threads run there */
+    /* of the thread that created the worker, off the reserved core; its threads run there */
+    struct cox__cpu_mask mask;
     bool has_mask;
     struct cox__topology *topology;
     bool inline_tasks;

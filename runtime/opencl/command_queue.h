@@ -7,10 +7,11 @@
 
 enum cox__cl_command_queue_state {
     COX__CL_SOUND = 0,
-    COX__CL_FAILED =
-        1, /* a command or call on it has failed, or its instance was abandoned and has ended: waits are short */
-    COX__CL_ABANDONED =
-        2, /* its device hangs: no thread enqueues on it, flushes it, waits for it or releases it */
+    /* a command or call on it has failed, or its instance was abandoned and has ended: waits are
+     * short */
+    COX__CL_FAILED = 1,
+    /* its device hangs: no thread enqueues on it, flushes it, waits for it or releases it */
+    COX__CL_ABANDONED = 2,
 };
 
 /* The compute queue of a device instance, shared with the band objects that the instance has worked on. Outlives the

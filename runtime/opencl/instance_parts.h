@@ -30,19 +30,19 @@ struct cox__cl_slot {
                  [COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
     void *partials[COX_BINDINGS_MAX];  /* REDUCE: where the partial is read to */
     struct cox__cl_image images[COX_BINDINGS_MAX];
-    struct cox__cl_object
-        *objects[COX_BINDINGS_MAX]; /* borrowed for the band under way; NULL = none */
-    cl_event *events;               /* of the band's commands, in the order enqueued */
-    unsigned char *kinds;           /* parallel to events: enum cox__cl_command */
+    /* borrowed for the band under way; NULL = none */
+    struct cox__cl_object *objects[COX_BINDINGS_MAX];
+    cl_event *events;     /* of the band's commands, in the order enqueued */
+    unsigned char *kinds; /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
     uint64_t submit_ns;
     uint64_t enqueued_ns[2]; /* when the calls that enqueued the last two commands had returned */
     uint64_t looked_ns;      /* when the states of all commands were asked for last */
-    uint64_t
-        running_ns; /* when a poll last began that found the newest command running; 0 = none did */
-    bool failed;    /* a command of the band under way has failed */
-    struct cox__cl_callback
-        *callback; /* of the band under way; NULL = no band, or a band without one */
+    /* when a poll last began that found the newest command running; 0 = none did */
+    uint64_t running_ns;
+    bool failed; /* a command of the band under way has failed */
+    /* of the band under way; NULL = no band, or a band without one */
+    struct cox__cl_callback *callback;
 };
 
 /* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. A kernel is given

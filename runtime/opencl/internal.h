@@ -28,8 +28,8 @@ struct cox__cl_device {
     uint32_t group;
     char platform_version[128];
     cl_command_queue service; /* for work outside the frame path */
-    _Atomic uint32_t
-        hung; /* abandoned instances of the device that have not ended; changes under hang_lock */
+    /* abandoned instances of the device that have not ended; changes under hang_lock */
+    _Atomic uint32_t hung;
     atomic_bool lost; /* its group's context cannot be trusted: new instances make their own */
     struct cox__device_clock clock;
     bool clock_checked;  /* it has told an end where the host saw one; */
@@ -61,8 +61,8 @@ struct cox__cl_backend {
     pthread_mutex_t hang_lock;
     struct cox__cl_deferred *deferred; /* guarded by hang_lock */
     pthread_mutex_t programs_lock;     /* a leaf */
-    struct cox__cl_program
-        *programs; /* guarded by programs_lock; those that were asked for last come first */
+    /* guarded by programs_lock; those that were asked for last come first */
+    struct cox__cl_program *programs;
 };
 
 /* After a driver call in a job_* function or instance_flush. If the engine lock was revoked meanwhile, this does not

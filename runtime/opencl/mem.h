@@ -12,17 +12,17 @@
 struct cox__cl_object {
     cl_mem mem;
     void *mapped;
-    bool
-        stale; /* does not know what the application wrote since its last use, or since its parent was made */
-    struct cox__cl_queue
-        *queue; /* counted; in order. What overlaps may have the object unmapped in its own */
+    /* does not know what the application wrote since its last use, or since its parent was made */
+    bool stale;
+    /* counted; in order. What overlaps may have the object unmapped in its own */
+    struct cox__cl_queue *queue;
     enum cox_access access;
     bool busy; /* a band under way uses it: a driver may refuse to unmap what is not mapped yet */
     bool sub;  /* a sub-buffer of its group's parent, not a wrapper of its own */
     size_t offset;
     size_t bytes;
-    uint64_t
-        used; /* when, on the memory's own count; the least recently used object is released first */
+    /* when, on the memory's own count; the least recently used object is released first */
+    uint64_t used;
 };
 
 enum {
@@ -42,8 +42,9 @@ struct cox__mem {
     cl_mem pinned;               /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
     void *pinned_map;
     uint32_t pinned_device;
-    cl_mem
-        mapped; /* not NULL: `data` is this memory object of the application's, mapped on the queue; both retained */
+    /* not NULL: `data` is this memory object of the application's, mapped on the queue; both
+     * retained */
+    cl_mem mapped;
     cl_command_queue mapped_queue;
     cl_mem parents[COX_DEVICES_MAX]; /* per group, made at first use */
     uint64_t uses;

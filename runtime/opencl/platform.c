@@ -29,8 +29,8 @@ struct root {
     char platform_version[128];
     char place[64]; /* PCI address or UUID; "" = unknown */
     bool duplicate; /* the same silicon was listed before */
-    bool
-        costly; /* with it no device could use fma, and it computes on the processor (find_costly) */
+    /* with it no device could use fma, and it computes on the processor (find_costly) */
+    bool costly;
     bool used;
 };
 

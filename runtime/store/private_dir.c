@@ -14,8 +14,8 @@
 
 enum {
     LINKS_MAX = 40, /* as the system has it */
-    OWNER_UNKNOWN =
-        65534, /* what the system shows for an owner that is not of this user namespace */
+    /* what the system shows for an owner that is not of this user namespace */
+    OWNER_UNKNOWN = 65534,
     WRITABLE_BY_OTHERS = S_IWGRP | S_IWOTH,
 };
 

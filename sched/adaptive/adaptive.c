@@ -32,8 +32,8 @@ enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* frames between two probes of a device that is left out, */
     PAUSE_MAX = 512,  /* and at most */
-    MODE_BLOCK =
-        8, /* frames of a block that tries another mode, and as many as are in flight twice, */
+    /* frames of a block that tries another mode, and as many as are in flight twice, */
+    MODE_BLOCK = 8,
     SET_BLOCK = 4,  /* and another device set */
     SET_SETTLE = 2, /* frames until speeds in another device set are known */
 };

@@ -48,8 +48,8 @@ struct cox__adaptive_slot {
     uint64_t frame;
     bool used;
     struct cox__trial_plan plan;
-    uint32_t
-        trial; /* the serial of the trial whose other plan this is; 0 = it was the plan in use */
+    /* the serial of the trial whose other plan this is; 0 = it was the plan in use */
+    uint32_t trial;
     struct cox__adaptive_part parts[COX_DEVICES_MAX];
 };
 
@@ -57,8 +57,8 @@ struct cox__adaptive {
     uint32_t device_count;
     uint32_t rows, in_flight; /* of the last frame */
     bool profile_loaded;
-    uint32_t
-        loaded_devices; /* in use when the device profiles were saved, a bit each; 0 = none were loaded */
+    /* in use when the device profiles were saved, a bit each; 0 = none were loaded */
+    uint32_t loaded_devices;
     bool energy, latency; /* the objective; else throughput */
     double usual_ns;      /* recent mean time of the frames, including those of trials */
     uint64_t over;        /* frames before this one have been learned from */

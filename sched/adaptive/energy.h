@@ -12,16 +12,16 @@
 #include <coxswain/sched.h>
 
 enum {
-    COX__ENERGY_RING =
-        64, /* frames whose candidate is remembered until they are observed; power of two */
+    /* frames whose candidate is remembered until they are observed; power of two */
+    COX__ENERGY_RING = 64,
     COX__ENERGY_CANDIDATES = 4 * COX_DEVICES_MAX + 2,
 };
 
 /* A way to split. devices = 0: the caller's own split. */
 struct cox__energy_candidate {
     uint32_t devices; /* bit d: device d takes part */
-    uint32_t
-        rest; /* 1 + the device that takes the rest, while the others are filled up; 0 = in balance */
+    /* 1 + the device that takes the rest, while the others are filled up; 0 = in balance */
+    uint32_t rest;
 };
 
 /* Sums over the frames of one candidate. */
@@ -44,8 +44,8 @@ struct cox__energy {
     struct cox__energy_candidate kept, tried;
     bool trial; /* `tried` is being run */
     struct cox__energy_sums kept_sums, tried_sums;
-    double
-        kept_joules; /* a frame, when the candidate was adopted or last reviewed; 0 = not known yet */
+    /* a frame, when the candidate was adopted or last reviewed; 0 = not known yet */
+    double kept_joules;
 
     uint32_t cursor;      /* next candidate to look at */
     uint32_t looked;      /* candidates looked at since the search began */
@@ -78,16 +78,16 @@ struct cox__energy {
 
 /* What the caller knows of its devices; arrays of view->device_count. */
 struct cox__energy_costs {
-    const struct cox_cost
-        *together; /* in the device set in use; `usable` is not read, the view's counts */
+    /* in the device set in use; `usable` is not read, the view's counts */
+    const struct cox_cost *together;
     const struct cox_cost *alone; /* for sets of one device; NULL = as `together` */
     const double *noise;          /* relative standard deviation of a band's time; NULL = 5 % */
     double own_ns;                /* frame time expected of the caller's own split; 0 = unknown */
 };
 
 enum cox__energy_role {
-    COX__ENERGY_OWN =
-        0, /* the split of the shortest time: the meter cannot tell, or no other is within the deadline */
+    /* the split of the shortest time: the meter cannot tell, or no other is within the deadline */
+    COX__ENERGY_OWN = 0,
     COX__ENERGY_LEAST = 1, /* COX_REASON_ENERGY */
     COX__ENERGY_TRIAL = 2, /* COX_REASON_TRIAL */
 };

@@ -52,8 +52,8 @@ struct device {
 struct state {
     struct cox__history history;
     uint32_t frame_rows; /* of the last frame */
-    uint32_t
-        split_rows; /* rows of the frame that the current split was made for; 0 = there is no split */
+    /* rows of the frame that the current split was made for; 0 = there is no split */
+    uint32_t split_rows;
     uint32_t usable;   /* devices at the last split, a bit each */
     bool alone;        /* whole frames go to one device, */
     uint32_t alone_on; /* this one */

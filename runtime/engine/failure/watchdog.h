@@ -23,8 +23,8 @@ struct cox__watchdog;
 
 /* A thread inside a driver call, after the watchdog revoked its engine lock. */
 struct cox__stuck_thread {
-    atomic_bool
-        returned; /* the driver call has returned; the thread touches nothing any more of the call's instance */
+    /* the driver call has returned; the thread touches nothing any more of the call's instance */
+    atomic_bool returned;
 };
 
 /* Both functions run on the watchdog's thread. */

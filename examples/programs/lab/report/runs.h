@@ -93,8 +93,8 @@ struct report_session {
     float *finish_ns; /* from the frame's start to the end of a device's last band, 0 = it had no
                          band: frame_count times device_count */
     double pass_ns[COX_PASSES_MAX]; /* mean of each pass over the good frames; NaN = no frame */
-    float
-        *gauges; /* mean while the frame ran: frame_count times gauge_count; NULL = no telemetry */
+    /* mean while the frame ran: frame_count times gauge_count; NULL = no telemetry */
+    float *gauges;
 };
 
 struct report_run {

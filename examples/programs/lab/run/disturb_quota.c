@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    PERIOD_US =
-        10000, /* much shorter than the usual 100 ms, so that a frame is slowed, not stopped */
+    /* much shorter than the usual 100 ms, so that a frame is slowed, not stopped */
+    PERIOD_US = 10000,
     PATH_BYTES = 1024
 };
 
