@@ -21,7 +21,7 @@ int main(void)
     cox_buffer *buffers[2] = {NULL, NULL}; /* in, out */
     int wrong = 0;                         /* values */
 
-    cox_status status = cox_runtime_create(&runtime, NULL);
+    cox_status status = cox_runtime_create(NULL, &runtime);
     if (status)
         goto done;
 

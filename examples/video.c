@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     if (argc < 2 || (argc > 2 && !p.raw))
         return fprintf(stderr, "usage: player FILM [RAW.yuv]\n"), 2;
 
-    int code = cox_av_error(cox_runtime_create(&p.runtime, NULL));
+    int code = cox_av_error(cox_runtime_create(NULL, &p.runtime));
     if (code >= 0)
         code = cox_av_map_open(&p.map, p.runtime, NULL, NULL);
     if (code >= 0)

@@ -47,7 +47,7 @@ static inline int cox_av_format(int from, struct cox_video_format *to)
     };
     static const struct {
         enum AVPixelFormat av;
-        int layout, depth, high_bits, chroma_x_log2, chroma_y_log2, full;
+        int layout, depth, msb_aligned, chroma_x_log2, chroma_y_log2, full;
     } known[] = {
         {AV_PIX_FMT_YUV420P, PLANAR, 8, 0, 1, 1, 0},
         {AV_PIX_FMT_YUV422P, PLANAR, 8, 0, 1, 0, 0},
@@ -86,7 +86,7 @@ static inline int cox_av_format(int from, struct cox_video_format *to)
         memset(to, 0, sizeof *to);
         to->layout = (enum cox_video_layout)known[i].layout;
         to->depth = (uint32_t)known[i].depth;
-        to->high_bits = known[i].high_bits != 0;
+        to->msb_aligned = known[i].msb_aligned != 0;
         to->chroma_x_log2 = (uint32_t)known[i].chroma_x_log2;
         to->chroma_y_log2 = (uint32_t)known[i].chroma_y_log2;
         to->range = known[i].full ? COX_RANGE_FULL : COX_RANGE_LIMITED;
@@ -116,19 +116,19 @@ static inline bool cox_av_colours_are_known(const AVFrame *frame)
             (frame->color_primaries == AVCOL_PRI_BT709 && narrow));
 }
 
-/* Where chroma lies across the luma, as a cox_chroma_site: top and bottom are taken for the centre, bottom left and
+/* Where chroma lies across the luma, as a cox_chroma_location: top and bottom are taken for the centre, bottom left and
  * what is not known for left. */
-static inline enum cox_chroma_site cox_av_site(enum AVChromaLocation location)
+static inline enum cox_chroma_location cox_av_site(enum AVChromaLocation location)
 {
     switch (location) {
     case AVCHROMA_LOC_CENTER:
     case AVCHROMA_LOC_TOP:
     case AVCHROMA_LOC_BOTTOM:
-        return COX_SITE_CENTRE;
+        return COX_CHROMA_CENTER;
     case AVCHROMA_LOC_TOPLEFT:
-        return COX_SITE_TOP_LEFT;
+        return COX_CHROMA_TOP_LEFT;
     default:
-        return COX_SITE_LEFT;
+        return COX_CHROMA_LEFT;
     }
 }
 
@@ -177,7 +177,7 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     const uint32_t left = (uint32_t)frame->crop_left, top = (uint32_t)frame->crop_top;
     image->width = (uint32_t)frame->width - left - (uint32_t)frame->crop_right;
     image->height = (uint32_t)frame->height - top - (uint32_t)frame->crop_bottom;
-    image->format.site = cox_av_site(frame->chroma_location);
+    image->format.chroma_location = cox_av_site(frame->chroma_location);
     if (!packed && frame->color_range != AVCOL_RANGE_UNSPECIFIED)
         image->format.range = frame->color_range == AVCOL_RANGE_JPEG ? COX_RANGE_FULL
                                                                      : COX_RANGE_LIMITED;
@@ -225,10 +225,10 @@ static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
     mapped->colorspace = rgb ? AVCOL_SPC_RGB : AVCOL_SPC_BT709;
     mapped->color_range = format.range == COX_RANGE_FULL ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
     switch (cox_av_site(from->chroma_location)) {
-    case COX_SITE_CENTRE:
+    case COX_CHROMA_CENTER:
         mapped->chroma_location = AVCHROMA_LOC_CENTER;
         break;
-    case COX_SITE_TOP_LEFT:
+    case COX_CHROMA_TOP_LEFT:
         mapped->chroma_location = AVCHROMA_LOC_TOPLEFT;
         break;
     default:
@@ -528,7 +528,7 @@ static inline int cox_av_error(cox_status status)
 /* `session` and `look` are cox_video_stream_create's; NULL = all defaults. */
 static inline int cox_av_map_open(struct cox_av_map *map, cox_runtime *runtime,
                                   const struct cox_session_params *session,
-                                  const struct cox_video_look *look)
+                                  const struct cox_tonemap_options *look)
 {
     memset(map, 0, sizeof *map);
     map->format = AV_PIX_FMT_NONE;

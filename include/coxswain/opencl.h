@@ -29,9 +29,9 @@ extern "C" {
  *   one whose devices work on host memory and cannot    they get contexts of their own
  *   share a buffer
  * A device that is lost goes on in contexts of the library's. */
-struct cox_opencl_given {
+struct cox_opencl_contexts {
     const cl_context *contexts;
-    uint32_t context_count;
+    uint32_t count;
 };
 
 /* The context and the device of a runtime's device, to make queues, memory and kernels in. For the application's work

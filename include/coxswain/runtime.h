@@ -60,7 +60,7 @@ struct cox_runtime_params {
     enum cox_arithmetic arithmetic;
 
     /* Contexts of the application's for the devices to use (coxswain/opencl.h); NULL = the library makes them all. */
-    const struct cox_opencl_given *opencl;
+    const struct cox_opencl_contexts *contexts;
 };
 
 /* Find the devices, group them into contexts, start the scheduler thread. `*out` is NULL unless
@@ -94,8 +94,8 @@ struct cox_runtime_params {
  *   COX_E_NO_DEVICE    there are platforms, but no devices
  *   COX_E_SYSTEM       a thread could not be created
  *   COX_E_NO_PLATFORM, COX_E_NOMEM */
-COX_API COX_MUST_CHECK cox_status cox_runtime_create(cox_runtime **out,
-                                                     const struct cox_runtime_params *params);
+COX_API COX_MUST_CHECK cox_status cox_runtime_create(const struct cox_runtime_params *params,
+                                                     cox_runtime **out);
 
 /* Destroy and set to NULL; NULL is accepted. Blocks until the scheduler thread has ended.
  *
@@ -263,7 +263,7 @@ COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *i
 COX_API void *cox_buffer_data(const cox_buffer *buffer);
 
 /* The least row pitch >= row_bytes that keeps band boundaries free: a multiple of every device's sub-buffer
- * alignment, which makes the granule as small as the kernel allows. A session with a granule above an eighth of
+ * alignment, which makes the row alignment as small as the kernel allows. A session with a row alignment above an eighth of
  * its rows is told so in the log when it is created, with the pitches that would mend it. Returns 0 if row_bytes is 0
  * or overflows, or `runtime` is NULL. */
 COX_API size_t cox_runtime_pitch_bytes(const cox_runtime *runtime, size_t row_bytes);

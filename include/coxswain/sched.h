@@ -71,10 +71,10 @@ struct cox_split {
 
     /* Frame time that it expected of the alternative: the split that was kept or left, or the other device set; 0 = it
      * does not say. */
-    uint64_t alternative_ns;
+    uint64_t rejected_ns;
 
-    /* The pool: rows that the policy's `next` hands out, from the front, while the frame runs; pool_rows 0 = none. Both
-     * ends are multiples of the granule, except the frame's end. */
+    /* The pool: rows that the policy's `assign` hands out, from the front, while the frame runs; pool_rows 0 = none. Both
+     * ends are multiples of the row alignment, except the frame's end. */
     uint32_t pool_first_row;
     uint32_t pool_rows;
 
@@ -95,26 +95,27 @@ struct cox_split {
 /* What a policy may know of a device besides its own measurements. Structs that policies get in arrays keep their size:
  * what is new about a device will stand in a further array. */
 struct cox_sched_device {
-    bool usable;      /* false: must not get rows (left the session, quarantined) */
-    double hint;      /* relative speed guessed from the device's description, > 0 */
-    uint64_t solo_ns; /* time of one whole frame on this device alone, from warm-up; 0 = unknown */
+    bool usable; /* false: must not get rows (left the session, quarantined) */
+    double hint; /* relative speed guessed from the device's description, > 0 */
+    uint64_t
+        single_device_ns; /* time of one whole frame on this device alone, from warm-up; 0 = unknown */
 };
 
 /* What is to be split. Valid during the call only. */
 struct cox_sched_view {
-    uint64_t frame;   /* index of the frame, from 0 */
-    uint32_t rows;    /* rows of the frame, >= 1 */
-    uint32_t granule; /* every band boundary but the frame's end is a multiple of it, >= 1 */
-    /* least rows of a band, unless it is the frame's only one; 0 = one granule */
+    uint64_t frame;         /* index of the frame, from 0 */
+    uint32_t rows;          /* rows of the frame, >= 1 */
+    uint32_t row_alignment; /* every band boundary but the frame's end is a multiple of it, >= 1 */
+    /* least rows of a band, unless it is the frame's only one; 0 = one row alignment */
     uint32_t min_band_rows;
     uint32_t device_count; /* 1 .. COX_DEVICES_MAX */
     const struct cox_sched_device *devices;
     /* frames that may be split before the first of them is observed; 0 = unknown */
     uint32_t in_flight;
-    bool pool;   /* a split may leave rows to `next` */
+    bool pool;   /* a split may leave rows to `assign` */
     bool shadow; /* a split may ask for a shadow */
 
-    /* In `split` and `next`: when the frame is to be delivered, from its submission, 0 = at no time; and how long ago
+    /* In `split` and `assign`: when the frame is to be delivered, from its submission, 0 = at no time; and how long ago
      * it was submitted. */
     uint64_t deadline_ns;
     uint64_t waited_ns;
@@ -128,7 +129,7 @@ struct cox_progress {
 };
 
 /* Rows of the pool offered to a device that has nothing left to do for the frame. */
-struct cox_offer {
+struct cox_chunk_request {
     uint32_t device;
     uint32_t first_row;  /* the device gets rows from here on */
     uint32_t rows;       /* left in the pool, >= 1 */
@@ -142,8 +143,8 @@ struct cox_offer {
 };
 
 /* The answer to an offer. */
-struct cox_grant {
-    /* A multiple of the granule, or all that is left. 0 = none, and the device is not asked again for this frame. A
+struct cox_chunk {
+    /* A multiple of the row alignment, or all that is left. 0 = none, and the device is not asked again for this frame. A
      * frame has at most COX_BANDS_MAX bands, those of the split among them (cut and repeated ones aside): a grant too
      * small to come out with that is enlarged. */
     uint32_t rows;
@@ -167,7 +168,8 @@ struct cox_measurement {
 };
 
 enum {
-    COX_MEASURED_CHUNK = 1, /* handed out by `next`, and not the device's first band of the frame */
+    COX_MEASURED_CHUNK =
+        1, /* handed out by `assign`, and not the device's first band of the frame */
     COX_MEASURED_SHADOW = 2, /* a shadow; may come after its frame */
     /* failed or timed out: the band would have taken wall_ns or more */
     COX_MEASURED_UNFINISHED = 4,
@@ -188,11 +190,11 @@ struct cox_frame_measurement {
 struct cox_device_profile {
     /* measured frames behind it; 0 = nothing is known, and the other fields do not count */
     double frames;
-    double fixed_ns;   /* of the first band of a frame */
-    double launch_ns;  /* of every further band */
-    double ns_per_row; /* in the device set in use */
-    double solo_ns;    /* a whole frame alone; 0 = unknown */
-    double share;      /* of the rows in the split in use; 0 = left out */
+    double fixed_ns;         /* of the first band of a frame */
+    double launch_ns;        /* of every further band */
+    double ns_per_row;       /* in the device set in use */
+    double single_device_ns; /* a whole frame alone; 0 = unknown */
+    double share;            /* of the rows in the split in use; 0 = left out */
 };
 
 /* What the policy minimises. */
@@ -243,8 +245,8 @@ struct cox_policy {
     /* Hand out rows of the frame's pool to a device that is free. Called while frame view->frame runs, each time such a
      * device is found. An invalid answer (too many rows, misaligned, none when offer->last) is taken as all rows
      * offered. A policy without it cannot leave rows in the pool. */
-    void (*next)(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                 struct cox_grant *out);
+    void (*assign)(void *state, const struct cox_sched_view *view,
+                   const struct cox_chunk_request *offer, struct cox_chunk *out);
 
     /* Learn from a completed frame, after its bands. */
     void (*observe_frame)(void *state, const struct cox_frame_measurement *measurement);
@@ -265,7 +267,7 @@ COX_API const struct cox_policy *cox_policy_at(uint32_t index);
 COX_API const struct cox_policy *cox_policy_find(const char *name);
 
 /* Check that `split` is a split of `view`: ascending, non-overlapping, complete together with the pool, aligned to the
- * granule, only usable devices, no empty band, a pool or shadow only where the view allows it. min_band_rows is not
+ * row alignment, only usable devices, no empty band, a pool or shadow only where the view allows it. min_band_rows is not
  * enforced: shorter bands are slow, not wrong.
  *
  * Returns COX_OK, or COX_E_POLICY with one sentence in `why` that names the offending band (always terminated; may be
@@ -281,14 +283,14 @@ struct cox_cost {
 };
 
 /* Exact minimiser of max_d t_d(n_d) over all splits with n_d = 0 or n_d >= min_band_rows (0 = one
- * granule). Every n_d is a multiple of the granule, except on one device: the one that holds the
- * frame's end takes the remainder of rows % granule. The frame's only band may be shorter than
+ * row alignment). Every n_d is a multiple of the row alignment, except on one device: the one that holds the
+ * frame's end takes the remainder of rows % row alignment. The frame's only band may be shorter than
  * min_band_rows.
  *
  * Fills `rows_out[device_count]`, summing to `rows`, and returns the frame time in nanoseconds. It
  * returns a negative number, and fills in zeros, in these cases:
  *   no device is usable
- *   `rows` or `granule` is 0
+ *   `rows` or `row alignment` is 0
  *   there is no device, or more than COX_DEVICES_MAX
  *   a usable device's costs are not as in cox_cost, or so extreme that a frame time would not be
  *    finite
@@ -296,9 +298,9 @@ struct cox_cost {
  * Source: water-filling over devices sorted by fixed cost, with exact integer rounding by greedy
  * completion. Where min_band_rows binds, bisection over the frame time. Why that needs no search of
  * subsets: sched/split/waterfill.c.
- * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the granule, and about 60
+ * Cost: O(n^2) for n devices, n times that if `rows` is not a multiple of the row alignment, and about 60
  * times that where min_band_rows binds. Allocates nothing. */
-COX_API double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
+COX_API double cox_waterfill(uint32_t rows, uint32_t row_alignment, uint32_t min_band_rows,
                              const struct cox_cost *costs, uint32_t device_count,
                              uint32_t *rows_out);
 

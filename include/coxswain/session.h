@@ -179,7 +179,7 @@ struct cox_use {
 };
 
 /* What a pass's function may look at and change. Valid during the call only. */
-struct cox_pass_end {
+struct cox_pass_result {
     uint64_t frame;
     uint32_t pass;
     uint32_t buffer_count;
@@ -193,7 +193,7 @@ struct cox_pass_end {
  * not failed. It may be called again for the same frame, with the parameters as they were before the pass, where a
  * device that was lost, or computed wrongly, makes the frame begin anew: the same input must give the same result. Must
  * be quick and must not call the session. */
-typedef void cox_pass_done_fn(void *user, const struct cox_pass_end *end);
+typedef void cox_pass_done_fn(void *user, const struct cox_pass_result *end);
 
 /* One pass over the frame: bands of rows, each running all stages. A frame's passes run one after the other; in
  * between, every row is there for all devices. Successive ones of as many rows share a split
@@ -257,8 +257,8 @@ struct cox_pass_report {
     uint64_t end_ns;   /* its last band was in */
     enum cox_reason reason;
     uint64_t predicted_ns;
-    uint64_t alternative_ns; /* as in cox_split */
-    uint32_t pool_rows;      /* handed out while the pass ran */
+    uint64_t rejected_ns; /* as in cox_split */
+    uint32_t pool_rows;   /* handed out while the pass ran */
 };
 
 /* What one frame cost. Valid during the call only. */
@@ -282,9 +282,9 @@ struct cox_frame_report {
     uint64_t deadline_ns; /* for that, from submit_ns; 0 = none */
     /* of the first pass, or of a later one if something was done again there */
     enum cox_reason reason;
-    uint64_t predicted_ns;   /* of the passes together, as the next two */
-    uint64_t alternative_ns; /* as in cox_split */
-    uint32_t pool_rows;      /* handed out while the frame ran */
+    uint64_t predicted_ns; /* of the passes together, as the next two */
+    uint64_t rejected_ns;  /* as in cox_split */
+    uint32_t pool_rows;    /* handed out while the frame ran */
 
     /* By the session's meter, over the part of the frame that no earlier frame was under way; negative = unknown. */
     double joules;
@@ -315,7 +315,7 @@ typedef double cox_meter_fn(void *user);
  * at once. Frames may be submitted at once; they wait for the first device, which takes all of their rows, and `ready`
  * runs before the callback of any. The others join as they get ready: each does some rows beside a frame first
  * (COX_DEVICE_PROBATION), which takes the place of the warm-up, so that no frame waits for its first launch. The first
- * frame is not preceded by warm-up runs, so devices are measured as they go unless a device profile or a `predecessor`
+ * frame is not preceded by warm-up runs, so devices are measured as they go unless a device profile or a `warm_start`
  * has told of them; cox_session_warm waits until every device has joined, or cannot.
  *
  * A device on which a kernel does not build is COX_DEVICE_ABSENT for good, with the log lines of cox_session_create;
@@ -342,7 +342,7 @@ struct cox_session_params {
     const char *policy;                              /* NULL = "adaptive" */
     const struct cox_policy *custom_policy;          /* not NULL: used instead of `policy` */
     const struct cox_policy_options *policy_options; /* NULL = the defaults */
-    uint32_t min_band_rows;                          /* 0 = one granule */
+    uint32_t min_band_rows;                          /* 0 = one row alignment */
     uint32_t in_flight;                              /* frames under way at once; 0 = 2 */
     uint32_t device_count; /* devices of the runtime that take part; 0 = all */
     const uint32_t *devices;
@@ -386,7 +386,7 @@ struct cox_session_params {
     bool copy_between_passes;
 
     /* True: each pass is split for itself. Else successive passes of as many rows, with neither `devices` nor a
-     * `policy` of their own, share one split, unless the policy hands out rows on demand or their granules leave too
+     * `policy` of their own, share one split, unless the policy hands out rows on demand or their multiples of the row alignment leave too
      * few splits in common: so rows stay on the devices that have them. The policy is told what a device took for all
      * of them, as if they were one pass, when the last is over; it can have no shadow. */
     bool split_each_pass;
@@ -395,7 +395,7 @@ struct cox_session_params {
      * measured of the same devices and policy is what this one begins with, scaled to the bytes of its frames, unless
      * the cache_dir has what one of just this shape measured; with the same kernels there is no warm-up either. It may
      * have frames under way, and is not needed any more once cox_session_create has returned. NULL = none. */
-    cox_session *predecessor;
+    cox_session *warm_start;
 
     /* Not NULL: cox_session_create compiles nothing and returns at once; see cox_ready_fn. `ready_user` is for it. */
     cox_ready_fn *ready;
@@ -414,7 +414,7 @@ struct cox_session_params {
  * COX_E_BUILD, COX_E_DEVICE_MEMORY and a device's other errors.
  * Errors:
  *   COX_E_INVALID      an argument is NULL. A shape, contract or argument does not hold together,
- *                      or a kernel takes other arguments. The predecessor is of another runtime.
+ *                      or a kernel takes other arguments. The warm_start is of another runtime.
  *                      The call is made from a callback, or in a child process after fork. The log
  *                      says which.
  *   COX_E_UNSUPPORTED  a kernel fits no device
@@ -478,7 +478,7 @@ struct cox_frame {
 };
 
 /* The frame is done: `status` is COX_OK and every row is written, or an error and the outputs are undefined:
- * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_TAINTED, COX_E_CANCELLED, COX_E_LATE, COX_E_DEVICE_MEMORY, COX_E_NOMEM,
+ * COX_E_DEVICE_LOST, COX_E_MISMATCH, COX_E_MEMORY_UNSAFE, COX_E_CANCELLED, COX_E_LATE, COX_E_DEVICE_MEMORY, COX_E_NOMEM,
  * COX_E_NO_DEVICE (none could join, see cox_ready_fn). Runs exactly once per submitted frame, on the scheduler thread,
  * frames in submission order. May submit one frame to the same session, which has a place for it; more, or to other
  * sessions, may be COX_E_BUSY, since nothing blocks there. May cancel, and destroy buffers; must not wait for a thread
@@ -487,7 +487,7 @@ struct cox_frame {
  * What was delivered is final: no device writes the frame's outputs any more, and what one still read of its inputs
  * would change nothing. A device that hangs for longer than cox_session_params.device_timeout_ns is given up, though it
  * may wake and write: its frame then ends in fresh memory (cox_buffer_data), or, if an output is wrapped memory, with
- * COX_E_TAINTED, as do all later frames with that buffer. Destroy it then; cox_released_fn says when its memory may be
+ * COX_E_MEMORY_UNSAFE, as do all later frames with that buffer. Destroy it then; cox_released_fn says when its memory may be
  * used again. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
@@ -554,16 +554,16 @@ struct cox_session_device {
     /* a shared device that comes back gets a new context, and is mapped from then on */
     enum cox_memory_mode mode;
     enum cox_device_state state;
-    uint32_t lost;     /* times that it went out, */
-    uint32_t returned; /* and came back */
-    uint64_t solo_ns;  /* one whole frame alone, from warm-up; 0 = not measured */
+    uint32_t lost;             /* times that it went out, */
+    uint32_t returned;         /* and came back */
+    uint64_t single_device_ns; /* one whole frame alone, from warm-up; 0 = not measured */
     /* most rows in one launch, bounded by the device's memory; 0 = it has not joined */
     uint32_t max_rows;
 };
 
 struct cox_session_info {
-    uint32_t granule;    /* every band boundary but the frame's end is a multiple of it */
-    bool profile_loaded; /* began with what an earlier session or its predecessor measured */
+    uint32_t row_alignment; /* every band boundary but the frame's end is a multiple of it */
+    bool profile_loaded;    /* began with what an earlier session or its warm_start measured */
     uint32_t in_flight;
     char policy[32];
     uint64_t frames_done;   /* delivered, with whatever status */

@@ -60,37 +60,37 @@ COX_API COX_MUST_CHECK cox_status cox_video_image_create(cox_runtime *runtime,
 COX_API void cox_video_image_destroy(struct cox_video_image *image);
 
 /* Where the light that keeps its gradation comes from. */
-enum cox_video_peak {
+enum cox_peak_source {
     /* the frames before it: a frame is sent when the one before has been mapped */
-    COX_PEAK_BEFORE = 0,
+    COX_PEAK_PREVIOUS = 0,
     /* the frame itself too, which is looked at first: a second pass over the input */
-    COX_PEAK_OWN = 1,
-    COX_PEAK_GIVEN = 2, /* cox_video_settings.peak_nits */
+    COX_PEAK_CURRENT = 1,
+    COX_PEAK_FIXED = 2, /* cox_video_settings.peak_nits */
 };
 
 /* For what the stream decides unless it is told. */
-enum cox_video_choice { COX_CHOICE_AUTO = 0, COX_CHOICE_NO = 1, COX_CHOICE_YES = 2 };
+enum cox_tristate { COX_AUTO = 0, COX_NO = 1, COX_YES = 2 };
 
 /* How frames are to look. All zeros is how cox-tonemap maps a film. */
-struct cox_video_look {
+struct cox_tonemap_options {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
-    enum cox_video_peak peak;
-    enum cox_video_choice dither; /* AUTO: where the output has fewer bits than the input */
+    enum cox_peak_source peak;
+    enum cox_tristate dither; /* AUTO: where the output has fewer bits than the input */
     /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
-    enum cox_video_choice compress;
+    enum cox_tristate compress;
 
-    /* Of these peak_nits counts with COX_PEAK_GIVEN alone, else the gain comes on top of what the frames ask for,
+    /* Of these peak_nits counts with COX_PEAK_FIXED alone, else the gain comes on top of what the frames ask for,
      * as far as cox_video_prepare takes gain and peak.
      * desaturate negative = colours do not fade to white. NULL = all defaults. */
     const struct cox_video_settings *settings;
 
     /* How the curve follows the film; prior_nits 0 = what the image says. NULL = all defaults. */
-    const struct cox_video_steer_options *steering;
+    const struct cox_adaptation_options *steering;
 
     bool trust_peak; /* no light is brighter than the image says */
     /* Where the output is exactly half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is quicker than
      * the filter; it does not make the output half. */
-    bool halve;
+    bool box_downscale;
 };
 
 /* Thread-safety: frames are sent from one thread at a time and received from one, which may be another, both at once.
@@ -101,7 +101,7 @@ typedef struct cox_video_stream cox_video_stream;
 /* Make a stream. Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
  *
  * `session` sets policy, devices, frames in flight, report and so on for the stream's sessions.
- * NULL = all defaults. Its fields that describe a pipeline, `predecessor` and `ready` are ignored.
+ * NULL = all defaults. Its fields that describe a pipeline, `warm_start` and `ready` are ignored.
  * What it points to must stay until the stream is destroyed. Reports have the numbers that
  * cox_video_result has. `look` NULL = all defaults.
  *
@@ -111,7 +111,7 @@ typedef struct cox_video_stream cox_video_stream;
  *   COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,
-                                                          const struct cox_video_look *look,
+                                                          const struct cox_tonemap_options *look,
                                                           cox_video_stream **out);
 
 /* Destroy and set to NULL; NULL is accepted. Frames under way are cancelled; those that were not received are not
@@ -123,7 +123,7 @@ COX_API void cox_video_stream_destroy(cox_video_stream **stream);
  * Errors: COX_E_INVALID (NULL; a field out of its range, as cox_video_mapping and cox_video_prepare say),
  * Nothing changes then. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream,
-                                                       const struct cox_video_look *look);
+                                                       const struct cox_tonemap_options *look);
 
 /* Make ready for frames like these two images, as the look is now, so that the first one does not wait for compilation.
  * Their formats, sizes, colours and pitches are read alone: `data` may be NULL. From the thread that sends.
@@ -157,9 +157,9 @@ struct cox_video_frame {
  * The call blocks:
  *   always           while as many frames are on the devices as are in flight
  *   new shape        for compilation
- *   COX_PEAK_BEFORE  while any frame is on the devices. A frame that restarts is mapped twice, the
+ *   COX_PEAK_PREVIOUS  while any frame is on the devices. A frame that restarts is mapped twice, the
  *                    first time to learn its light, and the call blocks for all of that.
- *   COX_PEAK_OWN     for the look at the frame
+ *   COX_PEAK_CURRENT     for the look at the frame
  *
  * Errors, upon which the frame is not taken:
  *   COX_E_INVALID    an argument is NULL, or an image is invalid. A format, size or transfer cannot
@@ -175,7 +175,7 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream
 /* What became of a frame. */
 struct cox_video_result {
     cox_status
-        status; /* as a cox_done_fn gets it; not COX_OK: the output is undefined. COX_E_TAINTED: a processor hangs
+        status; /* as a cox_done_fn gets it; not COX_OK: the output is undefined. COX_E_MEMORY_UNSAFE: a processor hangs
                           that may still write to the output's planes, which are other memory and were used in place:
                           keep it until the runtime is destroyed */
     void *user;
@@ -190,7 +190,7 @@ struct cox_video_result {
     float peak_nits; /* that it was mapped with */
     float gain;
 
-    /* COX_PEAK_BEFORE and COX_PEAK_OWN: what the frame's histogram says, and whether a scene begins with it. */
+    /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: what the frame's histogram says, and whether a scene begins with it. */
     bool cut;
     struct cox_video_scene scene;
 };
@@ -222,7 +222,7 @@ struct cox_video_stream_info {
 /* Zeros if `stream` is NULL. */
 COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info);
 
-/* Of the session that mapped the newest frame, or with COX_PEAK_OWN of the one that looks at it first (`analysis`).
+/* Of the session that mapped the newest frame, or with COX_PEAK_CURRENT of the one that looks at it first (`analysis`).
  * Zeros if `stream` is NULL, or before the first frame. */
 COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
                                            struct cox_session_info *info);

@@ -147,8 +147,8 @@ COX_API void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_ton
  * maps the log-average to middle grey (0.18). A night scene is to stay one, so the picture is
  * lifted at most until its highlight would be diffuse white under a linear operator. The function
  * sets `peak` to the analysed peak at that exposure. A black picture leaves the settings alone. */
-COX_API void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis,
-                                struct cox_tonemap_settings *settings);
+COX_API void cox_tonemap_auto_exposure(const struct cox_tonemap_analysis *analysis,
+                                       struct cox_tonemap_settings *settings);
 
 #ifdef __cplusplus
 }

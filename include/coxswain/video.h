@@ -2,7 +2,7 @@
  * frame (four with COX_OPERATOR_LOCAL); and scene analysis, which steers the curve from frame to frame.
  *
  * A frame is one to three planes, each a buffer of the session (`cox_video_planes` says which). Samples of more than 8
- * bits are little-endian 16-bit words, right-aligned unless `high_bits`. Every device gives the same bits, wherever
+ * bits are little-endian 16-bit words, right-aligned unless `msb_aligned`. Every device gives the same bits, wherever
  * the frame was cut. docs/internals/kernels.md has the formulas and where they come from.
  *
  * No pointer is NULL unless a function says so.
@@ -30,7 +30,7 @@ enum cox_transfer {
 enum cox_primaries { COX_PRIMARIES_BT2020 = 0, COX_PRIMARIES_BT709 = 1 };
 
 /* The range of codes (ITU-R BT.2100): limited, 16 .. 235 of 8 bits for Y' and for COX_VIDEO_GBR, or all of them. */
-enum cox_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
+enum cox_color_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
 
 enum cox_video_layout {
     COX_VIDEO_PLANAR = 0,      /* Y', Cb, Cr */
@@ -48,18 +48,18 @@ enum cox_video_layout {
 /* Where a chroma sample lies among the luma samples it belongs to. It lies on the left one of two columns (as in
  * MPEG-2, H.264, H.265) or half-way between them (as in JPEG); half-way between two rows, or on the upper one (as on
  * UHD discs). */
-enum cox_chroma_site { COX_SITE_LEFT = 0, COX_SITE_CENTRE = 1, COX_SITE_TOP_LEFT = 2 };
+enum cox_chroma_location { COX_CHROMA_LEFT = 0, COX_CHROMA_CENTER = 1, COX_CHROMA_TOP_LEFT = 2 };
 
 struct cox_video_format {
     enum cox_video_layout layout;
-    uint32_t depth; /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
-    bool high_bits; /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
+    uint32_t depth;   /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
+    bool msb_aligned; /* samples of 9 .. 15 bits lie in the upper bits of 16: P010 */
     /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
     uint32_t chroma_x_log2;
     uint32_t chroma_y_log2;
-    enum cox_chroma_site site; /* 4:2:0 and 4:2:2 */
-    enum cox_range range;      /* of RGBA and BGRA it says nothing: theirs is full */
-    uint32_t reserved[5];      /* 0 */
+    enum cox_chroma_location chroma_location; /* 4:2:0 and 4:2:2 */
+    enum cox_color_range range;               /* of RGBA and BGRA it says nothing: theirs is full */
+    uint32_t reserved[5];                     /* 0 */
 };
 
 /* One plane; keeps its size: `rows` rows of `row_bytes` bytes, the frame's row r lying in plane row r / row_divisor. A
@@ -106,7 +106,8 @@ struct cox_video_shape {
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
-    bool fade; /* colours brighter than SDR white fade to white, by cox_video_settings.desaturate */
+    bool
+        desaturate_highlights; /* colours brighter than SDR white fade to white, by cox_video_settings.desaturate */
     enum cox_dither dither;
     enum cox_gamut gamut;
     enum cox_video_scale scale;
@@ -159,7 +160,7 @@ struct cox_video_storage {
  *     in, out                          in both formats:
  *       layout, site, range            an enumerator; out is no V210
  *       depth                          8 .. 16; RGBA and BGRA 8 or 16; V210 10
- *       high_bits                      with a depth of 9 .. 15 only, not with V210
+ *       msb_aligned                      with a depth of 9 .. 15 only, not with V210
  *       chroma                         4:2:0, 4:2:2 or 4:4:4; semi-planar no 4:4:4; RGBA, BGRA and
  *                                      GBR 4:4:4; V210 4:2:2. Unless in or out is RGBA, BGRA or
  *                                      GBR, out's is subsampled no less than in's.
@@ -210,7 +211,7 @@ COX_API void cox_video_read_scene(const struct cox_video_shape *shape,
 /* The curve's way through a film: peak and average follow each frame's through a one-pole filter, and jump at a cut. A
  * black frame (nothing over 1 cd/m2) changes nothing. All zeros is the state before the first frame. Equal histograms
  * in equal order give equal settings. */
-struct cox_video_steer {
+struct cox_adaptation_state {
     uint64_t frames;
     uint64_t cuts;      /* the first scene is not counted */
     double peak_signal; /* filtered, in the signal domain of PQ */
@@ -220,7 +221,7 @@ struct cox_video_steer {
 };
 
 /* How steering behaves. Zero means the default. */
-struct cox_video_steer_options {
+struct cox_adaptation_options {
     /* time constant of the filter in frames, a quarter of it for a peak that rises far; 0 = 24 */
     float frames;
     float cut; /* share of the blocks that must differ for a cut, 0 .. 1; 0 = 0.2; over 1 = never */
@@ -236,8 +237,8 @@ struct cox_video_steer_options {
 /* Take one frame's histogram; set peak_nits and gain of `settings` (the other fields are read) for the frame to come.
  * NULL options are the defaults. The peak is at least SDR white and at most 10 000 cd/m2. The gain is 0.25 .. 1.
  * Returns whether the frame began a new scene. */
-COX_API bool cox_video_steer(struct cox_video_steer *steer,
-                             const struct cox_video_steer_options *options,
+COX_API bool cox_video_adapt(struct cox_adaptation_state *steer,
+                             const struct cox_adaptation_options *options,
                              const struct cox_video_shape *shape, const uint32_t *histogram,
                              struct cox_video_settings *settings);
 

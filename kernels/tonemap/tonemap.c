@@ -440,8 +440,8 @@ void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_ana
     out->highlight = luminance_below(histogram, out->pixels / 50);
 }
 
-void cox_tonemap_expose(const struct cox_tonemap_analysis *analysis,
-                        struct cox_tonemap_settings *settings)
+void cox_tonemap_auto_exposure(const struct cox_tonemap_analysis *analysis,
+                               struct cox_tonemap_settings *settings)
 {
     if (!(analysis->log_average > 0.0f))
         return;

@@ -43,10 +43,10 @@ struct cox__scale cox__scale_of(const struct cox_video_shape *shape,
     s.result_pitch = (int32_t)cox__plan_scratch_pitch((size_t)shape->out_width * 2);
     s.down[0] = axis_of(shape->height, shape->out_height, 0, false);
     s.down[1] = axis_of(shape->height, shape->out_height, in->chroma_y_log2,
-                        in->site != COX_SITE_TOP_LEFT);
+                        in->chroma_location != COX_CHROMA_TOP_LEFT);
     s.along[0] = axis_of(shape->width, shape->out_width, 0, false);
     s.along[1] = axis_of(shape->width, shape->out_width, in->chroma_x_log2,
-                         in->site == COX_SITE_CENTRE);
+                         in->chroma_location == COX_CHROMA_CENTER);
     return s;
 }
 
@@ -84,7 +84,7 @@ static void add_stage(struct cox__plan *plan, const char *kernel, const struct c
         snprintf(options[gpu], sizeof options[gpu],
                  "-DCOX_COLUMNS=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u",
                  gpu ? GPU_COLUMNS : 0, (int)in->layout, in->depth > 8 ? 2 : 1,
-                 in->high_bits ? 16 - in->depth : 0);
+                 in->msb_aligned ? 16 - in->depth : 0);
     const struct cox__form cpu = {.vector = CPU_WIDTH,
                                   .item_columns = columns,
                                   .item_rows = CPU_WIDTH,

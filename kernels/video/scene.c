@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COARSE = sizeof(((struct cox_video_steer *)0)->coarse) / sizeof(uint32_t) };
+enum { COARSE = sizeof(((struct cox_adaptation_state *)0)->coarse) / sizeof(uint32_t) };
 enum { FRAMES_DEFAULT = 24 };
 #define CUT_DEFAULT 0.2
 enum { LEFT_OUT = 20000 }; /* one in so many blocks may be brighter than the peak */
@@ -160,7 +160,7 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 /* --- Steering ----------------------------------------------------------------------------------------------------- */
 
 /* Take a frame that is not black into the filters. Returns whether it begins a scene. */
-static bool follow(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
+static bool follow(struct cox_adaptation_state *steer, const struct cox_adaptation_options *options,
                    const struct cox_video_shape *shape, const uint32_t *histogram,
                    double peak_signal, double average_signal)
 {
@@ -185,12 +185,13 @@ static bool follow(struct cox_video_steer *steer, const struct cox_video_steer_o
     return false;
 }
 
-bool cox_video_steer(struct cox_video_steer *steer, const struct cox_video_steer_options *options,
+bool cox_video_adapt(struct cox_adaptation_state *steer,
+                     const struct cox_adaptation_options *options,
                      const struct cox_video_shape *shape, const uint32_t *histogram,
                      struct cox_video_settings *settings)
 {
-    static const struct cox_video_steer_options defaults = {0};
-    const struct cox_video_steer_options *o = options ? options : &defaults;
+    static const struct cox_adaptation_options defaults = {0};
+    const struct cox_adaptation_options *o = options ? options : &defaults;
     const double white = white_of(settings);
     const double most = fmin(cox__given(o->most_nits, COX__PQ_NITS), COX__PQ_NITS);
     const struct reading r = read_histogram(histogram);

@@ -61,8 +61,9 @@ static bool is_packed_rgb(const struct cox_video_format *f)
 
 static bool format_ok(const struct cox_video_format *f)
 {
-    if (!f || (unsigned)f->range > COX_RANGE_FULL || (unsigned)f->site > COX_SITE_TOP_LEFT ||
-        f->depth < 8 || f->depth > 16 || (f->high_bits && (f->depth == 8 || f->depth == 16)))
+    if (!f || (unsigned)f->range > COX_RANGE_FULL ||
+        (unsigned)f->chroma_location > COX_CHROMA_TOP_LEFT || f->depth < 8 || f->depth > 16 ||
+        (f->msb_aligned && (f->depth == 8 || f->depth == 16)))
         return false;
     for (size_t i = 0; i < sizeof f->reserved / sizeof *f->reserved; i++)
         if (f->reserved[i])
@@ -81,7 +82,7 @@ static bool format_ok(const struct cox_video_format *f)
     case COX_VIDEO_GBR:
         return !subsampled_x;
     case COX_VIDEO_V210:
-        return subsampled_x && !subsampled_y && f->depth == 10 && !f->high_bits;
+        return subsampled_x && !subsampled_y && f->depth == 10 && !f->msb_aligned;
     }
     return false;
 }
@@ -206,8 +207,12 @@ static int curve_code(enum cox_operator op)
 /* How many samples' codes the kernel adds up for one chroma value. */
 static double chroma_scale(const struct cox_video_format *f)
 {
-    const double across = f->chroma_x_log2 == 0 ? 1 : f->site == COX_SITE_CENTRE ? 4 : 2;
-    const double down = f->chroma_y_log2 == 0 ? 1 : f->site == COX_SITE_TOP_LEFT ? 2 : 4;
+    const double across = f->chroma_x_log2 == 0                     ? 1
+                          : f->chroma_location == COX_CHROMA_CENTER ? 4
+                                                                    : 2;
+    const double down = f->chroma_y_log2 == 0                       ? 1
+                        : f->chroma_location == COX_CHROMA_TOP_LEFT ? 2
+                                                                    : 4;
     return across * down;
 }
 
@@ -229,11 +234,11 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
         "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
         "-DCOX_DITHER=%d -DCOX_GAMUT=%d -DCOX_HALVE=%d",
         work->width, work->item_columns, work->item_rows, work->group, work->map, work->analyse,
-        (int)in->layout, in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->depth,
-        in->chroma_x_log2, in->chroma_y_log2, (int)in->site, (int)out->layout,
-        out->depth > 8 ? 2 : 1, out->high_bits ? 16 - out->depth : 0, out->chroma_x_log2,
-        out->chroma_y_log2, (int)out->site, (int)s->transfer, curve_code(s->op), s->fade,
-        (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
+        (int)in->layout, in->depth > 8 ? 2 : 1, in->msb_aligned ? 16 - in->depth : 0, in->depth,
+        in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
+        out->depth > 8 ? 2 : 1, out->msb_aligned ? 16 - out->depth : 0, out->chroma_x_log2,
+        out->chroma_y_log2, (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
+        s->desaturate_highlights, (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
 }
 
 /* Counts add up: exact in any order. */
@@ -274,7 +279,7 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
 /* Of an input that is halved two rows are one of the session's, but for chroma that has half as many. */
 static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format,
                            uint32_t width, uint32_t height, const size_t *pitches,
-                           enum cox_access access, bool halve)
+                           enum cox_access access, bool box_downscale)
 {
     static const char *const names[2][2] = {{"input", "input chroma"}, {"output", "output chroma"}};
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
@@ -282,13 +287,13 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
     for (uint32_t i = 0; i < count; i++) {
         /* Chroma between two rows of samples is interpolated. */
         const bool halo = access == COX_READ && planes[i].row_divisor > 1;
-        const bool paired = halve && planes[i].row_divisor == 1;
+        const bool paired = box_downscale && planes[i].row_divisor == 1;
         bindings[i] = (struct cox_binding){
             .name = names[access != COX_READ][i && !cox__video_is_rgb(format)],
             .contract = halo ? COX_HALO : COX_ROWS,
             .access = access,
             .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
-            .row_divisor = halve ? 1 : planes[i].row_divisor,
+            .row_divisor = box_downscale ? 1 : planes[i].row_divisor,
             .halo_rows = halo ? 1 : 0};
     }
     return count;
@@ -353,7 +358,7 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
             "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d "
             "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d -DCOX_CURVE=%d",
             item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in), (int)in->layout,
-            in->depth > 8 ? 2 : 1, in->high_bits ? 16 - in->depth : 0, in->chroma_x_log2,
+            in->depth > 8 ? 2 : 1, in->msb_aligned ? 16 - in->depth : 0, in->chroma_x_log2,
             in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
         plan->variants[s][item] = (struct cox_variant){.type = item ? 0 : COX_DEVICE_CPU,
                                                        .source = cox__source_video_blocks,

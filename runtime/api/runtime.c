@@ -115,7 +115,7 @@ static void choose_polling(cox_runtime *runtime)
     runtime->polls_inline = !runtime->polls_closely || !processor;
 }
 
-cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params *params)
+cox_status cox_runtime_create(const struct cox_runtime_params *params, cox_runtime **out)
 {
     static const struct cox_runtime_params defaults = {0};
     if (!params)
@@ -144,7 +144,7 @@ cox_status cox_runtime_create(cox_runtime **out, const struct cox_runtime_params
     const struct cox__cl_options options = {.devices = params->devices,
                                             .cache_dir = params->cache_dir,
                                             .arithmetic = params->arithmetic,
-                                            .given = params->opencl,
+                                            .given = params->contexts,
                                             .topology = runtime->topology,
                                             .post = post_to(runtime),
                                             .log = &runtime->log};

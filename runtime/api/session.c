@@ -54,63 +54,65 @@ static bool copies_less_on_pages(const struct cox_device_info *info)
 
 /* Every band boundary but the frame's end is a multiple of it on each of the devices. With `on_pages` the bands of
  * devices that copy less then begin on pages. */
-static uint32_t granule_of(const cox_runtime *runtime, const struct cox__pass *pass,
-                           const uint32_t *devices, uint32_t count, bool on_pages)
+static uint32_t row_alignment_of(const cox_runtime *runtime, const struct cox__pass *pass,
+                                 const uint32_t *devices, uint32_t count, bool on_pages)
 {
-    uint64_t granule = 1;
+    uint64_t row_alignment = 1;
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info info;
         runtime->backend->ops->device_info(runtime->backend, devices[i], &info);
         if (on_pages && copies_less_on_pages(&info))
             info.base_align_bytes = COX__PAGE_BYTES;
-        granule = cox__pipeline_lcm_bounded(granule,
-                                            cox__pipeline_pass_granule(pass, devices[i], &info),
-                                            pass->rows);
+        row_alignment = cox__pipeline_lcm_bounded(row_alignment,
+                                                  cox__pipeline_pass_row_alignment(pass, devices[i],
+                                                                                   &info),
+                                                  pass->rows);
     }
-    return (uint32_t)granule;
+    return (uint32_t)row_alignment;
 }
 
-/* A frame of fewer granules than GRANULES_MIN cannot be shared out as the devices' speeds ask for. Pages make granules
- * larger only where GRANULES_OF_PAGES are left. */
-enum { GRANULES_MIN = 8, GRANULES_OF_PAGES = 64 };
+/* A frame of fewer multiples of the row alignment than ROW_UNITS_MIN cannot be shared out as the devices' speeds ask for. Pages make multiples of the row alignment
+ * larger only where ROW_UNITS_OF_PAGES are left. */
+enum { ROW_UNITS_MIN = 8, ROW_UNITS_OF_PAGES = 64 };
 
 /* Say that few splits are possible, and which pitches would mend that where the pitches are why. */
-static void tell_granule(const cox_runtime *runtime, const struct cox__pass *pass,
-                         const uint32_t *devices, uint32_t count)
+static void tell_row_alignment(const cox_runtime *runtime, const struct cox__pass *pass,
+                               const uint32_t *devices, uint32_t count)
 {
     struct cox__pass other = *pass;
     for (uint32_t i = 0; i < other.binding_count; i++)
         if (cox__by_rows(&other.bindings[i]))
             other.bindings[i].pitch_bytes = cox_runtime_pitch_bytes(runtime,
                                                                     other.bindings[i].pitch_bytes);
-    const uint32_t granule = granule_of(runtime, &other, devices, count, false);
-    cox__log(&runtime->log, COX_LOG_WARN, "%s: the granule is %u of %u rows%s",
-             pass->granule == pass->rows ? "rows cannot be split" : "few splits are possible",
-             pass->granule, pass->rows,
-             granule < pass->granule
+    const uint32_t row_alignment = row_alignment_of(runtime, &other, devices, count, false);
+    cox__log(&runtime->log, COX_LOG_WARN, "%s: the row alignment is %u of %u rows%s",
+             pass->row_alignment == pass->rows ? "rows cannot be split" : "few splits are possible",
+             pass->row_alignment, pass->rows,
+             row_alignment < pass->row_alignment
                  ? ""
                  : ", by row divisors or the rows of work-groups, and no pitch mends that");
-    for (uint32_t i = 0; i < other.binding_count && granule < pass->granule; i++) {
+    for (uint32_t i = 0; i < other.binding_count && row_alignment < pass->row_alignment; i++) {
         const size_t pitch_bytes = other.bindings[i].pitch_bytes;
         other.bindings[i].pitch_bytes = pass->bindings[i].pitch_bytes;
-        if (granule_of(runtime, &other, devices, count, false) > granule)
-            cox__log(&runtime->log, COX_LOG_WARN,
-                     "binding %u (%s): a pitch of %zu bytes in place of %zu lets the granule be %u "
-                     "(cox_runtime_pitch_bytes)",
-                     i, other.bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes,
-                     granule);
+        if (row_alignment_of(runtime, &other, devices, count, false) > row_alignment)
+            cox__log(
+                &runtime->log, COX_LOG_WARN,
+                "binding %u (%s): a pitch of %zu bytes in place of %zu lets the row alignment be %u "
+                "(cox_runtime_pitch_bytes)",
+                i, other.bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes,
+                row_alignment);
         other.bindings[i].pitch_bytes = pitch_bytes;
     }
 }
 
-static void set_granule(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices,
-                        uint32_t count)
+static void set_row_alignment(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices,
+                              uint32_t count)
 {
-    pass->granule = granule_of(runtime, pass, devices, count, true);
-    if (pass->granule > pass->rows / GRANULES_OF_PAGES)
-        pass->granule = granule_of(runtime, pass, devices, count, false);
-    if (count > 1 && pass->granule > 1 && pass->granule > pass->rows / GRANULES_MIN)
-        tell_granule(runtime, pass, devices, count);
+    pass->row_alignment = row_alignment_of(runtime, pass, devices, count, true);
+    if (pass->row_alignment > pass->rows / ROW_UNITS_OF_PAGES)
+        pass->row_alignment = row_alignment_of(runtime, pass, devices, count, false);
+    if (count > 1 && pass->row_alignment > 1 && pass->row_alignment > pass->rows / ROW_UNITS_MIN)
+        tell_row_alignment(runtime, pass, devices, count);
 }
 
 /* Outputs go to the devices as well, so that the bytes that no kernel writes are everywhere what they were and rows can
@@ -271,33 +273,34 @@ static const struct cox_policy *find_policy(const struct cox_session_params *par
 }
 
 /* Whether the pass can have the split of the one before it: the same rows, on the same devices, for the same policy,
- * and a granule in common that leaves enough splits. */
+ * and a row alignment in common that leaves enough splits. */
 static bool can_share(const cox_session *session, uint32_t number, uint32_t devices)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number], *before = pass - 1;
-    const uint64_t least = cox__pipeline_lcm_bounded(pass->granule, before->granule, pass->rows);
+    const uint64_t least = cox__pipeline_lcm_bounded(pass->row_alignment, before->row_alignment,
+                                                     pass->rows);
     return devices > 1 && pass->rows == before->rows && !pass->policy && !before->policy &&
            !pass->device_count && !before->device_count &&
-           (pass->granule == before->granule || least <= pass->rows / GRANULES_MIN);
+           (pass->row_alignment == before->row_alignment || least <= pass->rows / ROW_UNITS_MIN);
 }
 
-/* Which passes share a split, and the granule that suits all that do. */
+/* Which passes share a split, and the row alignment that suits all that do. */
 static void share_splits(cox_session *session, const struct cox_session_params *params,
                          uint32_t devices)
 {
     const struct cox_policy *policy = find_policy(params, NULL);
-    const bool never = params->split_each_pass || !policy || policy->next;
+    const bool never = params->split_each_pass || !policy || policy->assign;
     for (uint32_t p = 0, lead = 0; p < session->pipeline.pass_count; p++) {
         if (p == 0 || never || !can_share(session, p, devices))
             lead = p;
         session->sharing[p].lead = lead;
         session->sharing[lead].count = p - lead + 1;
-        const uint32_t granule =
-            (uint32_t)cox__pipeline_lcm_bounded(session->pipeline.passes[lead].granule,
-                                                session->pipeline.passes[p].granule,
+        const uint32_t row_alignment =
+            (uint32_t)cox__pipeline_lcm_bounded(session->pipeline.passes[lead].row_alignment,
+                                                session->pipeline.passes[p].row_alignment,
                                                 session->pipeline.passes[p].rows);
         for (uint32_t q = lead; q <= p; q++)
-            session->pipeline.passes[q].granule = granule;
+            session->pipeline.passes[q].row_alignment = row_alignment;
     }
 }
 
@@ -492,8 +495,8 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
                  "verify: a share of %g of the bands; 0 to 1 is possible", params->verify);
         return COX_E_INVALID;
     }
-    if (params->predecessor && params->predecessor->runtime != runtime) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "predecessor: is of another runtime");
+    if (params->warm_start && params->warm_start->runtime != runtime) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "warm_start: is of another runtime");
         return COX_E_INVALID;
     }
     uint32_t devices[COX_DEVICES_MAX], count;
@@ -533,7 +536,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
             keep_outputs(pass);
         if (pass->partial_bytes > session->partial_bytes)
             session->partial_bytes = pass->partial_bytes;
-        set_granule(runtime, pass, devices, count);
+        set_row_alignment(runtime, pass, devices, count);
     }
     share_splits(session, params, count);
     /* To verify, another device does the rows of a pass that is over, from the host's memory. */
@@ -557,7 +560,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     }
     cox__device_profile_load(session, params);
     if (params->ready || params->no_warmup || session->device_count == 1 ||
-        (params->predecessor && cox__device_profile_skip_warmup(session, params->predecessor))) {
+        (params->warm_start && cox__device_profile_skip_warmup(session, params->warm_start))) {
         session->warmth = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
     }
@@ -932,7 +935,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
         *info = (struct cox_session_info){0};
         return;
     }
-    struct cox_session_info found = {.granule = session->pipeline.passes[0].granule,
+    struct cox_session_info found = {.row_alignment = session->pipeline.passes[0].row_alignment,
                                      .in_flight = session->in_flight,
                                      .profile_loaded = session->profile.is_loaded,
                                      .device_count = session->device_count};
@@ -944,13 +947,14 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     found.frames_dropped = session->frames_dropped;
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox__device *device = &session->devices[d];
-        found.devices[d] = (struct cox_session_device){.device = device->device,
-                                                       .mode = device->info.mode,
-                                                       .state = device->state,
-                                                       .lost = device->lost,
-                                                       .returned = device->returned,
-                                                       .solo_ns = cox__device_solo_ns(session, d),
-                                                       .max_rows = device->passes[0].max_rows};
+        found.devices[d] = (struct cox_session_device){
+            .device = device->device,
+            .mode = device->info.mode,
+            .state = device->state,
+            .lost = device->lost,
+            .returned = device->returned,
+            .single_device_ns = cox__device_solo_ns(session, d),
+            .max_rows = device->passes[0].max_rows};
         found.host_memory[d] = device->info.host_memory;
     }
     pthread_mutex_unlock(&session->lock);

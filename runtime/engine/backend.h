@@ -34,7 +34,7 @@ struct cox__log;
 struct cox__pass {
     const char *name;
     uint32_t rows;
-    uint32_t granule; /* filled in by the engine from cox__pipeline_pass_granule() */
+    uint32_t row_alignment; /* filled in by the engine from cox__pipeline_pass_row_alignment() */
     uint32_t binding_count;
     struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
@@ -76,15 +76,15 @@ struct cox__pipeline {
 
 /* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
  * subsampling. At most the pass's rows: then it cannot be split. */
-uint32_t cox__pipeline_pass_granule(const struct cox__pass *pass, uint32_t device,
-                                    const struct cox_device_info *info);
+uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t device,
+                                          const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
 const struct cox_variant *cox__pipeline_stage_variant(const struct cox_stage *stage,
                                                       uint32_t device, enum cox_device_type type);
 
 /* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
- * rounded down to the granule. */
+ * rounded down to the row alignment. */
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                                 uint32_t rows, uint32_t *first, uint32_t *count);
 
@@ -185,7 +185,7 @@ struct cox__backend_ops {
 
     /* Build the pipeline on a device. `slots`: queue slots, the number of bands that can be under
      * way at once. COX_E_BUILD, COX_E_DEVICE_MEMORY, … mean that the device cannot take part.
-     * max_rows[COX_PASSES_MAX]: most rows in one band of each pass. The passes' granules are final.
+     * max_rows[COX_PASSES_MAX]: most rows in one band of each pass. The passes' multiples of the row alignment are final.
      * `fresh`: on a new context for this instance alone, since the device was lost on the one it
      * had. */
     cox_status (*instance_create)(struct cox__backend *backend, uint32_t device,

@@ -54,7 +54,7 @@ cox_status cox__buffers_status(const struct cox_session *session, const struct c
         if (!buffer)
             continue;
         if (buffer->unsafe)
-            return COX_E_TAINTED;
+            return COX_E_MEMORY_UNSAFE;
         if (reads(session, b) && frame->number < buffer->failed_before)
             return buffer->failed;
     }

@@ -11,7 +11,7 @@ void cox__buffers_queue(const struct cox_session *session, struct cox__frame *fr
 /* Whether the frame may have its buffers now. It then has the memory that they are in. */
 bool cox__buffers_take(const struct cox_session *session, struct cox__frame *frame);
 
-/* What the frame's buffers allow: COX_OK, COX_E_TAINTED, or the status of a frame that failed, and was to write one of
+/* What the frame's buffers allow: COX_OK, COX_E_MEMORY_UNSAFE, or the status of a frame that failed, and was to write one of
  * the inputs. */
 cox_status cox__buffers_status(const struct cox_session *session, const struct cox__frame *frame);
 

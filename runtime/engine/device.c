@@ -54,8 +54,8 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
     uint32_t best = session->device_count;
     uint64_t best_ns = 0;
     for (uint32_t d = 0; d < session->device_count; d++) {
-        const uint64_t solo_ns = session->devices[d].passes[pass].solo_ns,
-                       ns = solo_ns ? solo_ns : UINT64_MAX;
+        const uint64_t single_device_ns = session->devices[d].passes[pass].single_device_ns,
+                       ns = single_device_ns ? single_device_ns : UINT64_MAX;
         if (doing >> d & 1 && !(except >> d & 1) &&
             (best == session->device_count || ns < best_ns)) {
             best = d;
@@ -163,7 +163,7 @@ cox_status cox__device_attach(struct cox_session *session, uint32_t device,
         most[p] = max_rows[p];
         if (most[p] <
             pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
-            most[p] -= most[p] % pass->granule;
+            most[p] -= most[p] % pass->row_alignment;
         if ((uint64_t)most[p] * (COX_BANDS_MAX / 2) < pass->rows)
             return COX_E_DEVICE_MEMORY;
     }

@@ -303,9 +303,8 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
         sum.predicted_ns = sum.predicted_ns && pass->predicted_ns
                                ? sum.predicted_ns + pass->predicted_ns
                                : 0;
-        sum.alternative_ns = sum.alternative_ns && pass->alternative_ns
-                                 ? sum.alternative_ns + pass->alternative_ns
-                                 : 0;
+        sum.rejected_ns = sum.rejected_ns && pass->rejected_ns ? sum.rejected_ns + pass->rejected_ns
+                                                               : 0;
         sum.pool_rows += pass->pool_rows;
     }
     return sum;
@@ -332,7 +331,7 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
                                             .deadline_ns = frame->deadline_ns,
                                             .reason = all.reason,
                                             .predicted_ns = all.predicted_ns,
-                                            .alternative_ns = all.alternative_ns,
+                                            .rejected_ns = all.rejected_ns,
                                             .pool_rows = all.pool_rows,
                                             .joules = frame->joules,
                                             .band_count = sort_reports(session, frame),

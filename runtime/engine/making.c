@@ -16,7 +16,7 @@
 
 static void make_task(void *ctx)
 {
-    struct cox__making *making = ctx;
+    struct cox__device_init *making = ctx;
     struct cox_session *session = making->session;
     struct cox__backend *backend = session->runtime->backend;
     struct cox__loop *loop = session->runtime->loop;
@@ -33,7 +33,7 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
                                      void *ctx))
 {
     struct cox__device *of = &session->devices[device];
-    struct cox__making *making = calloc(1, sizeof *making);
+    struct cox__device_init *making = calloc(1, sizeof *making);
     if (!making)
         return false;
     making->session = session;
@@ -51,7 +51,7 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
 /* The device has what was made, unless that is an error. */
 static cox_status end_making(struct cox_session *session, uint32_t device)
 {
-    struct cox__making *making = session->devices[device].making;
+    struct cox__device_init *making = session->devices[device].making;
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = making->status;
     session->devices[device].making = NULL;
@@ -97,7 +97,7 @@ static void cannot_join(struct cox_session *session, uint32_t device, cox_status
 
 static bool join(struct cox_session *session, uint32_t device)
 {
-    const struct cox__making *making = session->devices[device].making;
+    const struct cox__device_init *making = session->devices[device].making;
     if (making && !atomic_load(&making->done))
         return false;
     if (making) {

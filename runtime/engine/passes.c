@@ -21,11 +21,11 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
     void *buffers[COX_BINDINGS_MAX] = {NULL};
     for (uint32_t i = 0; i < pass->binding_count; i++)
         buffers[i] = frame->mems[i] ? backend->ops->mem_data(frame->mems[i]) : NULL;
-    const struct cox_pass_end end = {.frame = frame->index,
-                                     .pass = frame->pass,
-                                     .buffer_count = pass->binding_count,
-                                     .buffers = buffers,
-                                     .params = frame->params};
+    const struct cox_pass_result end = {.frame = frame->index,
+                                        .pass = frame->pass,
+                                        .buffer_count = pass->binding_count,
+                                        .buffers = buffers,
+                                        .params = frame->params};
     pass->done(pass->done_user, &end);
 }
 

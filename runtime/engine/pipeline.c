@@ -39,10 +39,10 @@ const struct cox_variant *cox__pipeline_stage_variant(const struct cox_stage *st
     return found;
 }
 
-uint32_t cox__pipeline_pass_granule(const struct cox__pass *pass, uint32_t device,
-                                    const struct cox_device_info *info)
+uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t device,
+                                          const struct cox_device_info *info)
 {
-    uint64_t granule = 1, bound = pass->rows;
+    uint64_t row_alignment = 1, bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
         if (!cox__by_rows(binding))
@@ -51,17 +51,19 @@ uint32_t cox__pipeline_pass_granule(const struct cox__pass *pass, uint32_t devic
         uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes
                                                                          : 1;
         uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
-        granule = cox__pipeline_lcm_bounded(granule, aligned_rows * binding->row_divisor, bound);
+        row_alignment = cox__pipeline_lcm_bounded(row_alignment,
+                                                  aligned_rows * binding->row_divisor, bound);
     }
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         const struct cox_variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
                                                                         info->type);
         if (variant)
-            granule = cox__pipeline_lcm_bounded(granule,
-                                                (uint64_t)variant->local_rows * variant->item_rows,
-                                                bound);
+            row_alignment = cox__pipeline_lcm_bounded(row_alignment,
+                                                      (uint64_t)variant->local_rows *
+                                                          variant->item_rows,
+                                                      bound);
     }
-    return (uint32_t)granule;
+    return (uint32_t)row_alignment;
 }
 
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
@@ -73,7 +75,7 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
     uint32_t begin = first_row / divisor;
     uint64_t end = cox__buffer_rows(first_row + rows, divisor);
     if (binding->contract == COX_HALO) {
-        uint32_t step = pass->granule / divisor ? pass->granule / divisor : 1;
+        uint32_t step = pass->row_alignment / divisor ? pass->row_alignment / divisor : 1;
         begin = begin > binding->halo_rows ? begin - binding->halo_rows : 0;
         begin -= begin % step;
         end += binding->halo_rows;
@@ -235,7 +237,7 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
                       const struct cox_pass *from)
 {
     to->rows = from->rows;
-    to->granule = 1;
+    to->row_alignment = 1;
     to->done = from->done;
     to->done_user = from->done_user;
     to->device_count = from->device_count;

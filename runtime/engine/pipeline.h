@@ -19,7 +19,7 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
                                  const struct cox__instance *instance, uint32_t *told,
                                  const struct cox__log *log);
 
-/* Least common multiple of two granules >= 1, or `bound` if it is larger: a granule beyond the frame means "cannot be
+/* Least common multiple of two multiples of the row alignment >= 1, or `bound` if it is larger: a row alignment beyond the frame means "cannot be
  * split". */
 uint64_t cox__pipeline_lcm_bounded(uint64_t a, uint64_t b, uint64_t bound);
 

@@ -14,14 +14,14 @@
 #include <string.h>
 
 /* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known of all. */
-static uint64_t solo_ns(const struct cox_session *session, const struct cox__device *device,
-                        uint32_t lead)
+static uint64_t single_device_ns(const struct cox_session *session,
+                                 const struct cox__device *device, uint32_t lead)
 {
     uint64_t sum = 0;
     for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++) {
-        if (!device->passes[p].solo_ns)
+        if (!device->passes[p].single_device_ns)
             return 0;
-        sum += device->passes[p].solo_ns;
+        sum += device->passes[p].single_device_ns;
     }
     return sum;
 }
@@ -36,17 +36,17 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
         devices[d].usable = (doing >> d & 1) != 0;
         devices[d].hint = (double)device->info.compute_units *
                           (device->info.type == COX_DEVICE_CPU ? 1 : 4);
-        devices[d].solo_ns = solo_ns(session, device, number);
+        devices[d].single_device_ns = single_device_ns(session, device, number);
     }
     *view = (struct cox_sched_view){
         .frame = frame,
         .rows = pass->rows,
-        .granule = pass->granule,
+        .row_alignment = pass->row_alignment,
         .min_band_rows = session->min_band_rows,
         .device_count = session->device_count,
         .devices = devices,
         .in_flight = session->in_flight,
-        .pool = session->sharing[number].policy.next != NULL,
+        .pool = session->sharing[number].policy.assign != NULL,
         .shadow = session->sharing[number].count == 1 && !pass->in_place &&
                   atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
 }
@@ -179,7 +179,7 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     }
     report->reason = split.reason;
     report->predicted_ns = split.predicted_ns;
-    report->alternative_ns = split.alternative_ns;
+    report->rejected_ns = split.rejected_ns;
     for (uint32_t b = 0; b < split.band_count; b++)
         if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
                             split.bands[b].rows, frame->attempt))
@@ -251,36 +251,36 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
 /* Least rows of a grant, so that the frame's bands do not become too many. */
 static uint32_t least_grant(const struct cox_session *session, const struct cox__frame *frame)
 {
-    const uint32_t granule = cox__frame_pass(session, frame)->granule;
+    const uint32_t row_alignment = cox__frame_pass(session, frame)->row_alignment;
     uint32_t count = 0;
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         count += frame->bands[b].kind != COX__BAND_FETCH;
     uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
     uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
-    least = (least + granule - 1) / granule * granule;
+    least = (least + row_alignment - 1) / row_alignment * row_alignment;
     return least < frame->pool_left ? (uint32_t)least : frame->pool_left;
 }
 
 /* The answer to an offer, made good where it is none. */
-static struct cox_grant ask_for_grant(struct cox_session *session, const struct cox__frame *frame,
+static struct cox_chunk ask_for_grant(struct cox_session *session, const struct cox__frame *frame,
                                       uint32_t device, bool last)
 {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_progress progress[COX_DEVICES_MAX];
     struct cox_sched_view view;
-    struct cox_grant grant = {0};
+    struct cox_chunk grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
     const uint64_t now = cox__engine_now(session), start_ns = frame->passes[frame->pass].start_ns;
     fill_progress(session, frame, now, progress);
-    const struct cox_offer offer = {.device = device,
-                                    .first_row = frame->pool_first_row,
-                                    .rows = frame->pool_left,
-                                    .elapsed_ns = now > start_ns ? now - start_ns : 0,
-                                    .last = last,
-                                    .progress = progress};
+    const struct cox_chunk_request offer = {.device = device,
+                                            .first_row = frame->pool_first_row,
+                                            .rows = frame->pool_left,
+                                            .elapsed_ns = now > start_ns ? now - start_ns : 0,
+                                            .last = last,
+                                            .progress = progress};
     view_of_frame(session, frame, now, devices, &view);
-    sharing->policy.next(sharing->state, &view, &offer, &grant);
-    bool whole = grant.rows == frame->pool_left || grant.rows % view.granule == 0;
+    sharing->policy.assign(sharing->state, &view, &offer, &grant);
+    bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
     if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
@@ -289,17 +289,17 @@ static struct cox_grant ask_for_grant(struct cox_session *session, const struct 
                 "so far): all of them are given",
                 sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
                 frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
-        return (struct cox_grant){.rows = frame->pool_left};
+        return (struct cox_chunk){.rows = frame->pool_left};
     }
     if (grant.rows && grant.rows < least_grant(session, frame))
-        return (struct cox_grant){.rows = least_grant(session, frame)};
+        return (struct cox_chunk){.rows = least_grant(session, frame)};
     return grant;
 }
 
 static void offer_pool(struct cox_session *session, struct cox__frame *frame, uint32_t device,
                        bool last)
 {
-    const struct cox_grant grant = ask_for_grant(session, frame, device, last);
+    const struct cox_chunk grant = ask_for_grant(session, frame, device, last);
     if (!grant.rows) {
         frame->declined |= UINT32_C(1) << device;
         return;

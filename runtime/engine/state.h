@@ -52,8 +52,8 @@ enum cox__band_state {
 };
 
 enum cox__band_kind {
-    COX__BAND_ROWS, /* rows of the frame */
-    COX__BAND_CHUNK, /* the same, handed out by the policy's `next` to a device that already had a band of this frame */
+    COX__BAND_ROWS,  /* rows of the frame */
+    COX__BAND_CHUNK, /* the same, handed out by the policy's `assign` to a device that already had a band of this frame */
     COX__BAND_CHECK, /* the rows of `origin` once more, on the spare buffers, only to be compared */
     COX__BAND_FETCH /* no rows of the frame's: its device copies out what it keeps; see residency.h */
 };
@@ -215,9 +215,9 @@ struct cox__queue_slot {
     uint64_t end_ns;   /* when the band should end */
     uint64_t limit_ns; /* time limit, from when the band can begin */
     uint64_t deadline_ns;
-    uint64_t starved_ns; /* what the watchdog had counted when the deadline was set last */
-    uint64_t excused_ns; /* by so much the deadline was moved */
-    bool spared;         /* it was moved since the device is the only one */
+    uint64_t run_queue_delay_ns; /* what the watchdog had counted when the deadline was set last */
+    uint64_t grace_ns;           /* by so much the deadline was moved */
+    bool spared;                 /* it was moved since the device is the only one */
     /* Copies, so that a thread that a driver keeps reads nothing of a frame that has moved on. */
     struct cox__mem *mems[COX_BINDINGS_MAX]; /* NULL = the band's pass does not touch the binding */
     uint32_t written;                        /* those that the band writes, a bit for each */
@@ -274,11 +274,11 @@ struct cox__device_pass {
     uint32_t ended; /* bands since the device's instance was made */
     /* Guarded by the session's lock: */
     uint32_t max_rows;
-    uint64_t solo_ns;
+    uint64_t single_device_ns;
 };
 
 /* A device's instance in the making, on a worker thread. */
-struct cox__making {
+struct cox__device_init {
     struct cox_session *session;
     uint32_t device; /* of the runtime */
     uint32_t slot_count;
@@ -316,7 +316,7 @@ struct cox__device {
     uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
     uint64_t last_end_ns;
     uint64_t last_done_ns;
-    struct cox__making *making;
+    struct cox__device_init *making;
     cox_status join_status; /* why it is ABSENT */
     uint64_t retry_ns;      /* when to rebuild it */
     uint64_t pause_ns;      /* between the last two tries: the back-off */
@@ -436,7 +436,7 @@ struct cox__profile {
     unsigned char key[32];
 };
 
-struct cox__together; /* split/together.h */
+struct cox__pass_group; /* split/together.h */
 
 /* How the rows of one of the session's passes are shared out. */
 struct cox__sharing {
@@ -447,7 +447,7 @@ struct cox__sharing {
      * more than one, what the policy is told of them. */
     uint32_t lead;
     uint32_t count;
-    struct cox__together *together;
+    struct cox__pass_group *together;
 
     /* those that do the pass while one of them is active, a bit for each of the session's */
     uint32_t devices;
@@ -676,10 +676,10 @@ static inline uint64_t cox__device_solo_ns(const struct cox_session *session, ui
 {
     uint64_t sum = 0;
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        const uint64_t solo_ns = session->devices[device].passes[p].solo_ns;
-        if (!solo_ns)
+        const uint64_t single_device_ns = session->devices[device].passes[p].single_device_ns;
+        if (!single_device_ns)
             return 0;
-        sum += solo_ns;
+        sum += single_device_ns;
     }
     return sum;
 }

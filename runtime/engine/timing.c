@@ -63,7 +63,7 @@ static double expected_ns(const struct cox_session *session, uint32_t device, ui
     const struct cox__device_pass *of = &session->devices[device].passes[pass];
     double expected = predict(&of->timing, rows);
     return expected > 0 ? expected
-                        : (double)of->solo_ns * rows / session->pipeline.passes[pass].rows;
+                        : (double)of->single_device_ns * rows / session->pipeline.passes[pass].rows;
 }
 
 static void learn(struct cox__timing *timing, double rows, double ns)
@@ -227,7 +227,7 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
 }
 
 /* A virtual clock stands still while the process cannot run. */
-static uint64_t starved_ns(const struct cox_session *session)
+static uint64_t run_queue_delay_ns(const struct cox_session *session)
 {
     const struct cox_runtime *runtime = session->runtime;
     return runtime->backend->ops->advance ? 0 : cox__watchdog_starved_ns(runtime->watchdog);
@@ -238,8 +238,8 @@ static void set_deadline(const struct cox_session *session, struct cox__queue_sl
 {
     slot->end_ns = begin_ns + expected_ns;
     slot->deadline_ns = begin_ns + slot->limit_ns;
-    slot->starved_ns = starved_ns(session);
-    slot->excused_ns = 0;
+    slot->run_queue_delay_ns = run_queue_delay_ns(session);
+    slot->grace_ns = 0;
     slot->spared = false;
 }
 
@@ -256,12 +256,13 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
 {
     if (now_ns < slot->deadline_ns)
         return false;
-    const uint64_t starved = starved_ns(session),
-                   left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->excused_ns;
-    uint64_t excuse_ns = starved - slot->starved_ns < left_ns ? starved - slot->starved_ns
-                                                              : left_ns;
-    slot->starved_ns = starved;
-    slot->excused_ns += excuse_ns;
+    const uint64_t starved = run_queue_delay_ns(session),
+                   left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->grace_ns;
+    uint64_t excuse_ns = starved - slot->run_queue_delay_ns < left_ns
+                             ? starved - slot->run_queue_delay_ns
+                             : left_ns;
+    slot->run_queue_delay_ns = starved;
+    slot->grace_ns += excuse_ns;
     if (!slot->spared && !session->device_timeout_ns &&
         is_only_device(session, slot->queue->device)) {
         slot->spared = true;

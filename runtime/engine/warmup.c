@@ -1,7 +1,7 @@
 /* Every device does a frame alone, first to compile, then to be timed: before a session's first frame, with its
  * buffers, or when cox_session_warm asks for it, with buffers of their own.
  *
- * Owns struct cox__warmup, and the devices' `solo_ns` and `blocks_in_submit`.
+ * Owns struct cox__warmup, and the devices' `single_device_ns` and `blocks_in_submit`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "warmup.h"
 #include "device.h"
@@ -145,15 +145,17 @@ static void learn_from_run(struct cox_session *session)
         session->any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
         /* What an earlier session measured may hold no longer. */
-        if (!of_pass->solo_ns || wall < of_pass->solo_ns ||
-            (warmup->run == 1 && wall / 2 > of_pass->solo_ns))
-            of_pass->solo_ns = wall ? wall : 1;
+        if (!of_pass->single_device_ns || wall < of_pass->single_device_ns ||
+            (warmup->run == 1 && wall / 2 > of_pass->single_device_ns))
+            of_pass->single_device_ns = wall ? wall : 1;
         pthread_mutex_unlock(&session->lock);
     }
     warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
     /* What an earlier session measured spares the timed runs; where the first one kept the thread busy, one of them
      * tells whether that was the compiler. */
-    uint32_t runs = !session->profile.is_loaded || !of_pass->solo_ns ? SOLO_RUNS : blocks ? 1 : 0;
+    uint32_t runs = !session->profile.is_loaded || !of_pass->single_device_ns ? SOLO_RUNS
+                    : blocks                                                  ? 1
+                                                                              : 0;
     if (session->device_count == 1)
         runs = 0;
     bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;

@@ -250,21 +250,21 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
 }
 
 static cox_status group_all_given(struct cox__cl_backend *backend,
-                                  const struct cox_opencl_given *given, bool *done)
+                                  const struct cox_opencl_contexts *given, bool *done)
 {
-    if (given->context_count && !given->contexts) {
+    if (given->count && !given->contexts) {
         cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_given: `contexts` is NULL");
         return COX_E_INVALID;
     }
 
     cox_status status = COX_OK;
-    for (uint32_t i = 0; i < given->context_count && status == COX_OK; i++)
+    for (uint32_t i = 0; i < given->count && status == COX_OK; i++)
         status = group_given(backend, given->contexts[i], done);
     return status;
 }
 
 cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
-                                 const struct cox_opencl_given *given)
+                                 const struct cox_opencl_contexts *given)
 {
     bool done[COX_DEVICES_MAX] = {false};
     const cox_status given_status = given ? group_all_given(backend, given, done) : COX_OK;

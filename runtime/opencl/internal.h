@@ -91,7 +91,7 @@ cox_status cox__cl_platforms_discover(struct cox__cl_backend *backend,
 /* Make contexts or take those that the application gives (NULL = none), run the self-test, settle each device's memory
  * mode. Until then info.mode holds what the selection asks for, 0 where it leaves the mode open. */
 cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
-                                 const struct cox_opencl_given *given);
+                                 const struct cox_opencl_contexts *given);
 void cox__cl_contexts_drop(struct cox__cl_backend *backend);
 
 /* ---- host_memory.c ---- */

@@ -38,12 +38,13 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
         if (!cox__by_rows(binding))
             return 0;
         uint64_t fit = most / binding->pitch_bytes;
-        uint64_t extra = binding->contract == COX_HALO ? 2ull * binding->halo_rows + pass->granule
-                                                       : 0;
+        uint64_t extra = binding->contract == COX_HALO
+                             ? 2ull * binding->halo_rows + pass->row_alignment
+                             : 0;
         uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
         bound = rows < bound ? rows : bound;
     }
-    return bound == pass->rows ? (uint32_t)bound : (uint32_t)(bound - bound % pass->granule);
+    return bound == pass->rows ? (uint32_t)bound : (uint32_t)(bound - bound % pass->row_alignment);
 }
 
 /* Bytes of a binding for a band of so many rows. */
@@ -54,7 +55,7 @@ static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t 
         return binding->bytes;
     size_t count = cox__buffer_rows(rows, binding->row_divisor);
     if (binding->contract == COX_HALO)
-        count += 2 * (size_t)binding->halo_rows + pass->granule;
+        count += 2 * (size_t)binding->halo_rows + pass->row_alignment;
     size_t all = cox__pass_bytes(pass, index);
     return count < all / binding->pitch_bytes ? count * binding->pitch_bytes : all;
 }
@@ -179,7 +180,7 @@ static uint32_t choose_piece_rows(const struct cox__pass *pass, uint32_t max_row
     size_t per_row = bytes_by_rows(pass) / pass->rows + 1;
     if (rows * per_row < PIECE_BYTES_MIN)
         rows = PIECE_BYTES_MIN / per_row + 1;
-    rows = (rows + pass->granule - 1) / pass->granule * pass->granule;
+    rows = (rows + pass->row_alignment - 1) / pass->row_alignment * pass->row_alignment;
     return rows < max_rows ? (uint32_t)rows : max_rows;
 }
 
@@ -189,8 +190,8 @@ static bool choose_rows(struct cox__instance *instance, uint32_t shift, uint32_t
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
         const uint32_t bound = rows_bound(instance, pass);
-        max_rows[p] = shift ? (bound >> shift) / pass->granule * pass->granule : bound;
-        if (!max_rows[p] || (max_rows[p] < pass->granule && max_rows[p] < pass->rows))
+        max_rows[p] = shift ? (bound >> shift) / pass->row_alignment * pass->row_alignment : bound;
+        if (!max_rows[p] || (max_rows[p] < pass->row_alignment && max_rows[p] < pass->rows))
             return false;
         instance->piece_rows[p] = instance->staged ? choose_piece_rows(pass, max_rows[p])
                                                    : max_rows[p];

@@ -49,7 +49,7 @@ static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
                       const struct cox__sharing *sharing)
 {
     feed_text(sha, sharing->policy.name);
-    FEED_NUMBERS(sha, pass->rows, pass->granule, pass->binding_count, pass->stage_count,
+    FEED_NUMBERS(sha, pass->rows, pass->row_alignment, pass->binding_count, pass->stage_count,
                  sharing->devices, sharing->lead);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox_binding *binding = &pass->bindings[i];
@@ -124,7 +124,7 @@ bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, u
             !in_range(profile->fixed_ns, 0, a_day_ns) ||
             !in_range(profile->launch_ns, 0, a_day_ns) ||
             !in_range(profile->ns_per_row, least_per_row_ns, a_day_ns) ||
-            !in_range(profile->solo_ns, 0, a_day_ns))
+            !in_range(profile->single_device_ns, 0, a_day_ns))
             return false;
         shares += profile->share;
         any |= profile->frames > 0;
@@ -137,7 +137,7 @@ static bool times_plausible(const struct cox_device_profile *profiles, uint32_t 
 {
     bool plausible = true;
     for (uint32_t d = 0; d < count; d++)
-        plausible &= in_range(profiles[d].solo_ns, 0, a_day_ns);
+        plausible &= in_range(profiles[d].single_device_ns, 0, a_day_ns);
     return plausible;
 }
 
@@ -187,10 +187,10 @@ static void give(cox_session *session, uint32_t lead)
     memcpy(profiles, session->profile.loaded[lead], session->device_count * sizeof *profiles);
     for (uint32_t u = 0; u < session->device_count; u++)
         for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++) {
-            const double more_ns = session->profile.loaded[p][u].solo_ns;
-            profiles[u].solo_ns = profiles[u].solo_ns > 0 && more_ns > 0
-                                      ? profiles[u].solo_ns + more_ns
-                                      : 0;
+            const double more_ns = session->profile.loaded[p][u].single_device_ns;
+            profiles[u].single_device_ns = profiles[u].single_device_ns > 0 && more_ns > 0
+                                               ? profiles[u].single_device_ns + more_ns
+                                               : 0;
         }
     cox__policy_load_profile(session, lead, profiles);
 }
@@ -202,7 +202,8 @@ static void begin_with_loaded(cox_session *session)
         if (session->sharing[p].lead == p)
             give(session, p);
         for (uint32_t u = 0; u < session->device_count; u++)
-            session->devices[u].passes[p].solo_ns = (uint64_t)session->profile.loaded[p][u].solo_ns;
+            session->devices[u].passes[p].single_device_ns =
+                (uint64_t)session->profile.loaded[p][u].single_device_ns;
     }
     session->profile.is_loaded = true;
     cox__log(&session->runtime->log, COX_LOG_INFO,
@@ -213,14 +214,14 @@ static void begin_with_loaded(cox_session *session)
  * would be of use. Frames may be under way. */
 static bool collect(cox_session *session, uint32_t pass, struct cox_device_profile *profiles)
 {
-    double solo_ns[COX_DEVICES_MAX] = {0};
+    double single_device_ns[COX_DEVICES_MAX] = {0};
     pthread_mutex_lock(&session->lock);
     for (uint32_t u = 0; u < session->device_count; u++)
-        solo_ns[u] = (double)session->devices[u].passes[pass].solo_ns;
+        single_device_ns[u] = (double)session->devices[u].passes[pass].single_device_ns;
     pthread_mutex_unlock(&session->lock);
     if (session->sharing[pass].lead != pass) {
         for (uint32_t u = 0; u < session->device_count; u++)
-            profiles[u] = (struct cox_device_profile){.solo_ns = solo_ns[u]};
+            profiles[u] = (struct cox_device_profile){.single_device_ns = single_device_ns[u]};
         return true;
     }
     if (!cox__policy_save_profile(session, pass, profiles))
@@ -232,8 +233,8 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
         if (profiles[u].frames == 0)
             profiles[u] = session->profile.loaded[pass][u];
         profiles[u].share = share;
-        if (profiles[u].solo_ns == 0 || session->sharing[pass].count > 1)
-            profiles[u].solo_ns = solo_ns[u];
+        if (profiles[u].single_device_ns == 0 || session->sharing[pass].count > 1)
+            profiles[u].single_device_ns = single_device_ns[u];
     }
     return cox__device_profiles_plausible(profiles, session->device_count);
 }
@@ -249,7 +250,7 @@ static bool has_learnt(cox_session *session)
     return all;
 }
 
-/* ---- from a predecessor ---- */
+/* ---- from a warm_start ---- */
 
 /* The same passes by the same policies on the same devices. */
 static bool is_alike(const cox_session *a, const cox_session *b)
@@ -281,7 +282,7 @@ static void scale(struct cox_device_profile *profiles, uint32_t count, const str
 {
     const double work = work_of(to) / work_of(from), rows = (double)to->rows / from->rows;
     for (uint32_t u = 0; u < count; u++) {
-        profiles[u].solo_ns *= work;
+        profiles[u].single_device_ns *= work;
         profiles[u].ns_per_row *= work / rows;
     }
 }
@@ -330,13 +331,13 @@ static bool same_kernels(const cox_session *a, const cox_session *b)
     return same;
 }
 
-bool cox__device_profile_skip_warmup(cox_session *session, cox_session *predecessor)
+bool cox__device_profile_skip_warmup(cox_session *session, cox_session *warm_start)
 {
-    if (!session->profile.is_loaded || !has_learnt(predecessor) ||
-        !is_alike(session, predecessor) || !same_kernels(session, predecessor))
+    if (!session->profile.is_loaded || !has_learnt(warm_start) || !is_alike(session, warm_start) ||
+        !same_kernels(session, warm_start))
         return false;
     for (uint32_t u = 0; u < session->device_count; u++) {
-        session->devices[u].blocks_in_submit = predecessor->devices[u].blocks_in_submit;
+        session->devices[u].blocks_in_submit = warm_start->devices[u].blocks_in_submit;
         session->any_blocks |= session->devices[u].blocks_in_submit;
     }
     return true;
@@ -352,7 +353,7 @@ void cox__device_profile_load(cox_session *session, const struct cox_session_par
         make_key(session, params);
     }
     if ((session->profile.save && read_file(session)) ||
-        (params->predecessor && take_over(session, params->predecessor)))
+        (params->warm_start && take_over(session, params->warm_start)))
         begin_with_loaded(session);
 }
 

@@ -6,7 +6,7 @@
  * file in the cache directory (cache.h), named by the digest of all that. A file that is missing, damaged or
  * implausible is ignored and written anew when the session ends.
  *
- * A session that has a predecessor begins with what that one has measured, where there is no file of its own kind.
+ * A session that has a warm_start begins with what that one has measured, where there is no file of its own kind.
  *
  * Thread-safety: several threads and processes may load and save at once; of two that save the same profiles the last
  * one wins. Blocks for file access, so not for the scheduler thread.
@@ -16,14 +16,14 @@
 
 #include "engine/engine.h"
 
-/* Load the session's profiles, if an earlier session saved them, or else take those of params->predecessor: gives them
- * to the policy and sets the devices' solo_ns. After the policy's init, before the first frame. */
+/* Load the session's profiles, if an earlier session saved them, or else take those of params->warm_start: gives them
+ * to the policy and sets the devices' single_device_ns. After the policy's init, before the first frame. */
 void cox__device_profile_load(cox_session *session, const struct cox_session_params *params);
 
 /* Have the session do without a warm-up, if it has begun with what was measured and every device has done frames with
- * the same kernels for the predecessor: it takes over which devices compute inside the enqueue call, which a warm-up
+ * the same kernels for the warm_start: it takes over which devices compute inside the enqueue call, which a warm-up
  * would find out. False: it needs one. After cox__device_profile_load. */
-bool cox__device_profile_skip_warmup(cox_session *session, cox_session *predecessor);
+bool cox__device_profile_skip_warmup(cox_session *session, cox_session *warm_start);
 
 /* Save what the session measured, if it did enough frames and all its devices have lasted. When nothing is under way,
  * while the policy is alive. */

@@ -20,7 +20,7 @@ void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
         mappers->params = *params;
     if (!mappers->params.in_flight)
         mappers->params.in_flight = 2;
-    mappers->params.predecessor = NULL;
+    mappers->params.warm_start = NULL;
     mappers->params.ready = NULL;
     pthread_mutex_init(&mappers->lock, NULL);
     atomic_init(&mappers->made, 0);
@@ -101,7 +101,7 @@ static struct cox_session_params params_of(struct cox__mapper *mapper)
 {
     const struct cox__mappers *all = mapper->all;
     struct cox_session_params params = all->params;
-    params.predecessor = all->newest ? all->newest->mapping : NULL;
+    params.warm_start = all->newest ? all->newest->mapping : NULL;
     if (params.report) {
         params.report = report;
         params.report_user = mapper;
@@ -143,7 +143,7 @@ static cox_status make_analysis(struct cox__mappers *mappers, struct cox__mapper
 {
     struct cox_video_storage storage;
     struct cox_session_params params = params_of(mapper);
-    params.predecessor = NULL;
+    params.warm_start = NULL;
     params.report = NULL;
     params.in_flight = 1;
     cox_session *analysis = NULL;

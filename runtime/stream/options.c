@@ -13,12 +13,12 @@ static const struct cox_video_shape try_on = {
     .out_pitch_bytes = {4, 4, 4},
 };
 
-static bool is_choice(enum cox_video_choice choice)
+static bool is_choice(enum cox_tristate choice)
 {
-    return (unsigned)choice <= COX_CHOICE_YES;
+    return (unsigned)choice <= COX_YES;
 }
 
-cox_status cox__options_read(struct cox__look *to, const struct cox_video_look *from)
+cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_options *from)
 {
     struct cox_video_shape shape = try_on;
     struct cox_video_params params;
@@ -34,15 +34,15 @@ cox_status cox__options_read(struct cox__look *to, const struct cox_video_look *
     to->look.steering = NULL;
 
     if (!is_choice(to->look.dither) || !is_choice(to->look.compress) ||
-        (unsigned)to->look.peak > COX_PEAK_GIVEN)
+        (unsigned)to->look.peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
     shape.op = to->look.op;
     return cox_video_prepare(&shape, &to->settings, &params);
 }
 
-static bool chosen(enum cox_video_choice choice, bool otherwise)
+static bool chosen(enum cox_tristate choice, bool otherwise)
 {
-    return choice == COX_CHOICE_AUTO ? otherwise : choice == COX_CHOICE_YES;
+    return choice == COX_AUTO ? otherwise : choice == COX_YES;
 }
 
 void cox__options_shape(const struct cox__look *look, const struct cox_video_image *in,
@@ -59,14 +59,14 @@ void cox__options_shape(const struct cox__look *look, const struct cox_video_ima
     shape->transfer = in->transfer;
     shape->primaries = in->primaries;
     shape->op = look->look.op;
-    shape->fade = look->settings.desaturate >= 0;
+    shape->desaturate_highlights = look->settings.desaturate >= 0;
     shape->dither = chosen(look->look.dither, out->format.depth < in->format.depth)
                         ? COX_DITHER_ORDERED
                         : COX_DITHER_NONE;
     shape->gamut = chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020)
                        ? COX_GAMUT_COMPRESS
                        : COX_GAMUT_CLIP;
-    if (halved && look->look.halve)
+    if (halved && look->look.box_downscale)
         shape->scale = COX_SCALE_HALF;
     else if (scaled) {
         shape->scale = COX_SCALE_FILTER;
@@ -77,9 +77,9 @@ void cox__options_shape(const struct cox__look *look, const struct cox_video_ima
 
 static bool formats_alike(const struct cox_video_format *a, const struct cox_video_format *b)
 {
-    return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
+    return a->layout == b->layout && a->depth == b->depth && a->msb_aligned == b->msb_aligned &&
            a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 &&
-           a->site == b->site && a->range == b->range &&
+           a->chroma_location == b->chroma_location && a->range == b->range &&
            !memcmp(a->reserved, b->reserved, sizeof a->reserved);
 }
 
@@ -87,9 +87,10 @@ bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox
 {
     return a->width == b->width && a->height == b->height && formats_alike(&a->in, &b->in) &&
            formats_alike(&a->out, &b->out) && a->transfer == b->transfer &&
-           a->primaries == b->primaries && a->op == b->op && a->fade == b->fade &&
-           a->dither == b->dither && a->gamut == b->gamut && a->scale == b->scale &&
-           a->out_width == b->out_width && a->out_height == b->out_height;
+           a->primaries == b->primaries && a->op == b->op &&
+           a->desaturate_highlights == b->desaturate_highlights && a->dither == b->dither &&
+           a->gamut == b->gamut && a->scale == b->scale && a->out_width == b->out_width &&
+           a->out_height == b->out_height;
 }
 
 bool cox__options_pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
@@ -124,7 +125,7 @@ void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look 
                                const cox_buffer *histogram, struct cox_video_result *result)
 {
     const uint32_t *counts = cox_buffer_data(histogram);
-    struct cox_video_steer_options options = look->steering;
+    struct cox_adaptation_options options = look->steering;
     struct cox_video_settings found = look->settings;
     const float said_nits = believed_nits(look, peak_said_nits);
     if (options.prior_nits <= 0)
@@ -132,7 +133,7 @@ void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look 
     if (look->look.trust_peak && said_nits > 0)
         options.most_nits = said_nits;
     cox_video_read_scene(shape, &look->settings, counts, &result->scene);
-    result->cut = cox_video_steer(&curve->steer, &options, shape, counts, &found);
+    result->cut = cox_video_adapt(&curve->steer, &options, shape, counts, &found);
     curve->peak_nits = found.peak_nits;
     curve->gain = found.gain;
     curve->begun = true;
@@ -149,7 +150,7 @@ struct cox_video_settings cox__options_curve_settings(const struct cox__curve *c
 {
     struct cox_video_settings settings = look->settings;
     const float gain = settings.gain > 0 ? settings.gain : 1.0f;
-    if (look->look.peak == COX_PEAK_GIVEN || !curve->begun)
+    if (look->look.peak == COX_PEAK_FIXED || !curve->begun)
         return settings;
     settings.gain = within(curve->gain * gain, 0x1p-32f, 0x1p32f);
     settings.peak_nits = within(curve->peak_nits * gain, 1.0f, 1e6f);

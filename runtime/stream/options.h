@@ -9,13 +9,13 @@
 
 /* A look with what it points to. */
 struct cox__look {
-    struct cox_video_look look; /* its pointers are NULL: what they pointed to is below */
+    struct cox_tonemap_options look; /* its pointers are NULL: what they pointed to is below */
     struct cox_video_settings settings;
-    struct cox_video_steer_options steering;
+    struct cox_adaptation_options steering;
 };
 
 /* Errors: as cox_video_stream_set. `from` NULL = all defaults. */
-cox_status cox__options_read(struct cox__look *to, const struct cox_video_look *from);
+cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_options *from);
 
 /* All of the shape but its pitches. Not checked: cox_video_mapping does. */
 void cox__options_shape(const struct cox__look *look, const struct cox_video_image *in,
@@ -28,9 +28,9 @@ bool cox__options_alike(const struct cox_video_settings *a, const struct cox_vid
 
 /* What the curve has learnt. All zeros is the state before the first frame. */
 struct cox__curve {
-    struct cox_video_steer steer;
+    struct cox_adaptation_state steer;
     bool begun;      /* a histogram has told the light; else peak and gain mean nothing */
-    float peak_nits; /* of the next frame, as cox_video_steer found them */
+    float peak_nits; /* of the next frame, as cox_video_adapt found them */
     float gain;
 };
 

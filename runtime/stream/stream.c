@@ -235,12 +235,12 @@ static cox_status rehearse(const struct sent *sent, const struct cox_frame *fram
     return status;
 }
 
-/* Learn the light of the frame before it is mapped: with COX_PEAK_OWN by analysis, else by a rehearsal. */
+/* Learn the light of the frame before it is mapped: with COX_PEAK_CURRENT by analysis, else by a rehearsal. */
 static cox_status learn_light(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
     const struct cox__mapper *mapper = sent->mapper;
-    const bool own = sent->look.look.peak == COX_PEAK_OWN;
+    const bool own = sent->look.look.peak == COX_PEAK_CURRENT;
     cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
     struct cox_video_params params;
     const struct cox_frame frame = {.buffers = buffers,
@@ -331,7 +331,8 @@ static cox_status find_mapper(struct sent *sent)
     struct cox_video_shape shape;
     choose_shape(sent->stream, sent, &shape);
     const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->steers,
-                                               sent->look.look.peak == COX_PEAK_OWN, &sent->mapper);
+                                               sent->look.look.peak == COX_PEAK_CURRENT,
+                                               &sent->mapper);
     if (status != COX_OK)
         sent->mapper = NULL;
     else
@@ -343,7 +344,7 @@ static cox_status find_mapper(struct sent *sent)
 static cox_status make_ready(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    const enum cox_video_peak peak = sent->look.look.peak;
+    const enum cox_peak_source peak = sent->look.look.peak;
     cox_status status = find_mapper(sent);
     if (status == COX_OK)
         status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes,
@@ -351,12 +352,12 @@ static cox_status make_ready(struct sent *sent)
     if (status == COX_OK)
         status = cox__side_bind(&sent->out, &stream->devices, sent->mapper->shape.out_pitch_bytes,
                                 &stream->pool);
-    if (status == COX_OK && peak != COX_PEAK_GIVEN && !stream->histogram)
+    if (status == COX_OK && peak != COX_PEAK_FIXED && !stream->histogram)
         status = cox_buffer_create(stream->runtime, COX_VIDEO_HISTOGRAM_BYTES, &stream->histogram);
     if (status != COX_OK)
         return status;
     cox__side_copy_in(&sent->in);
-    if (peak == COX_PEAK_OWN || (peak == COX_PEAK_BEFORE && !stream->curve.begun))
+    if (peak == COX_PEAK_CURRENT || (peak == COX_PEAK_PREVIOUS && !stream->curve.begun))
         status = learn_light(sent);
     return status;
 }
@@ -375,7 +376,7 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
         return status;
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
+    sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
     status = await_turn(stream, sent->steers, frame->nowait);
     sent->admitted = status == COX_OK;
     sent->curve_before = stream->curve;
@@ -430,7 +431,7 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     sent->stream = stream;
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.look.peak == COX_PEAK_BEFORE;
+    sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
     pthread_mutex_unlock(&stream->lock);
     cox_status status = cox__video_image_describe(&sent->in.image, in, "the input to prepare for",
                                                   stream->runtime);
@@ -460,7 +461,7 @@ static cox_status told_of_look(const cox_video_stream *stream, cox_status status
 }
 
 cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_session_params *session,
-                                   const struct cox_video_look *look, cox_video_stream **out)
+                                   const struct cox_tonemap_options *look, cox_video_stream **out)
 {
     if (out)
         *out = NULL;
@@ -510,7 +511,7 @@ void cox_video_stream_destroy(cox_video_stream **out)
     free(stream);
 }
 
-cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_video_look *from)
+cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_tonemap_options *from)
 {
     struct cox__look look;
     if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))

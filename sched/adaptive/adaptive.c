@@ -47,7 +47,7 @@ struct decision {
     uint32_t usable;
     struct cox__trial_plan plan;
     enum cox_reason reason;
-    double ns, alternative_ns; /* the frame's time, and that of the split not taken */
+    double ns, rejected_ns; /* the frame's time, and that of the split not taken */
     uint32_t rows[COX_DEVICES_MAX];
     struct cox_cost costs[COX_DEVICES_MAX];
     /* With the part of a device's head start that the split makes up for. */
@@ -94,11 +94,11 @@ static bool begin_speeds(struct cox__adaptive *state, const struct cox_sched_vie
     uint32_t timed = 0;
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
-        const double solo_ns = (double)view->devices[d].solo_ns;
-        if (solo_ns > 0)
-            device->solo_ns = solo_ns;
-        if (!device->timed && solo_ns > 0) {
-            cox__speed_begin(&device->speed, solo_ns, view->rows);
+        const double single_device_ns = (double)view->devices[d].single_device_ns;
+        if (single_device_ns > 0)
+            device->single_device_ns = single_device_ns;
+        if (!device->timed && single_device_ns > 0) {
+            cox__speed_begin(&device->speed, single_device_ns, view->rows);
             device->timed = true;
         }
         if (device->timed) {
@@ -141,9 +141,9 @@ static double least_ns(const struct cox__adaptive *state, uint32_t devices)
         if (!(devices >> d & 1))
             continue;
         const double ns = cox__speed_ns(&device->speed, 1, state->rows);
-        speed += 1 / (device->alone > 0     ? device->alone * ns
-                      : device->solo_ns > 0 ? device->solo_ns
-                                            : ALONE_UNKNOWN * ns);
+        speed += 1 / (device->alone > 0              ? device->alone * ns
+                      : device->single_device_ns > 0 ? device->single_device_ns
+                                                     : ALONE_UNKNOWN * ns);
     }
     return speed > 0 ? 1 / speed : 1e300;
 }
@@ -289,8 +289,8 @@ static bool stays(const struct cox__adaptive *state, const struct cox_sched_view
     for (uint32_t d = 0; d < view->device_count; d++)
         if (state->current[d] && !decision->costs[d].usable)
             return false;
-    decision->alternative_ns = frame_ns(view, decision->later, state->current);
-    return decision->alternative_ns <=
+    decision->rejected_ns = frame_ns(view, decision->later, state->current);
+    return decision->rejected_ns <=
            (1 + (view->in_flight > 1 ? MOVE_OVERLAP : MOVE_GAIN)) * decision->ns;
 }
 
@@ -331,8 +331,8 @@ static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view
         state->current_rows = 0;
         return true;
     }
-    decision->ns = cox_waterfill(view->rows, view->granule, view->min_band_rows, decision->later,
-                                 view->device_count, decision->rows);
+    decision->ns = cox_waterfill(view->rows, view->row_alignment, view->min_band_rows,
+                                 decision->later, view->device_count, decision->rows);
     if (decision->ns < 0)
         return false;
     const bool may_stay = decision->reason == COX_REASON_BALANCED ||
@@ -340,8 +340,8 @@ static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view
     if (may_stay && stays(state, view, decision)) {
         const double planned_ns = decision->ns;
         memcpy(decision->rows, state->current, view->device_count * sizeof *decision->rows);
-        decision->ns = decision->alternative_ns;
-        decision->alternative_ns = planned_ns;
+        decision->ns = decision->rejected_ns;
+        decision->rejected_ns = planned_ns;
         decision->reason = COX_REASON_KEPT;
     }
     memcpy(state->current, decision->rows, view->device_count * sizeof *decision->rows);
@@ -373,7 +373,7 @@ static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_vi
     if (choice.own)
         return false;
     memcpy(decision->rows, choice.rows, view->device_count * sizeof *decision->rows);
-    decision->alternative_ns = decision->ns;
+    decision->rejected_ns = decision->ns;
     decision->ns = frame_ns(view, decision->costs, decision->rows);
     decision->reason = choice.role == COX__ENERGY_TRIAL ? COX_REASON_TRIAL : COX_REASON_ENERGY;
     state->current_rows = 0;
@@ -409,7 +409,7 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
     if (due == view->device_count)
         return;
     const uint32_t least = cox__layout_least_band(view);
-    const uint32_t rows = view->rows / SHADOW_PART / view->granule * view->granule;
+    const uint32_t rows = view->rows / SHADOW_PART / view->row_alignment * view->row_alignment;
     struct cox__adaptive_device *device = &state->devices[due];
     const bool shadow = view->shadow &&
                         !device->asked; /* the one asked for before may never come */
@@ -471,7 +471,7 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
     const struct cox__adaptive_slot *slot = &state->frame_slots[view->frame % COX__ADAPTIVE_SLOTS];
     if (decision.timed) {
         out->predicted_ns = cox__layout_ns(decision.ns);
-        out->alternative_ns = cox__layout_ns(decision.alternative_ns);
+        out->rejected_ns = cox__layout_ns(decision.rejected_ns);
         for (uint32_t d = 0; d < view->device_count; d++)
             out->device_ns[d] = cox__layout_ns(slot->parts[d].expected_ns);
     }
@@ -495,8 +495,8 @@ static void adaptive_load_profile(void *memory, const struct cox_sched_view *vie
         }
         cox__speed_load(&device->speed, profile->fixed_ns, profile->ns_per_row);
         device->timed = true;
-        if (profile->solo_ns > 0 && profile->solo_ns < 1e19)
-            device->solo_ns = profile->solo_ns;
+        if (profile->single_device_ns > 0 && profile->single_device_ns < 1e19)
+            device->single_device_ns = profile->single_device_ns;
         state->profile_loaded = true;
         if (profile->share > 0)
             state->loaded_devices |= UINT32_C(1) << d;
@@ -517,7 +517,7 @@ static void adaptive_save_profile(const void *memory, const struct cox_sched_vie
         profiles[d].fixed_ns = per_row * device->speed.theta;
         profiles[d].launch_ns = profiles[d].fixed_ns;
         profiles[d].ns_per_row = per_row;
-        profiles[d].solo_ns = device->solo_ns;
+        profiles[d].single_device_ns = device->single_device_ns;
         profiles[d].share = state->current_rows ? (double)state->current[d] / state->current_rows
                                                 : 0;
         if (state->trials.in_use.devices >> d & 1) /* whole frames in turn */

@@ -29,8 +29,8 @@ struct cox__adaptive_device {
     bool measured; /* the speed has learned from a band */
     bool asked;    /* a shadow was asked for and has not been measured yet */
     double
-        solo_ns;  /* a whole frame on this device alone, as the view last told it; 0 = not known */
-    double alone; /* a whole frame's time alone over what the speed says; 0 = not known */
+        single_device_ns; /* a whole frame on this device alone, as the view last told it; 0 = not known */
+    double alone;         /* a whole frame's time alone over what the speed says; 0 = not known */
     double lead_ns;      /* by how much it finished before the frame that was learned from last */
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t pause;      /* frames until the next probe */

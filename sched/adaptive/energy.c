@@ -134,8 +134,8 @@ static bool balance(const struct cox_sched_view *view, const struct cox_cost *ta
         some[d] = table[d];
         some[d].usable = (devices >> d & 1) != 0;
     }
-    return cox_waterfill(view->rows, view->granule, view->min_band_rows, some, view->device_count,
-                         rows) >= 0;
+    return cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, some,
+                         view->device_count, rows) >= 0;
 }
 
 /* Fill all devices but the rest up to the deadline, in device order. False if nothing is left for the rest, or a band
@@ -145,7 +145,8 @@ static bool fill(const struct cox__energy *energy, const struct cox_sched_view *
                  struct cox__energy_candidate candidate, uint32_t *rows)
 {
     uint32_t rest = candidate.rest - 1, left = view->rows, most = rest;
-    uint32_t least = view->min_band_rows > view->granule ? view->min_band_rows : view->granule;
+    uint32_t least = view->min_band_rows > view->row_alignment ? view->min_band_rows
+                                                               : view->row_alignment;
     for (uint32_t d = 0; d < view->device_count; d++) {
         rows[d] = 0;
         if (d == rest || !(candidate.devices >> d & 1))
@@ -155,7 +156,7 @@ static bool fill(const struct cox__energy *energy, const struct cox_sched_view *
         double fit = ns / table[d].ns_per_row;
         if (!is_cost(&table[d]) || !(fit >= least) || fit >= left)
             return false;
-        rows[d] = (uint32_t)fit / view->granule * view->granule;
+        rows[d] = (uint32_t)fit / view->row_alignment * view->row_alignment;
         left -= rows[d];
         if (rows[d] < least)
             return false;
@@ -165,7 +166,8 @@ static bool fill(const struct cox__energy *energy, const struct cox_sched_view *
     if (left == 0 || !is_cost(&table[rest]))
         return false;
     if (left < least) {
-        uint32_t move = (least - left + view->granule - 1) / view->granule * view->granule;
+        uint32_t move = (least - left + view->row_alignment - 1) / view->row_alignment *
+                        view->row_alignment;
         if (most == rest || rows[most] < move + least)
             return false;
         rows[most] -= move;

@@ -44,8 +44,8 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
         struct cox__adaptive_device *device = &state->devices[d];
         device->lead_ns = end_ns[d] < 0 ? 0 : latest_ns - end_ns[d];
         if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) &&
-            device->solo_ns > 0 && sharing > 1 && device->speed.frames >= SETTLED)
-            device->alone = cox__clip(device->solo_ns /
+            device->single_device_ns > 0 && sharing > 1 && device->speed.frames >= SETTLED)
+            device->alone = cox__clip(device->single_device_ns /
                                           cox__speed_ns(&device->speed, 1, state->rows),
                                       0.1, state->in_flight > 1 ? ALONE_STREAM : 1.5);
     }

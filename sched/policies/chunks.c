@@ -33,8 +33,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return cox__layout_pool(view, out);
 }
 
-static void next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer,
-                 struct cox_grant *out)
+static void next(void *memory, const struct cox_sched_view *view,
+                 const struct cox_chunk_request *offer, struct cox_chunk *out)
 {
     const struct state *state = memory;
     uint32_t rows = state->chunk_rows ? state->chunk_rows : view->rows / CHUNKS_PER_FRAME;
@@ -42,4 +42,4 @@ static void next(void *memory, const struct cox_sched_view *view, const struct c
 }
 
 const struct cox_policy cox__policy_chunks = {
-    .name = "chunks", .state_bytes = state_bytes, .init = init, .split = split, .next = next};
+    .name = "chunks", .state_bytes = state_bytes, .init = init, .split = split, .assign = next};

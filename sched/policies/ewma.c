@@ -171,7 +171,7 @@ static bool speeds(struct state *state, const struct cox_sched_view *view, doubl
             ns_per_row[d] = cox__layout_sane(ns_per_row[d] * scale / measured);
         device->ns_per_row = timed || measured > 0 ? ns_per_row[d] : 0;
         if (device->alone_ns == 0)
-            device->alone_ns = (double)view->devices[d].solo_ns;
+            device->alone_ns = (double)view->devices[d].single_device_ns;
     }
     return timed || measured > 0;
 }

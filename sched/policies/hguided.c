@@ -2,7 +2,7 @@
  *
  *     chunk = remaining * P_d / (K * sum of P),  K = 2,
  *
- * at least one granule: large chunks first, small ones at the end. The computing powers P are given beforehand and stay
+ * at least one row alignment: large chunks first, small ones at the end. The computing powers P are given beforehand and stay
  * for the session; here they are the speeds of warm-up, else the hints. Without a pool, rows are split by the powers.
  *
  * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous computing, 2020; the
@@ -46,8 +46,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     return cox__layout_pool(view, out);
 }
 
-static void next(void *memory, const struct cox_sched_view *view, const struct cox_offer *offer,
-                 struct cox_grant *out)
+static void next(void *memory, const struct cox_sched_view *view,
+                 const struct cox_chunk_request *offer, struct cox_chunk *out)
 {
     const struct state *state = memory;
     double sum = 0;
@@ -58,4 +58,4 @@ static void next(void *memory, const struct cox_sched_view *view, const struct c
 }
 
 const struct cox_policy cox__policy_hguided = {
-    .name = "hguided", .state_bytes = state_bytes, .init = init, .split = split, .next = next};
+    .name = "hguided", .state_bytes = state_bytes, .init = init, .split = split, .assign = next};

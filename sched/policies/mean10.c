@@ -71,13 +71,13 @@ static bool mean_shares(const struct state *state, const struct cox_sched_view *
     return sum > 0;
 }
 
-/* The least common multiple of sixteen rows and the granule; the granule itself if the frame is too small for that. */
+/* The least common multiple of sixteen rows and the row alignment; the row alignment itself if the frame is too small for that. */
 static uint32_t step_rows(const struct cox_sched_view *view)
 {
-    uint64_t step = view->granule;
+    uint64_t step = view->row_alignment;
     while (step % MEAN_ROWS != 0)
-        step += view->granule;
-    return step * 2 > view->rows ? view->granule : (uint32_t)step;
+        step += view->row_alignment;
+    return step * 2 > view->rows ? view->row_alignment : (uint32_t)step;
 }
 
 /* Floor each device's share to rows, which are zero before. The last device with a share takes the rest, or, if that is
@@ -93,7 +93,8 @@ static void floor_shares(const struct cox_sched_view *view, const double *shares
         last = d;
     }
     uint32_t step = step_rows(view);
-    uint32_t least = view->min_band_rows > view->granule ? view->min_band_rows : view->granule;
+    uint32_t least = view->min_band_rows > view->row_alignment ? view->min_band_rows
+                                                               : view->row_alignment;
     uint32_t left = view->rows, before = last;
     for (uint32_t d = 0; d < last; d++) {
         if (!view->devices[d].usable || !(shares[d] > 0))

@@ -1,5 +1,5 @@
 /* `static`: the user's ratios, in every frame. Band boundaries are running sums of the ratios, each rounded to the
- * nearest granule, so that rounding errors do not add up. The share of a device that is not usable goes to the others
+ * nearest row alignment, so that rounding errors do not add up. The share of a device that is not usable goes to the others
  * in proportion. A band shorter than the minimum goes to the device before it, or, if there is none, after it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
@@ -46,7 +46,7 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
 /* Give the rows of bands shorter than the minimum to the device before, or to the next one that has enough. */
 static void merge_short(const struct cox_sched_view *view, uint32_t *rows)
 {
-    uint32_t least = view->min_band_rows ? view->min_band_rows : view->granule;
+    uint32_t least = view->min_band_rows ? view->min_band_rows : view->row_alignment;
     uint32_t before = view->device_count;
     uint64_t carried = 0;
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -90,7 +90,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         if (part <= 0)
             continue;
         share += part;
-        double boundary = floor(share * view->rows / view->granule + 0.5) * view->granule;
+        double boundary = floor(share * view->rows / view->row_alignment + 0.5) *
+                          view->row_alignment;
         uint32_t end = boundary >= view->rows ? view->rows : (uint32_t)boundary;
         rows[d] = end - begin;
         begin = end;

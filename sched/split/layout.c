@@ -32,7 +32,7 @@ void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
 {
     uint32_t holder = view->device_count;
     for (uint32_t d = 0; d < view->device_count; d++)
-        if (rows[d] % view->granule != 0)
+        if (rows[d] % view->row_alignment != 0)
             holder = d;
     uint32_t next = 0;
     out->band_count = 0;
@@ -75,8 +75,8 @@ double cox__layout_balance(const struct cox_sched_view *view, const double *ns_p
     for (uint32_t d = 0; d < view->device_count; d++)
         costs[d] = (struct cox_cost){.usable = view->devices[d].usable,
                                      .ns_per_row = cox__layout_sane(ns_per_row[d])};
-    return cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count,
-                         rows);
+    return cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, costs,
+                         view->device_count, rows);
 }
 
 double cox__layout_predict(const struct cox_sched_view *view, const double *ns_per_row,
@@ -93,11 +93,12 @@ bool cox__layout_guess(const struct cox_sched_view *view, double *ns_per_row)
 {
     bool timed = true;
     for (uint32_t d = 0; d < view->device_count; d++)
-        timed &= !view->devices[d].usable || view->devices[d].solo_ns > 0;
+        timed &= !view->devices[d].usable || view->devices[d].single_device_ns > 0;
     for (uint32_t d = 0; d < view->device_count; d++) {
         const struct cox_sched_device *device = &view->devices[d];
         double hint = device->hint > 0 ? device->hint : 1.0;
-        ns_per_row[d] = cox__layout_sane(timed ? (double)device->solo_ns / view->rows : 1e6 / hint);
+        ns_per_row[d] = cox__layout_sane(timed ? (double)device->single_device_ns / view->rows
+                                               : 1e6 / hint);
     }
     return timed;
 }
@@ -129,16 +130,17 @@ cox_status cox__layout_pool(const struct cox_sched_view *view, struct cox_split 
 
 uint32_t cox__layout_least_band(const struct cox_sched_view *view)
 {
-    uint64_t least = view->min_band_rows > view->granule ? view->min_band_rows : view->granule;
-    least = (least + view->granule - 1) / view->granule * view->granule;
+    uint64_t least = view->min_band_rows > view->row_alignment ? view->min_band_rows
+                                                               : view->row_alignment;
+    least = (least + view->row_alignment - 1) / view->row_alignment * view->row_alignment;
     return least > view->rows ? view->rows : (uint32_t)least;
 }
 
-uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer,
+uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_chunk_request *offer,
                            uint32_t rows)
 {
     uint32_t least = cox__layout_least_band(view);
-    uint64_t chunk = (uint64_t)(rows > least ? rows : least) + view->granule - 1;
-    chunk -= chunk % view->granule;
+    uint64_t chunk = (uint64_t)(rows > least ? rows : least) + view->row_alignment - 1;
+    chunk -= chunk % view->row_alignment;
     return chunk < offer->rows ? (uint32_t)chunk : offer->rows;
 }

@@ -9,7 +9,7 @@
 uint32_t cox__layout_usable_count(const struct cox_sched_view *view, uint32_t *last);
 
 /* Fill band_count and bands: one band for each device that has rows. The bands are in device order,
- * except that the device with the rows beyond the last full granule holds the frame's end. `rows`
+ * except that the device with the rows beyond the last full row alignment holds the frame's end. `rows`
  * must sum to view->rows. */
 void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
                        struct cox_split *out);
@@ -36,11 +36,11 @@ bool cox__layout_guess(const struct cox_sched_view *view, double *ns_per_row);
  * Errors: COX_E_NO_DEVICE. */
 cox_status cox__layout_pool(const struct cox_sched_view *view, struct cox_split *out);
 
-/* The least rows of a band: the minimum of the view in whole granules, but never more than the frame has. */
+/* The least rows of a band: the minimum of the view in whole multiples of the row alignment, but never more than the frame has. */
 uint32_t cox__layout_least_band(const struct cox_sched_view *view);
 
-/* A grant of about `rows`: a multiple of the granule, at least a band's minimum, at most what is offered. */
-uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_offer *offer,
+/* A grant of about `rows`: a multiple of the row alignment, at least a band's minimum, at most what is offered. */
+uint32_t cox__layout_chunk(const struct cox_sched_view *view, const struct cox_chunk_request *offer,
                            uint32_t rows);
 
 /* Nanoseconds per row clipped to a range in which no computation overflows; NaN becomes the smallest value. */

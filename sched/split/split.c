@@ -30,23 +30,24 @@ __attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t
     return COX_E_POLICY;
 }
 
-/* Whether a range lies in the frame, on the granule; `what` names it. */
+/* Whether a range lies in the frame, on the row alignment; `what` names it. */
 static cox_status check_range(const struct cox_sched_view *view, const char *what,
                               uint32_t first_row, uint32_t rows, char *why, size_t why_bytes)
 {
     uint64_t end = (uint64_t)first_row + rows; /* 64 bits, so that it cannot wrap */
-    if (first_row % view->granule != 0)
+    if (first_row % view->row_alignment != 0)
         return refuse(why, why_bytes,
                       "%s begins at row %" PRIu32
-                      ", which is not a multiple of the granule %" PRIu32,
-                      what, first_row, view->granule);
+                      ", which is not a multiple of the row alignment %" PRIu32,
+                      what, first_row, view->row_alignment);
     if (end > view->rows)
         return refuse(why, why_bytes, "%s ends at row %" PRIu64 ", the frame has %" PRIu32, what,
                       end, view->rows);
-    if (end % view->granule != 0 && end != view->rows)
+    if (end % view->row_alignment != 0 && end != view->rows)
         return refuse(why, why_bytes,
-                      "%s ends at row %" PRIu64 ", which is not a multiple of the granule %" PRIu32,
-                      what, end, view->granule);
+                      "%s ends at row %" PRIu64
+                      ", which is not a multiple of the row alignment %" PRIu32,
+                      what, end, view->row_alignment);
     return COX_OK;
 }
 
@@ -115,7 +116,7 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
         if (band->first_row < next)
             return refuse(why, why_bytes,
                           "%s begins at row %" PRIu32
-                          ", inside or before its predecessor, which ends at row %" PRIu64,
+                          ", inside or before its warm_start, which ends at row %" PRIu64,
                           what, band->first_row, next);
         if (band->first_row > next)
             return refuse(why, why_bytes,

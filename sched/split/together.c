@@ -20,13 +20,13 @@ static void begin_pass(struct cox__together_part *part, uint32_t pass,
     part->pass_rows = 0;
 }
 
-void cox__together_begin(struct cox__together *together, uint64_t frame)
+void cox__together_begin(struct cox__pass_group *together, uint64_t frame)
 {
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
         together->parts[slot_of(frame)][d].frame = 0;
 }
 
-void cox__together_add(struct cox__together *together, uint32_t pass,
+void cox__together_add(struct cox__pass_group *together, uint32_t pass,
                        const struct cox_measurement *measurement)
 {
     struct cox__together_part *part =
@@ -45,7 +45,7 @@ void cox__together_add(struct cox__together *together, uint32_t pass,
         part->rows += measurement->rows;
 }
 
-bool cox__together_sum(const struct cox__together *together, uint32_t passes, uint64_t frame,
+bool cox__together_sum(const struct cox__pass_group *together, uint32_t passes, uint64_t frame,
                        uint32_t device, struct cox_measurement *out)
 {
     const struct cox__together_part *part = &together->parts[slot_of(frame)][device];

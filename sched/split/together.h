@@ -21,20 +21,20 @@ struct cox__together_part {
 };
 
 /* All zeros is none yet. */
-struct cox__together {
+struct cox__pass_group {
     struct cox__together_part parts[COX_IN_FLIGHT_MAX + 1][COX_DEVICES_MAX];
 };
 
 /* The frame's first pass is split, perhaps once more: what was told of the frame does not count. */
-void cox__together_begin(struct cox__together *together, uint64_t frame);
+void cox__together_begin(struct cox__pass_group *together, uint64_t frame);
 
 /* A band has ended, of the pass with this number, from 0. The passes of a frame come in order. */
-void cox__together_add(struct cox__together *together, uint32_t pass,
+void cox__together_add(struct cox__pass_group *together, uint32_t pass,
                        const struct cox_measurement *measurement);
 
 /* The last of so many passes of a frame is over: what a device took for all of them. False: it had no rows, or not the
  * same in each pass. */
-bool cox__together_sum(const struct cox__together *together, uint32_t passes, uint64_t frame,
+bool cox__together_sum(const struct cox__pass_group *together, uint32_t passes, uint64_t frame,
                        uint32_t device, struct cox_measurement *out);
 
 #endif

@@ -1,12 +1,12 @@
 /* The exact minimiser of the frame time.
  *
- * Without a minimum band the problem is: take the N / granule smallest of the values t_d(k granules), k = 1, 2, ...,
+ * Without a minimum band the problem is: take the N / row alignment smallest of the values t_d(k multiples of the row alignment), k = 1, 2, ...,
  * over all devices. Each device's values rise with k, so the smallest ones are a prefix for each device, and the
  * largest value taken is the frame time. The water level of the continuous problem (T_k in
  * docs/internals/scheduling.md) gives all but a few of them at once; the rest are taken one by one. The rows beyond the
- * last full granule go to one device, the holder of the frame's end: every device is tried as the holder.
+ * last full row alignment go to one device, the holder of the frame's end: every device is tried as the holder.
  *
- * With a minimum band m > granule a device takes 0 rows or between m and c_d(T), what it finishes by T. For a given T a
+ * With a minimum band m > row alignment a device takes 0 rows or between m and c_d(T), what it finishes by T. For a given T a
  * split exists iff the floor(N / m) largest c_d(T) >= m add up to N: more devices than that cannot all have their
  * minimum, and fewer or smaller capacities cover less. So no subset need be searched: bisection over the doubles
  * themselves finds the least T, hence exactly, and the chosen devices are filled from their minimum up.
@@ -17,24 +17,24 @@
 #include <math.h>
 #include <string.h>
 
-/* One device in one filling: `base` rows that it has in any case, and `granules` on top of them. */
+/* One device in one filling: `base` rows that it has in any case, and `multiples of the row alignment` on top of them. */
 struct item {
     uint32_t device;
     double fixed_ns;
     double ns_per_row;
     uint64_t base;
-    uint64_t granules;
+    uint64_t row_units;
     double start_ns; /* finish time with the base rows; for base 0 the fixed cost */
 };
 
 struct problem {
     uint64_t rows;
-    uint64_t granule;
+    uint64_t row_alignment;
     uint64_t min_rows;
-    uint64_t rest;                      /* rows % granule */
-    uint64_t granules;                  /* rows / granule */
+    uint64_t rest;                      /* rows % row alignment */
+    uint64_t row_units;                 /* rows / row alignment */
     uint32_t count;                     /* usable devices */
-    struct item items[COX_DEVICES_MAX]; /* base and granules unset */
+    struct item items[COX_DEVICES_MAX]; /* base and multiples of the row alignment unset */
 };
 
 struct answer {
@@ -48,20 +48,20 @@ static double time_of(const struct item *item, uint64_t rows)
     return rows == 0 ? 0.0 : item->fixed_ns + item->ns_per_row * (double)rows;
 }
 
-static double finish(const struct item *item, uint64_t granules, uint64_t granule)
+static double finish(const struct item *item, uint64_t row_units, uint64_t row_alignment)
 {
-    return time_of(item, item->base + granules * granule);
+    return time_of(item, item->base + row_units * row_alignment);
 }
 
-/* Latest device that could give a granule away; -1 if none. */
-static int latest(const struct item *items, uint32_t count, uint64_t granule)
+/* Latest device that could give a row alignment away; -1 if none. */
+static int latest(const struct item *items, uint32_t count, uint64_t row_alignment)
 {
     int found = -1;
     double ns = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (items[i].granules == 0)
+        if (items[i].row_units == 0)
             continue;
-        double t = finish(&items[i], items[i].granules, granule);
+        double t = finish(&items[i], items[i].row_units, row_alignment);
         if (found < 0 || t > ns) {
             found = (int)i;
             ns = t;
@@ -70,13 +70,13 @@ static int latest(const struct item *items, uint32_t count, uint64_t granule)
     return found;
 }
 
-/* Device that would end first with one more granule. */
-static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t granule)
+/* Device that would end first with one more row alignment. */
+static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t row_alignment)
 {
     uint32_t found = 0;
     double ns = 0;
     for (uint32_t i = 0; i < count; i++) {
-        double t = finish(&items[i], items[i].granules + 1, granule);
+        double t = finish(&items[i], items[i].row_units + 1, row_alignment);
         if (i == 0 || t < ns) {
             found = i;
             ns = t;
@@ -85,12 +85,12 @@ static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t
     return found;
 }
 
-/* Put `granules` on top of the items' base rows so that the last one ends as early as possible; returns that
+/* Put `multiples of the row alignment` on top of the items' base rows so that the last one ends as early as possible; returns that
  * time. Sorts the items. */
-static double fill(struct item *items, uint32_t count, uint64_t granules, uint64_t granule)
+static double fill(struct item *items, uint32_t count, uint64_t row_units, uint64_t row_alignment)
 {
     for (uint32_t i = 0; i < count; i++) {
-        items[i].granules = 0;
+        items[i].row_units = 0;
         items[i].start_ns = items[i].base ? time_of(&items[i], items[i].base) : items[i].fixed_ns;
     }
     for (uint32_t i = 1; i < count; i++) { /* insertion sort by start */
@@ -101,7 +101,7 @@ static double fill(struct item *items, uint32_t count, uint64_t granules, uint64
         items[at] = moved;
     }
 
-    double g = (double)granule;
+    double g = (double)row_alignment;
     double weight = 0, speed = 0, level = 0;
     uint32_t in = 0;
     while (in < count && (in == 0 || items[in].start_ns < level)) {
@@ -109,69 +109,70 @@ static double fill(struct item *items, uint32_t count, uint64_t granules, uint64
         weight += items[in].start_ns / step;
         speed += 1.0 / step;
         in++;
-        level = ((double)granules + weight) / speed;
+        level = ((double)row_units + weight) / speed;
     }
     uint64_t placed = 0;
     for (uint32_t i = 0; i < in; i++) {
         double n = floor((level - items[i].start_ns) / (items[i].ns_per_row * g));
-        items[i].granules = n <= 0 ? 0 : n >= (double)granules ? granules : (uint64_t)n;
-        placed += items[i].granules;
+        items[i].row_units = n <= 0 ? 0 : n >= (double)row_units ? row_units : (uint64_t)n;
+        placed += items[i].row_units;
     }
-    while (placed > granules) { /* possible by rounding only */
-        items[latest(items, count, granule)].granules--;
+    while (placed > row_units) { /* possible by rounding only */
+        items[latest(items, count, row_alignment)].row_units--;
         placed--;
     }
-    for (; placed < granules; placed++)
-        items[earliest_next(items, count, granule)].granules++;
-    /* Rounding in the level may have put a granule on the wrong device: move granules while that helps. */
+    for (; placed < row_units; placed++)
+        items[earliest_next(items, count, row_alignment)].row_units++;
+    /* Rounding in the level may have put a row alignment on the wrong device: move multiples of the row alignment while that helps. */
     for (uint32_t tries = 0; tries < 4 * count; tries++) {
-        int from = latest(items, count, granule);
-        uint32_t to = earliest_next(items, count, granule);
+        int from = latest(items, count, row_alignment);
+        uint32_t to = earliest_next(items, count, row_alignment);
         if (from < 0 || (uint32_t)from == to ||
-            finish(&items[to], items[to].granules + 1, granule) >=
-                finish(&items[from], items[from].granules, granule))
+            finish(&items[to], items[to].row_units + 1, row_alignment) >=
+                finish(&items[from], items[from].row_units, row_alignment))
             break;
-        items[from].granules--;
-        items[to].granules++;
+        items[from].row_units--;
+        items[to].row_units++;
     }
 
     double ns = 0;
     for (uint32_t i = 0; i < count; i++)
-        ns = fmax(ns, finish(&items[i], items[i].granules, granule));
+        ns = fmax(ns, finish(&items[i], items[i].row_units, row_alignment));
     return ns;
 }
 
-/* Most granules on top of `base` that the item finishes by `ns`, at most `limit`; -1 if not even the base rows. */
-static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit, uint64_t granule,
-                        double ns)
+/* Most multiples of the row alignment on top of `base` that the item finishes by `ns`, at most `limit`; -1 if not even the base rows. */
+static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit,
+                        uint64_t row_alignment, double ns)
 {
     struct item at = *item;
     at.base = base;
-    if (finish(&at, 0, granule) > ns)
+    if (finish(&at, 0, row_alignment) > ns)
         return -1;
     double guess = floor((ns - item->fixed_ns - item->ns_per_row * (double)base) /
-                         (item->ns_per_row * (double)granule));
+                         (item->ns_per_row * (double)row_alignment));
     uint64_t n = guess <= 0 ? 0 : guess >= (double)limit ? limit : (uint64_t)guess;
-    while (n > 0 && finish(&at, n, granule) > ns)
+    while (n > 0 && finish(&at, n, row_alignment) > ns)
         n--;
-    while (n < limit && finish(&at, n + 1, granule) <= ns)
+    while (n < limit && finish(&at, n + 1, row_alignment) <= ns)
         n++;
     return (int64_t)n;
 }
 
 /* Whether a split that respects the minimum band ends by `ns`, with items[holder] at the frame's end (-1: the rows are
- * a multiple of the granule). If so and `chosen` is given: the devices to take, with their least rows as base. */
+ * a multiple of the row alignment). If so and `chosen` is given: the devices to take, with their least rows as base. */
 static bool feasible(const struct problem *p, int holder, uint64_t holder_base, double ns,
                      struct item *chosen, uint32_t *chosen_count)
 {
-    uint64_t least = (p->min_rows + p->granule - 1) / p->granule;
-    uint64_t left = p->granules; /* granules that are not in the holder's base */
+    uint64_t least = (p->min_rows + p->row_alignment - 1) / p->row_alignment;
+    uint64_t left =
+        p->row_units; /* multiples of the row alignment that are not in the holder's base */
     uint64_t covered = 0;
     uint32_t taken = 0;
     if (holder >= 0) {
-        uint64_t base_granules = holder_base / p->granule;
-        left -= base_granules;
-        int64_t n = capacity(&p->items[holder], holder_base, left, p->granule, ns);
+        uint64_t base_units = holder_base / p->row_alignment;
+        left -= base_units;
+        int64_t n = capacity(&p->items[holder], holder_base, left, p->row_alignment, ns);
         if (n < 0)
             return false;
         covered = (uint64_t)n;
@@ -187,7 +188,7 @@ static bool feasible(const struct problem *p, int holder, uint64_t holder_base, 
     for (uint32_t i = 0; i < p->count; i++) {
         if ((int)i == holder)
             continue;
-        int64_t n = capacity(&p->items[i], 0, left, p->granule, ns);
+        int64_t n = capacity(&p->items[i], 0, left, p->row_alignment, ns);
         if (n < 0 || (uint64_t)n < least)
             continue;
         uint32_t at = others++;
@@ -203,7 +204,7 @@ static bool feasible(const struct problem *p, int holder, uint64_t holder_base, 
         covered += caps[i];
         if (chosen) {
             chosen[taken] = p->items[order[i]];
-            chosen[taken++].base = least * p->granule;
+            chosen[taken++].base = least * p->row_alignment;
         }
     }
     if (chosen)
@@ -242,7 +243,8 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
     if (holder >= 0) {
         holder_base = p->rest;
         if (p->min_rows > p->rest)
-            holder_base += (p->min_rows - p->rest + p->granule - 1) / p->granule * p->granule;
+            holder_base += (p->min_rows - p->rest + p->row_alignment - 1) / p->row_alignment *
+                           p->row_alignment;
         if (holder_base > p->rows)
             return;
     }
@@ -252,12 +254,12 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
     memcpy(items, p->items, count * sizeof *items);
     for (uint32_t i = 0; i < count; i++)
         items[i].base = (int)i == holder ? holder_base : 0;
-    uint64_t granules = (p->rows - holder_base) / p->granule;
-    double ns = fill(items, count, granules, p->granule);
+    uint64_t row_units = (p->rows - holder_base) / p->row_alignment;
+    double ns = fill(items, count, row_units, p->row_alignment);
     bool short_band = false;
     for (uint32_t i = 0; i < count; i++)
-        short_band |= items[i].granules > 0 &&
-                      items[i].base + items[i].granules * p->granule < p->min_rows;
+        short_band |= items[i].row_units > 0 &&
+                      items[i].base + items[i].row_units * p->row_alignment < p->min_rows;
     if (!short_band) {
         keep_better(best, ns, items, count);
         return;
@@ -279,27 +281,27 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
             low = middle;
     }
     feasible(p, holder, holder_base, from_bits(high), items, &count);
-    granules = p->rows / p->granule;
+    row_units = p->rows / p->row_alignment;
     for (uint32_t i = 0; i < count; i++)
-        granules -= items[i].base / p->granule;
-    ns = fill(items, count, granules, p->granule);
+        row_units -= items[i].base / p->row_alignment;
+    ns = fill(items, count, row_units, p->row_alignment);
     keep_better(best, ns, items, count);
 }
 
-double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
+double cox_waterfill(uint32_t rows, uint32_t row_alignment, uint32_t min_band_rows,
                      const struct cox_cost *costs, uint32_t device_count, uint32_t *rows_out)
 {
     if (device_count == 0 || device_count > COX_DEVICES_MAX)
         return -1.0;
     memset(rows_out, 0, device_count * sizeof *rows_out);
-    if (rows == 0 || granule == 0)
+    if (rows == 0 || row_alignment == 0)
         return -1.0;
 
     struct problem p = {.rows = rows,
-                        .granule = granule,
-                        .min_rows = min_band_rows ? min_band_rows : granule,
-                        .rest = rows % granule,
-                        .granules = rows / granule};
+                        .row_alignment = row_alignment,
+                        .min_rows = min_band_rows ? min_band_rows : row_alignment,
+                        .rest = rows % row_alignment,
+                        .row_units = rows / row_alignment};
     struct answer best = {.ns = HUGE_VAL};
     for (uint32_t d = 0; d < device_count; d++) {
         const struct cox_cost *cost = &costs[d];
@@ -309,7 +311,7 @@ double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
             .device = d, .fixed_ns = cost->fixed_ns, .ns_per_row = cost->ns_per_row, .base = rows};
         /* The largest intermediate values must be finite too. The comparison is false for NaN. */
         if (!(cost->fixed_ns >= 0 && cost->ns_per_row > 0) ||
-            !isfinite(time_of(&item, (uint64_t)rows + granule)) ||
+            !isfinite(time_of(&item, (uint64_t)rows + row_alignment)) ||
             !isfinite((cost->fixed_ns + 1.0) / cost->ns_per_row) || cost->ns_per_row < 1e-200)
             return -1.0;
         p.items[p.count++] = item;
@@ -318,7 +320,7 @@ double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
     if (p.count == 0)
         return -1.0;
 
-    if (p.count > 1 && p.granules > 0) {
+    if (p.count > 1 && p.row_units > 0) {
         if (p.rest == 0)
             try_holder(&p, -1, &best);
         else
@@ -327,6 +329,6 @@ double cox_waterfill(uint32_t rows, uint32_t granule, uint32_t min_band_rows,
     }
     for (uint32_t i = 0; i < best.count; i++)
         rows_out[best.items[i].device] = (uint32_t)(best.items[i].base +
-                                                    best.items[i].granules * granule);
+                                                    best.items[i].row_units * row_alignment);
     return best.ns;
 }

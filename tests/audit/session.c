@@ -396,9 +396,10 @@ int main(int argc, char **argv)
     if (!audit_load(&audit, argc > 5 ? argv[5] : NULL))
         return 2;
 
-    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = devices,
-                                                                                        .reserve = COX_RESERVE_OFF,
-                                                                                        .log = log_line});
+    cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = devices,
+                                                                              .reserve = COX_RESERVE_OFF,
+                                                                              .log = log_line},
+                                           &runtime);
     if (status)
         return failed("cox_runtime_create", status);
     fixed |= strcmp(argv[2], "chunks") == 0 && cox_runtime_device_count(runtime) == 1;

@@ -208,11 +208,12 @@ static char caller_before[256];
 static cox_runtime *create(enum cox_reserve reserve, uint32_t cpu)
 {
     cox_runtime *runtime = NULL;
-    cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = "cpu",
-                                                                                        .reserve = reserve,
-                                                                                        .reserve_cpu = cpu,
-                                                                                        .log = on_log,
-                                                                                        .log_level = COX_LOG_INFO});
+    cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = "cpu",
+                                                                              .reserve = reserve,
+                                                                              .reserve_cpu = cpu,
+                                                                              .log = on_log,
+                                                                              .log_level = COX_LOG_INFO},
+                                           &runtime);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND) {
         printf("  skipped, because there is no OpenCL CPU device\n");
         exit(SKIPPED);

@@ -230,7 +230,7 @@ static void merge_bins(void *into, const void *partial, size_t bytes, void *user
         to[BINS] = from[BINS];
 }
 
-static void take_bins(void *user, const struct cox_pass_end *end)
+static void take_bins(void *user, const struct cox_pass_result *end)
 {
     (void)user;
     ((struct params *)end->params)->add = add_of_bins(end->buffers[1]);
@@ -378,34 +378,34 @@ static void expect(const struct contract *contract, const struct shape *shape, u
 
 /* ---- splits ---- */
 
-/* Rows below a granule, or the frame's end. */
-static uint32_t rows_before(const struct cox_sched_view *view, uint32_t granules)
+/* Rows below a row alignment, or the frame's end. */
+static uint32_t rows_before(const struct cox_sched_view *view, uint32_t row_units)
 {
-    const uint64_t rows = (uint64_t)granules * view->granule;
+    const uint64_t rows = (uint64_t)row_units * view->row_alignment;
     return rows < view->rows ? (uint32_t)rows : view->rows;
 }
 
 /* Some band done once more by a device without one, if there is such a device. */
-static void random_shadow(uint64_t *seed, const struct cox_sched_view *view, uint32_t granules, struct cox_split *out)
+static void random_shadow(uint64_t *seed, const struct cox_sched_view *view, uint32_t row_units, struct cox_split *out)
 {
-    const uint32_t device = random_below(seed, view->device_count), from = random_below(seed, granules);
-    const uint32_t to = from + 1 + random_below(seed, granules - from);
+    const uint32_t device = random_below(seed, view->device_count), from = random_below(seed, row_units);
+    const uint32_t to = from + 1 + random_below(seed, row_units - from);
     for (uint32_t b = 0; b < out->band_count; b++)
         if (out->bands[b].device == device)
             return;
     out->shadow = (struct cox_band){device, rows_before(view, from), rows_before(view, to) - rows_before(view, from)};
 }
 
-/* Up to two bands for each device, boundaries anywhere on the granule; every second time one of the bands is left in
+/* Up to two bands for each device, boundaries anywhere on the row alignment; every second time one of the bands is left in
  * the pool; a shadow where a device is idle. */
 static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     uint64_t *seed = state;
-    const uint32_t granules = (view->rows - 1) / view->granule + 1;
+    const uint32_t row_units = (view->rows - 1) / view->row_alignment + 1;
     const uint32_t wanted = 1 + random_below(seed, 2 * view->device_count);
     const uint32_t pool = random_below(seed, 2 * wanted);
-    for (uint32_t at = 0, drawn = 1; at < granules; drawn++) {
-        const uint32_t take = drawn == wanted ? granules - at : 1 + random_below(seed, granules - at);
+    for (uint32_t at = 0, drawn = 1; at < row_units; drawn++) {
+        const uint32_t take = drawn == wanted ? row_units - at : 1 + random_below(seed, row_units - at);
         const uint32_t first = rows_before(view, at), rows = rows_before(view, at + take) - first;
         if (drawn - 1 == pool) {
             out->pool_first_row = first;
@@ -416,19 +416,19 @@ static cox_status random_split(void *state, const struct cox_sched_view *view, s
         at += take;
     }
     if (view->shadow)
-        random_shadow(seed, view, granules, out);
+        random_shadow(seed, view, row_units, out);
     out->reason = COX_REASON_GIVEN;
     return COX_OK;
 }
 
 /* Up to half of what is left, or all of it, or nothing. */
-static void random_grant(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                         struct cox_grant *out)
+static void random_grant(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                         struct cox_chunk *out)
 {
     uint64_t *seed = state;
-    const uint32_t granules = (offer->rows - 1) / view->granule + 1;
-    const uint32_t take = random_below(seed, granules / 2 + 2);
-    out->rows = take * view->granule < offer->rows ? take * view->granule : offer->rows;
+    const uint32_t row_units = (offer->rows - 1) / view->row_alignment + 1;
+    const uint32_t take = random_below(seed, row_units / 2 + 2);
+    out->rows = take * view->row_alignment < offer->rows ? take * view->row_alignment : offer->rows;
     if (offer->last && take == 0)
         out->rows = offer->rows;
 }
@@ -437,7 +437,7 @@ static const struct cox_policy random_policy = {.name = "random",
                                                 .state_bytes = rig_policy_bytes,
                                                 .init = rig_policy_init,
                                                 .split = random_split,
-                                                .next = random_grant};
+                                                .assign = random_grant};
 
 /* ---- a run ---- */
 

@@ -180,8 +180,8 @@ static void forget(const struct run *run)
 static void run_pass(const struct run *run, const struct cox__pass *pass, int form, cl_kernel *kernels, uint32_t bands)
 {
     const struct cox_device_info info = {.type = form == 0 ? COX_DEVICE_CPU : COX_DEVICE_GPU, .base_align_bytes = 1};
-    const uint32_t granule = cox__pipeline_pass_granule(pass, 0, &info);
-    const uint32_t step = (pass->rows / bands + granule - 1) / granule * granule;
+    const uint32_t row_alignment = cox__pipeline_pass_row_alignment(pass, 0, &info);
+    const uint32_t step = (pass->rows / bands + row_alignment - 1) / row_alignment * row_alignment;
     for (uint32_t first = 0, count; first < pass->rows; first += count) {
         const uint32_t left = pass->rows - first;
         count = step && bands > 1 && left > step ? step : left;
@@ -335,8 +335,8 @@ static void make_format(struct cox_video_format *format, const struct cox_video_
     *format = *kind;
     format->chroma_x_log2 = sub > 0;
     format->chroma_y_log2 = sub > 1;
-    format->site = (enum cox_chroma_site)site;
-    format->range = (enum cox_range)range;
+    format->chroma_location = (enum cox_chroma_location)site;
+    format->range = (enum cox_color_range)range;
 }
 
 /* Of the given size out. False: no such thing. A choice that means nothing for the others' sake has its first value
@@ -346,11 +346,11 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
     static const struct cox_video_format in_kinds[] = {
         {.depth = 8},
         {.depth = 10},
-        {.depth = 12, .high_bits = true},
+        {.depth = 12, .msb_aligned = true},
         {.depth = 16},
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8},
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10},
-        {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true},
+        {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .msb_aligned = true},
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 16},
         {.layout = COX_VIDEO_RGBA, .depth = 16},
         {.layout = COX_VIDEO_BGRA, .depth = 8},
@@ -363,7 +363,7 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
         {.depth = 10},
         {.depth = 16},
         {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 8},
-        {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .high_bits = true},
+        {.layout = COX_VIDEO_SEMI_PLANAR, .depth = 10, .msb_aligned = true},
         {.layout = COX_VIDEO_RGBA, .depth = 8},
         {.layout = COX_VIDEO_RGBA, .depth = 16},
         {.layout = COX_VIDEO_BGRA, .depth = 8},
@@ -377,7 +377,7 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
                                       .transfer = (enum cox_transfer)v[TRANSFER],
                                       .primaries = (enum cox_primaries)v[PRIMARIES],
                                       .op = curves[v[CURVE]],
-                                      .fade = v[FADE],
+                                      .desaturate_highlights = v[FADE],
                                       .dither = (enum cox_dither)v[DITHER],
                                       .gamut = (enum cox_gamut)v[GAMUT],
                                       .scale = (enum cox_video_scale)v[SCALE]};

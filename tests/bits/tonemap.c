@@ -8,7 +8,7 @@
  *   (a) by each device alone,
  *   (b) by all devices under random splits, each frame under another one: --splits N of them for each picture, 100
  *       unless said, shared out over its nine mappings.
- * The analysis pass does (a) and (b) too, under the same splits as far as its granule allows. Two frames are in flight
+ * The analysis pass does (a) and (b) too, under the same splits as far as its row alignment allows. Two frames are in flight
  * at a time. Every result is compared byte by byte with the first device's, and before each frame the output is filled
  * with the complement of what is expected, so that a row nobody wrote shows. The bands that really ran are taken from
  * the session's reports and compared with the splits that were drawn.
@@ -158,7 +158,7 @@ static struct cox_tonemap_settings settings_of(enum cox_operator op, const void 
     if (!histogram)
         return settings;
     cox_tonemap_read_analysis(histogram, &analysis);
-    cox_tonemap_expose(&analysis, &settings);
+    cox_tonemap_auto_exposure(&analysis, &settings);
     return settings;
 }
 
@@ -178,7 +178,7 @@ static void run_picture(uint32_t index)
     open_job(&jobs[1], &source, COX_PIXEL_RGBA16, false);
     open_job(&jobs[2], &source, COX_PIXEL_RGBA8, true);
 
-    uint32_t granule = 0, split = 0;
+    uint32_t row_alignment = 0, split = 0;
     counts = result_of(index, &jobs[2]);
     counts.splits = 0;
     bool good = bits_result_run(&suite, &jobs[2].pictures[0].session, &counts, 1, NULL);
@@ -194,11 +194,11 @@ static void run_picture(uint32_t index)
         bits_need(cox_tonemap_prepare(&jobs[wide].pictures[0].shape, &settings[m], &params[m]), results[m].how);
     }
     good = good && bits_result_run(&suite, &jobs[0].pictures[0].session, results, DEPTH_8_COUNT, NULL) &&
-           bits_result_run(&suite, &jobs[1].pictures[0].session, &results[DEPTH_8_COUNT], 1, &granule);
+           bits_result_run(&suite, &jobs[1].pictures[0].session, &results[DEPTH_8_COUNT], 1, &row_alignment);
 
-    /* Under the same splits as the mapping, as far as its granule allows. */
+    /* Under the same splits as the mapping, as far as its row alignment allows. */
     counts.splits = suite.splits;
-    good = good && bits_result_run(&suite, &jobs[2].pictures[0].session, &counts, 1, &granule);
+    good = good && bits_result_run(&suite, &jobs[2].pictures[0].session, &counts, 1, &row_alignment);
 
     for (uint32_t m = 0; m < MAPPING_COUNT; m++) {
         struct job *job = &jobs[m >= DEPTH_8_COUNT];

@@ -151,7 +151,7 @@ static bool run_steered(struct bits_session *session, struct lanes *lanes, const
 {
     const struct cox_video_shape *shape = &lanes->films[0].shape;
     struct cox_video_settings settings = {0}, before = {0};
-    struct cox_video_steer steer = {0};
+    struct cox_adaptation_state steer = {0};
     struct cox_video_params params;
     struct bits_result result = *about;
     result.params = &params;
@@ -166,7 +166,7 @@ static bool run_steered(struct bits_session *session, struct lanes *lanes, const
         free(bytes);
         if (i == STEERED_CUT)
             before = settings;
-        cox_video_steer(&steer, &(struct cox_video_steer_options){0}, shape, ref_film_histogram(&lanes->films[lane]),
+        cox_video_adapt(&steer, &(struct cox_adaptation_options){0}, shape, ref_film_histogram(&lanes->films[lane]),
                         &settings);
     }
     if (shape->height < 100) /* its histogram is too much chance */

@@ -222,7 +222,7 @@ static int run_child(const struct options *options, enum fault_setup setup)
                                               .log = log_line,
                                               .log_user = &verbose,
                                               .log_level = COX_LOG_DEBUG};
-    const cox_status status = cox_runtime_create(&runtime, &params);
+    const cox_status status = cox_runtime_create(&params, &runtime);
     if (status != COX_OK)
         snprintf(outcome.why, sizeof outcome.why, "no runtime: %s", cox_status_name(status));
     else if (right_devices(runtime, setup, &outcome))

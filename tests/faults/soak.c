@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     }
     const struct cox_runtime_params runtime_params = {
         .devices = options.devices, .log = options.verbose ? log_line : NULL, .log_level = COX_LOG_INFO};
-    if (cox_runtime_create(&runtime, &runtime_params) != COX_OK || cox_runtime_device_count(runtime) < 2) {
+    if (cox_runtime_create(&runtime_params, &runtime) != COX_OK || cox_runtime_device_count(runtime) < 2) {
         fprintf(stderr, "fault_soak: skipped, because there are no two devices that are %s\n", options.devices);
         cox_runtime_destroy(&runtime);
         return 77;

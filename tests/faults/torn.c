@@ -14,7 +14,7 @@
  *   --run            with cox_session_run; else cox_session_submit with several frames under way
  *   --chain          a frame's output is the next one's input, while both are under way; instead of being marked, an
  *                    output must stay what it was
- *   --wrapped        memory of the program's own; a frame may then end with COX_E_TAINTED
+ *   --wrapped        memory of the program's own; a frame may then end with COX_E_MEMORY_UNSAFE
  *   --wake           under the fault layer, whose clock stands still: what is late is held back until a device has been
  *                    given up for it, which must happen, and a frame of after that was delivered; then it runs
  *   --timeout MS     the session's device_timeout_ns (0: the default)
@@ -220,7 +220,7 @@ static void check(struct torn *torn, struct set *set)
         torn->fault.advance(wake_ns);
     torn->woken = set->lost;
     sleep_until(set->done_ns + torn->options.later_ms * UINT64_C(1000000));
-    if (set->status == COX_E_TAINTED && torn->options.wrapped) {
+    if (set->status == COX_E_MEMORY_UNSAFE && torn->options.wrapped) {
         torn->tainted++;
     } else if (set->status) {
         torn->failed++;
@@ -373,9 +373,10 @@ static cox_status make_set(struct torn *torn, struct set *set)
 
 static cox_status begin(struct torn *torn)
 {
-    cox_status status = cox_runtime_create(&torn->runtime,
-                                           &(const struct cox_runtime_params){
-                                               .devices = torn->options.devices, .log = say, .log_user = stderr});
+    cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = torn->options.devices,
+                                                                              .log = say,
+                                                                              .log_user = stderr},
+                                           &torn->runtime);
     if (status)
         return status;
     if (cox_runtime_device_count(torn->runtime) < torn->options.devices_at_least)

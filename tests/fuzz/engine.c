@@ -154,7 +154,7 @@ static void check_over(const struct pending *frame, cox_status status)
         CHECK(frame->deadline_ns && took_ns >= frame->deadline_ns, "frame %u ends as late after %llu ns", frame->number,
               (unsigned long long)took_ns);
         break;
-    case COX_E_TAINTED:
+    case COX_E_MEMORY_UNSAFE:
         CHECK(w.tainted[frame->set] || may_be_tainted(), "frame %u: what may still write to it?", frame->number);
         w.tainted[frame->set] = true;
         w.anew[frame->set] |= frame->number % 2;
@@ -252,7 +252,7 @@ static struct pending new_pending(uint32_t set, bool run)
 {
     bool known = true;
     for (uint32_t d = 0; d < w.info.device_count; d++)
-        known = known && w.info.devices[d].solo_ns > 0;
+        known = known && w.info.devices[d].single_device_ns > 0;
     return (struct pending){.number = w.submitted,
                             .set = set,
                             .run = run,
@@ -425,7 +425,7 @@ static void take_devices(struct fake_params *devices, uint32_t kind_of_frames, u
     }
 }
 
-static const char *take_policy(uint32_t devices, uint32_t rows, uint32_t granule)
+static const char *take_policy(uint32_t devices, uint32_t rows, uint32_t row_alignment)
 {
     static const char *const names[] = {"adaptive", "static", "single",  "last-frame", "mean10",
                                         "ewma",     "chunks", "hguided", NULL};
@@ -433,7 +433,7 @@ static const char *take_policy(uint32_t devices, uint32_t rows, uint32_t granule
     uint64_t seed = rows;
     rig_split_count = 0;
     for (uint32_t i = 0; i < FRAMES_MAX; i++)
-        rig_add_random_split(&seed, rows, granule, devices);
+        rig_add_random_split(&seed, rows, row_alignment, devices);
     return name;
 }
 
@@ -478,12 +478,12 @@ static void change_session(void)
         check_info();
 }
 
-static void take_session(uint32_t devices, uint32_t granule)
+static void take_session(uint32_t devices, uint32_t row_alignment)
 {
     static const uint64_t give_ups[] = {0, 30000000, 100000000, 500000000};
     static const double shares[] = {0, 0, 0.3, 1};
     const uint32_t flags = take(), more = take();
-    w.params = (struct cox_session_params){.policy = take_policy(devices, w.frames->rows, granule),
+    w.params = (struct cox_session_params){.policy = take_policy(devices, w.frames->rows, row_alignment),
                                            .in_flight = 1 + more % 4,
                                            .min_band_rows = more / 4 % 4 * 4,
                                            .verify = shares[more / 16 % 4],

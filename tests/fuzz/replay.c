@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char why[400] = "";
     struct sqlite3 *db = fuzz_rows(data, size);
     if (lab_replay_read(db, 0, &run, why, sizeof why)) {
-        CHECK(run->device_count <= COX_DEVICES_MAX && run->rows >= 1 && run->granule >= 1);
+        CHECK(run->device_count <= COX_DEVICES_MAX && run->rows >= 1 && run->row_alignment >= 1);
         for (size_t s = 0; s < run->session_count; s++)
             check_session(run, &run->sessions[s]);
         for (size_t s = 0; s < run->session_count && s < SESSIONS_MAX; s++)

@@ -13,7 +13,7 @@ static void check_spans(const struct lab_scenario *scenario)
         const struct lab_scenario_change *change = &scenario->changes[i];
         CHECK(change->from < change->to && change->to <= scenario->frames);
         CHECK(change->device < scenario->device_count);
-        CHECK(change->kind != LAB_ROWS || change->rows >= scenario->granule);
+        CHECK(change->kind != LAB_ROWS || change->rows >= scenario->row_alignment);
     }
     for (uint32_t i = 0; i < scenario->contention_count; i++) {
         const struct lab_scenario_contention *contention = &scenario->contentions[i];
@@ -49,14 +49,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     CHECK(scenario->device_count >= 1 && scenario->device_count <= COX_DEVICES_MAX);
-    CHECK(scenario->rows >= 1 && scenario->granule >= 1 && scenario->granule <= scenario->rows);
+    CHECK(scenario->rows >= 1 && scenario->row_alignment >= 1 && scenario->row_alignment <= scenario->rows);
     CHECK(scenario->frames >= 1 && scenario->frames <= LAB_FRAMES_MAX);
     CHECK(scenario->name[0] && strlen(scenario->name) < sizeof scenario->name);
     check_spans(scenario);
     bool small = scenario->rows <= ROWS_MAX && scenario->pass_count <= COX_PASSES_MAX;
     for (uint32_t p = 0; p < scenario->pass_count; p++) {
         const struct lab_scenario_pass *pass = &scenario->passes[p];
-        CHECK(pass->rows >= 1 && pass->granule >= 1 && pass->granule <= pass->rows);
+        CHECK(pass->rows >= 1 && pass->row_alignment >= 1 && pass->row_alignment <= pass->rows);
         small = small && pass->rows <= ROWS_MAX;
     }
     if (small)

@@ -24,11 +24,14 @@ static inline void on_log(void *user, enum cox_log_level level, const char *line
     snprintf(last_lines + used, sizeof last_lines - used, "%s\n", line);
 }
 
-static inline cox_status new_runtime(cox_runtime **out, const char *devices, const struct cox_opencl_given *given)
+static inline cox_status new_runtime(cox_runtime **out, const char *devices, const struct cox_opencl_contexts *given)
 {
     last_lines[0] = 0;
-    return cox_runtime_create(out, &(const struct cox_runtime_params){
-                                       .devices = devices, .reserve = COX_RESERVE_OFF, .log = on_log, .opencl = given});
+    return cox_runtime_create(&(const struct cox_runtime_params){.devices = devices,
+                                                                 .reserve = COX_RESERVE_OFF,
+                                                                 .log = on_log,
+                                                                 .contexts = given},
+                              out);
 }
 
 /* The runtime of the selected devices. Ends the program with status 77 if there is none, 2 for wrong options. */

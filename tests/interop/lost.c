@@ -86,11 +86,12 @@ static void device_is_lost(const struct fault *fault, cl_platform_id platform, c
     CHECK(!clFinish(queue) && !clReleaseCommandQueue(queue));
     const cl_uint before = context_references(context);
 
-    CHECK(!cox_runtime_create(&runtime,
-                              &(const struct cox_runtime_params){.devices = selection,
+    CHECK(!cox_runtime_create(&(const struct cox_runtime_params){.devices = selection,
                                                                  .reserve = COX_RESERVE_OFF,
-                                                                 .opencl = &(const struct cox_opencl_given){
-                                                                     .contexts = &context, .context_count = 1}}));
+                                                                 .contexts =
+                                                                     &(const struct cox_opencl_contexts){
+                                                                         .contexts = &context, .count = 1}},
+                              &runtime));
     CHECK(!cox_opencl_device(runtime, 0, &other, &device) && other == context);
     const cl_uint resting = context_references(context) + 2; /* the buffers */
     cox_session *session = new_session(runtime);

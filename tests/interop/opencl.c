@@ -179,8 +179,7 @@ static void contexts_are_given(void)
     cox_runtime *runtime;
     for (cl_uint c = 0; c < count; c++)
         CHECK(context_references(contexts[c]) == 1);
-    CHECK(!new_runtime(&runtime, selection,
-                       &(const struct cox_opencl_given){.contexts = contexts, .context_count = count}));
+    CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.contexts = contexts, .count = count}));
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         cl_context context;
         cl_device_id device;
@@ -209,7 +208,7 @@ static void the_first_context_counts(void)
     cox_runtime *runtime;
     CHECK(count == again);
     CHECK(!new_runtime(&runtime, selection,
-                       &(const struct cox_opencl_given){.contexts = contexts, .context_count = count + again}));
+                       &(const struct cox_opencl_contexts){.contexts = contexts, .count = count + again}));
     CHECK(strstr(last_lines, "a context that was given is not used"));
     for (cl_uint c = count; c < count + again; c++)
         CHECK_SOON(context_references(contexts[c]) == 1);
@@ -226,8 +225,7 @@ static void a_part_has_a_context_of_its_own(void)
     cox_runtime *runtime;
     const cl_uint count = platform_contexts(contexts);
     const cox_status status = new_runtime(&runtime, "cpu:1x1",
-                                          &(const struct cox_opencl_given){.contexts = contexts,
-                                                                           .context_count = count});
+                                          &(const struct cox_opencl_contexts){.contexts = contexts, .count = count});
     if (status == COX_OK) {
         CHECK(strstr(last_lines, "a context that was given is not used"));
         CHECK(!cox_opencl_device(runtime, 0, &context, &device) && !is_whole(device));
@@ -247,12 +245,11 @@ static void wrong_contexts_are_refused(void)
     cox_runtime *runtime;
     contexts[count] = NULL;
     CHECK(new_runtime(&runtime, selection,
-                      &(const struct cox_opencl_given){.contexts = contexts, .context_count = count + 1}) ==
-          COX_E_INVALID);
+                      &(const struct cox_opencl_contexts){.contexts = contexts, .count = count + 1}) == COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "a context that was given"));
-    CHECK(new_runtime(&runtime, selection, &(const struct cox_opencl_given){.context_count = 1}) == COX_E_INVALID);
+    CHECK(new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.count = 1}) == COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "cox_opencl_given: "));
-    CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_given){.context_count = 0}));
+    CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.count = 0}));
     cox_runtime_destroy(&runtime);
     release_contexts(contexts, count);
 }

@@ -328,7 +328,7 @@ int main(void)
     cox_runtime *runtime;
     VkInstance instance;
     uint32_t passed = 0;
-    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log});
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &runtime);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || !make_instance(&instance)) {
         fprintf(stderr, "skipped, because there is no %s\n", status ? "OpenCL device" : "Vulkan driver");
         cox_runtime_destroy(&runtime);

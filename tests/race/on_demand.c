@@ -43,8 +43,8 @@ static cox_status chance_split(void *state, const struct cox_sched_view *view, s
     return COX_OK;
 }
 
-static void chance_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                        struct cox_grant *out)
+static void chance_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                        struct cox_chunk *out)
 {
     struct chance *chance = state;
     (void)view;
@@ -70,7 +70,7 @@ static const struct cox_policy chance_policy = {.name = "chance",
                                                 .init = chance_init,
                                                 .split = chance_split,
                                                 .observe = chance_observe,
-                                                .next = chance_next,
+                                                .assign = chance_next,
                                                 .observe_frame = chance_observe_frame};
 
 /* ---- threads ---- */

@@ -78,8 +78,8 @@ static void *meddle(void *user)
         struct pollfd waits = {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN};
         const struct cox_video_settings settings = {.peak_nits = 500 + n % 500};
         CHECK(cox_video_stream_set(film->stream,
-                                   &(const struct cox_video_look){.settings = &settings,
-                                                                  .peak = (enum cox_video_peak)(n / 8 % 3)}) == COX_OK);
+                                   &(const struct cox_tonemap_options){
+                                       .settings = &settings, .peak = (enum cox_peak_source)(n / 8 % 3)}) == COX_OK);
         cox_video_stream_info(film->stream, &info);
         CHECK(info.received <= info.sent);
         cox_video_stream_session_info(film->stream, n % 2, &session);

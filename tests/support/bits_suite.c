@@ -74,7 +74,7 @@ int bits_suite_begin(struct bits_suite *suite, int argc, char **argv, bits_optio
     }
     if (suite->small && suite->splits > SPLITS_SMALL)
         suite->splits = SPLITS_SMALL;
-    const cox_status status = cox_runtime_create(&suite->runtime, &params);
+    const cox_status status = cox_runtime_create(&params, &suite->runtime);
     const bool fma = params.arithmetic == COX_ARITHMETIC_FMA;
     bool slow = false;
     if (status) {
@@ -122,16 +122,16 @@ void bits_verdict(struct bits_suite *suite, bool good, const char *yes, const ch
 static void on_report(void *user, const struct cox_frame_report *report)
 {
     struct bits_session *session = user;
-    random_tally_report(&session->tally, report, session->rows, session->granule, session->devices);
+    random_tally_report(&session->tally, report, session->rows, session->row_alignment, session->devices);
 }
 
 void bits_session_params(struct cox_session_params *params, const uint32_t *device, uint32_t split_first,
-                         uint32_t split_granule)
+                         uint32_t split_row_alignment)
 {
     params->no_warmup = true;
     params->device_timeout_ns = 60000000000; /* a busy machine */
     if (*device == BITS_ALL_DEVICES) {
-        random_splits_begin(split_first, split_granule);
+        random_splits_begin(split_first, split_row_alignment);
         params->custom_policy = &random_splits_policy;
         params->split_each_pass = true;
     } else {
@@ -142,11 +142,11 @@ void bits_session_params(struct cox_session_params *params, const uint32_t *devi
 }
 
 bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *pipeline,
-                       uint32_t device, uint32_t split_first, uint32_t split_granule, struct bits_session *out)
+                       uint32_t device, uint32_t split_first, uint32_t split_row_alignment, struct bits_session *out)
 {
     struct cox_session_params params = *pipeline;
     *out = (struct bits_session){.suite = suite, .rows = params.rows};
-    bits_session_params(&params, &device, split_first, split_granule);
+    bits_session_params(&params, &device, split_first, split_row_alignment);
     if (device == BITS_ALL_DEVICES) {
         snprintf(out->how, sizeof out->how, "random splits");
         if (!params.pass_count) { /* else a report has the bands of several splits */
@@ -161,7 +161,7 @@ bool bits_session_open(struct bits_suite *suite, const char *what, const struct 
         return bits_complain(suite, "%s: no session: %s", what, cox_status_text(status));
     struct cox_session_info info;
     cox_session_info(out->session, &info);
-    out->granule = info.granule;
+    out->row_alignment = info.row_alignment;
     out->devices = info.device_count;
     if (info.device_count != (device == BITS_ALL_DEVICES ? suite->device_count : 1))
         return bits_complain(suite, "%s: %u devices take part", what, info.device_count);
@@ -259,21 +259,21 @@ static bool run_frames(struct bits_session *session, struct bits_result *result,
 }
 
 bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
-                     uint32_t count, uint32_t *granule)
+                     uint32_t count, uint32_t *row_alignment)
 {
     bool good = true;
     for (uint32_t d = 0; d <= suite->device_count && good; d++) {
         const bool all = d == suite->device_count;
         struct bits_session session;
         good = bits_session_open(suite, results->what, params, all ? BITS_ALL_DEVICES : d, results->split_first,
-                                 granule ? *granule : 0, &session);
+                                 row_alignment ? *row_alignment : 0, &session);
         if (good && results->warm)
             good = cox_session_warm(session.session, NULL, NULL, NULL) == COX_OK ||
                    bits_complain(suite, "%s, %s: it does not get warm", results->what, session.how);
         for (uint32_t r = 0; r < count && good; r++)
             good = run_frames(&session, &results[r], all ? results[r].splits : 1);
-        if (granule && all)
-            *granule = session.granule;
+        if (row_alignment && all)
+            *row_alignment = session.row_alignment;
         good &= bits_session_close(&session);
     }
     return good;

@@ -51,7 +51,7 @@ struct bits_session {
     struct bits_suite *suite;
     cox_session *session;
     char how[32]; /* for messages */
-    uint32_t rows, granule, devices;
+    uint32_t rows, row_alignment, devices;
     struct bits_lane {
         cox_status status;
         bool done;
@@ -62,12 +62,12 @@ struct bits_session {
 /* Add what such a session is made with, for one device or BITS_ALL_DEVICES; the other arguments are as below. `device`
  * must last as long as the params. */
 void bits_session_params(struct cox_session_params *params, const uint32_t *device, uint32_t split_first,
-                         uint32_t split_granule);
+                         uint32_t split_row_alignment);
 
 /* `what` is for messages, `params` a pipeline's; the other fields but in_flight are set here. All devices: under the
- * splits from number `split_first` on, with cuts at multiples of `split_granule`, 0 = of the session's own granule. */
+ * splits from number `split_first` on, with cuts at multiples of `split_row_alignment`, 0 = of the session's own row alignment. */
 bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *params,
-                       uint32_t device, uint32_t split_first, uint32_t split_granule, struct bits_session *out);
+                       uint32_t device, uint32_t split_first, uint32_t split_row_alignment, struct bits_session *out);
 
 /* False if a device left, or a frame was not split as drawn. Accepts one that could not be opened. */
 bool bits_session_close(struct bits_session *session);
@@ -91,11 +91,11 @@ struct bits_result {
 };
 
 /* One frame of each result by each device alone, then `splits` frames of each by all devices under random splits. The
- * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*granule`: of the
- * splits, 0 = of the session of all devices, whose granule it then gets; may be NULL. False if something else went
+ * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*row alignment`: of the
+ * splits, 0 = of the session of all devices, whose row alignment it then gets; may be NULL. False if something else went
  * wrong. */
 bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
-                     uint32_t count, uint32_t *granule);
+                     uint32_t count, uint32_t *row_alignment);
 
 /* Print a line "bits ...", and free the first bytes. */
 void bits_result_print(struct bits_suite *suite, struct bits_result *result, bool good);

@@ -42,11 +42,11 @@ static void op_device_info(struct cox__backend *backend, uint32_t index, struct 
     snprintf(info->id, sizeof info->id, "fake:%u", index);
 }
 
-uint32_t fake__granule(struct fake *fake, const struct cox__pass *pass, uint32_t device)
+uint32_t fake__row_alignment(struct fake *fake, const struct cox__pass *pass, uint32_t device)
 {
     struct cox_device_info info;
     op_device_info(&fake->base, device, &info);
-    return cox__pipeline_pass_granule(pass, device, &info);
+    return cox__pipeline_pass_row_alignment(pass, device, &info);
 }
 
 static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t bytes, struct cox__mem **out)
@@ -280,8 +280,9 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
         fake__violate(fake, "instance of device %u created with %u slots", device, slots);
     for (uint32_t p = 0; p < pipeline->pass_count; p++) {
         const struct cox__pass *pass = &pipeline->passes[p];
-        if (pass->granule == 0 || (pass->granule != pass->rows && pass->granule % fake__granule(fake, pass, device)))
-            fake__violate(fake, "granule %u does not suit device %u", pass->granule, device);
+        if (pass->row_alignment == 0 ||
+            (pass->row_alignment != pass->rows && pass->row_alignment % fake__row_alignment(fake, pass, device)))
+            fake__violate(fake, "row alignment %u does not suit device %u", pass->row_alignment, device);
     }
     const cox_status status = may_create(fake, device, fresh);
     fake__note_instance(fake, FAKE_STEP_CREATE, device, fresh, status != COX_OK);

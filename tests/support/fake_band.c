@@ -299,7 +299,7 @@ static bool check_fetch(struct fake *fake, const struct cox__instance *instance,
 bool fake__check_job(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
     const struct cox__pass *pass = pass_of(instance, work);
-    const uint32_t granule = fake__granule(fake, pass, instance->device);
+    const uint32_t row_alignment = fake__row_alignment(fake, pass, instance->device);
     const uint64_t end = (uint64_t)work->first_row + work->rows;
     bool possible = true;
     if (work->rows == 0 || end > pass->rows) {
@@ -308,9 +308,9 @@ bool fake__check_job(struct fake *fake, const struct cox__instance *instance, co
     }
     if (work->fetch)
         return check_fetch(fake, instance, work);
-    if (work->first_row % granule || (end % granule && end != pass->rows))
-        fake__violate(fake, "band %u+%u is not aligned to the granule %u of device %u", work->first_row, work->rows,
-                      granule, instance->device);
+    if (work->first_row % row_alignment || (end % row_alignment && end != pass->rows))
+        fake__violate(fake, "band %u+%u is not aligned to the row alignment %u of device %u", work->first_row,
+                      work->rows, row_alignment, instance->device);
     if (work->rows > instance->max_rows[work->pass])
         fake__violate(fake, "band of %u rows on device %u, which takes %u", work->rows, instance->device,
                       instance->max_rows[work->pass]);

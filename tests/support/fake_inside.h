@@ -236,6 +236,6 @@ void *fake__serve(void *device);
 
 /* ---- fake_backend.c ---- */
 
-uint32_t fake__granule(struct fake *fake, const struct cox__pass *pass, uint32_t device);
+uint32_t fake__row_alignment(struct fake *fake, const struct cox__pass *pass, uint32_t device);
 
 #endif

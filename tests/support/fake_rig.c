@@ -555,21 +555,21 @@ void rig_set_split(uint32_t bands, const uint32_t (*device_rows)[2])
     rig_add_split(bands, device_rows);
 }
 
-void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices)
+void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t row_alignment, uint32_t devices)
 {
     struct cox_split *split = &rig_splits[rig_split_count++];
     *split = (struct cox_split){.reason = COX_REASON_GIVEN};
-    const uint32_t granules = (rows + granule - 1) / granule;
+    const uint32_t row_units = (rows + row_alignment - 1) / row_alignment;
     const uint32_t wanted = 1 + (uint32_t)(rig_random(seed) % (2 * devices));
     uint32_t at = 0;
-    while (at < granules) {
-        const uint32_t left = granules - at;
+    while (at < row_units) {
+        const uint32_t left = row_units - at;
         uint32_t take = 1 + (uint32_t)(rig_random(seed) % left);
         if (split->band_count + 1 == wanted)
             take = left;
-        const uint32_t end = (at + take) * granule < rows ? (at + take) * granule : rows;
-        split->bands[split->band_count++] = (struct cox_band){(uint32_t)(rig_random(seed) % devices), at * granule,
-                                                              end - at * granule};
+        const uint32_t end = (at + take) * row_alignment < rows ? (at + take) * row_alignment : rows;
+        split->bands[split->band_count++] = (struct cox_band){(uint32_t)(rig_random(seed) % devices),
+                                                              at * row_alignment, end - at * row_alignment};
         at += take;
     }
 }

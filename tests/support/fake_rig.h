@@ -173,8 +173,8 @@ void rig_add_split(uint32_t bands, const uint32_t (*device_rows)[2]);
 /* The same in the place of all that are there. */
 void rig_set_split(uint32_t bands, const uint32_t (*device_rows)[2]);
 
-/* Append a random split of `rows` over `devices`, boundaries at multiples of the granule. */
-void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t granule, uint32_t devices);
+/* Append a random split of `rows` over `devices`, boundaries at multiples of the row alignment. */
+void rig_add_random_split(uint64_t *seed, uint32_t rows, uint32_t row_alignment, uint32_t devices);
 
 /* Next of a sequence of random numbers (splitmix64), and memory full of their lowest bytes. */
 uint64_t rig_random(uint64_t *seed);

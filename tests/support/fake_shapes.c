@@ -99,7 +99,7 @@ static uint32_t curve_add(uint32_t add, const uint32_t *bins)
     return 3 * add + bins[17] + 2 * bins[200] + 1;
 }
 
-static void make_curve(void *user, const struct cox_pass_end *end)
+static void make_curve(void *user, const struct cox_pass_result *end)
 {
     struct rig_params *params = end->params;
     (void)user;

@@ -44,13 +44,13 @@ uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDO
 /* A policy has no pointer of its user's. */
 static struct {
     uint32_t first;
-    uint32_t granule;
+    uint32_t row_alignment;
 } drawing;
 
-void random_splits_begin(uint32_t first_number, uint32_t granule)
+void random_splits_begin(uint32_t first_number, uint32_t row_alignment)
 {
     drawing.first = first_number;
-    drawing.granule = granule;
+    drawing.row_alignment = row_alignment;
 }
 
 /* Cut points, ascending, without repeats. Returns how many are left. */
@@ -70,10 +70,10 @@ static uint32_t sort_cuts(uint32_t *cuts, uint32_t count)
     return kept;
 }
 
-void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32_t devices, struct cox_split *out)
+void random_splits_draw(uint32_t number, uint32_t rows, uint32_t row_alignment, uint32_t devices, struct cox_split *out)
 {
-    const uint32_t wide = drawing.granule ? drawing.granule : granule;
-    const uint32_t granules = (rows - 1) / wide + 1;
+    const uint32_t wide = drawing.row_alignment ? drawing.row_alignment : row_alignment;
+    const uint32_t row_units = (rows - 1) / wide + 1;
     uint64_t seed = ((uint64_t)rows << 32 | number) * 0x2545f4914f6cdd1du;
     uint32_t order[COX_DEVICES_MAX], cuts[COX_BANDS_MAX], count = 0;
     for (uint32_t d = 0; d < devices; d++) {
@@ -83,23 +83,23 @@ void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32
     }
     const uint32_t kind = devices > 1 ? number % 4 : 2 + number % 2;
     if (kind == 3) {
-        const uint32_t start = random_below(&seed, granules), thin = 1 + random_below(&seed, 16);
+        const uint32_t start = random_below(&seed, row_units), thin = 1 + random_below(&seed, 16);
         for (uint32_t i = 0; i <= thin; i++)
             cuts[count++] = start + i;
     } else {
         const uint32_t bands = kind == 0   ? devices
                                : kind == 1 ? 1 + random_below(&seed, devices - 1)
                                            : devices * (2 + random_below(&seed, 3));
-        while (count + 1 < bands && granules > 1)
-            cuts[count++] = 1 + random_below(&seed, granules - 1);
+        while (count + 1 < bands && row_units > 1)
+            cuts[count++] = 1 + random_below(&seed, row_units - 1);
     }
     count = sort_cuts(cuts, count);
     memset(out, 0, sizeof *out);
     out->reason = COX_REASON_GIVEN;
     for (uint32_t i = 0, first = 0; i <= count; i++) {
         uint64_t end = i < count ? (uint64_t)cuts[i] * wide : rows;
-        if (i < count && wide != granule)
-            end = (end + granule / 2) / granule * granule;
+        if (i < count && wide != row_alignment)
+            end = (end + row_alignment / 2) / row_alignment * row_alignment;
         if (end > rows)
             end = rows;
         const uint32_t device = kind == 3 ? random_below(&seed, devices) : order[i % devices];
@@ -113,7 +113,7 @@ void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32
 static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     (void)state;
-    random_splits_draw(drawing.first + (uint32_t)view->frame, view->rows, view->granule, view->device_count, out);
+    random_splits_draw(drawing.first + (uint32_t)view->frame, view->rows, view->row_alignment, view->device_count, out);
     return COX_OK;
 }
 
@@ -121,12 +121,12 @@ const struct cox_policy random_splits_policy = {
     .name = "random", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = random_split};
 
 void random_tally_report(struct random_tally *tally, const struct cox_frame_report *report, uint32_t rows,
-                         uint32_t granule, uint32_t devices)
+                         uint32_t row_alignment, uint32_t devices)
 {
     struct cox_split drawn;
     uint32_t own[COX_DEVICES_MAX] = {0}, first_tries = 0;
     bool right = true, idle = false;
-    random_splits_draw(drawing.first + (uint32_t)report->index, rows, granule, devices, &drawn);
+    random_splits_draw(drawing.first + (uint32_t)report->index, rows, row_alignment, devices, &drawn);
     for (uint32_t b = 0; b < report->band_count; b++) {
         const struct cox_band_report *band = &report->bands[b];
         if (band->status == COX_OK)

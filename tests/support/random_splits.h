@@ -23,13 +23,14 @@ struct random_pairs {
 uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDOM_PAIRS_CHOICES], bool keep);
 
 /* Split number `number` of a frame, legal for any number of devices. Four kinds take turns: one band for each device in
- * any order; some devices without rows; several bands for each device; many bands of one granule for anybody. */
-void random_splits_draw(uint32_t number, uint32_t rows, uint32_t granule, uint32_t devices, struct cox_split *out);
+ * any order; some devices without rows; several bands for each device; many bands of one row alignment for anybody. */
+void random_splits_draw(uint32_t number, uint32_t rows, uint32_t row_alignment, uint32_t devices,
+                        struct cox_split *out);
 
 /* What to draw for the next session: set before it is created, read by its policy and its reports.
- * `granule`: cuts are drawn on this, then moved to the session's own, so that sessions of different granules get about
+ * `row alignment`: cuts are drawn on this, then moved to the session's own, so that sessions of different multiples of the row alignment get about
  * the same splits; 0 = the session's own. */
-void random_splits_begin(uint32_t first_number, uint32_t granule);
+void random_splits_begin(uint32_t first_number, uint32_t row_alignment);
 
 extern const struct cox_policy random_splits_policy;
 
@@ -45,7 +46,7 @@ struct random_tally {
 
 /* A report's part of it, for a session with this policy; and a session's part of the whole. */
 void random_tally_report(struct random_tally *tally, const struct cox_frame_report *report, uint32_t rows,
-                         uint32_t granule, uint32_t devices);
+                         uint32_t row_alignment, uint32_t devices);
 void random_tally_add(struct random_tally *to, const struct random_tally *from);
 
 /* A line "splits ..."; returns how many of the devices never got a row. */

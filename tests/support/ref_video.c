@@ -121,7 +121,7 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->gain = or_default(settings->gain, 1);
     ref->detail = or_default(settings->detail, 1);
     ref->knee = or_default(settings->gamut_knee, 0.9);
-    ref->strength = shape->fade ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
+    ref->strength = shape->desaturate_highlights ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
     ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
     ref->fade = ref_fade(ref, value_at);
@@ -135,7 +135,7 @@ static uint32_t sample_at(const struct cox_video_format *format, const void *row
         return ((const uint8_t *)row)[index];
     uint16_t word;
     memcpy(&word, (const char *)row + 2 * index, 2);
-    return format->high_bits ? (uint32_t)word >> (16 - format->depth) : word;
+    return format->msb_aligned ? (uint32_t)word >> (16 - format->depth) : word;
 }
 
 uint32_t ref_video_sample(const struct cox_video_format *format, const void *plane, size_t pitch_bytes, size_t index,
@@ -219,7 +219,7 @@ void ref_video_put_part(const struct cox_video_shape *shape, void *const in[COX_
     } else if (shape->in.depth == 8) {
         row[place.index] = (char)code;
     } else {
-        const uint16_t word = (uint16_t)(shape->in.high_bits ? code << (16 - shape->in.depth) : code);
+        const uint16_t word = (uint16_t)(shape->in.msb_aligned ? code << (16 - shape->in.depth) : code);
         memcpy(row + 2 * place.index, &word, 2);
     }
 }
@@ -273,8 +273,8 @@ static double chroma_at(const struct ref_video *ref, const void *const in[COX_VI
 {
     const struct cox_video_format *format = &ref->shape.in;
     long i, j;
-    const double right = between(x, format->chroma_x_log2, format->site == COX_SITE_CENTRE, &i);
-    const double down = between(y, format->chroma_y_log2, format->site != COX_SITE_TOP_LEFT, &j);
+    const double right = between(x, format->chroma_x_log2, format->chroma_location == COX_CHROMA_CENTER, &i);
+    const double down = between(y, format->chroma_y_log2, format->chroma_location != COX_CHROMA_TOP_LEFT, &j);
     const double upper = chroma_sample(ref, in, which, i, j) * (1 - right) +
                          chroma_sample(ref, in, which, i + 1, j) * right;
     const double lower = chroma_sample(ref, in, which, i, j + 1) * (1 - right) +
@@ -322,9 +322,9 @@ static double scaled_part(const struct ref_video *ref, const void *const in[COX_
     const struct cox_video_format *format = &s->in;
     double wide, high, total = 0, weights = 0;
     const double right = place_of(x, s->width, s->out_width, part ? format->chroma_x_log2 : 0,
-                                  format->site == COX_SITE_CENTRE, &wide);
+                                  format->chroma_location == COX_CHROMA_CENTER, &wide);
     const double down = place_of(y, s->height, s->out_height, part ? format->chroma_y_log2 : 0,
-                                 format->site != COX_SITE_TOP_LEFT, &high);
+                                 format->chroma_location != COX_CHROMA_TOP_LEFT, &high);
     for (long j = (long)ceil(down - 2 * high); j <= (long)floor(down + 2 * high); j++)
         for (long i = (long)ceil(right - 2 * wide); i <= (long)floor(right + 2 * wide); i++) {
             const double weight = cubic((double)(i - right) / wide) * cubic((double)(j - down) / high);
@@ -542,7 +542,7 @@ static double chroma_of_row(const struct ref_video *ref, const double *chroma, l
 {
     if (ref->shape.out.chroma_x_log2 == 0)
         return full_chroma(ref, chroma, i, y);
-    if (ref->shape.out.site == COX_SITE_CENTRE)
+    if (ref->shape.out.chroma_location == COX_CHROMA_CENTER)
         return (full_chroma(ref, chroma, 2 * i, y) + full_chroma(ref, chroma, 2 * i + 1, y)) / 2;
     return (full_chroma(ref, chroma, 2 * i - 1, y) + 2 * full_chroma(ref, chroma, 2 * i, y) +
             full_chroma(ref, chroma, 2 * i + 1, y)) /

@@ -78,7 +78,7 @@ uint32_t ref_video_code(const struct ref_video *ref, double value, uint32_t x, u
 /* The Bayer matrix of 8 x 8. */
 uint32_t ref_bayer(uint32_t x, uint32_t y);
 
-/* Sample of a frame that a device wrote, with `high_bits` undone. */
+/* Sample of a frame that a device wrote, with `msb_aligned` undone. */
 uint32_t ref_video_sample(const struct cox_video_format *format, const void *plane, size_t pitch_bytes, size_t index,
                           uint32_t y);
 

@@ -11,16 +11,16 @@
 
 static const uint32_t sub_names[] = {[REF_420] = 420, [REF_422] = 422, [REF_444] = 444};
 
-struct cox_video_format ref_format_of(enum cox_video_layout layout, uint32_t depth, int sub, enum cox_chroma_site site,
-                                      enum cox_range range)
+struct cox_video_format ref_format_of(enum cox_video_layout layout, uint32_t depth, int sub,
+                                      enum cox_chroma_location site, enum cox_color_range range)
 {
     const bool packed = layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA;
     return (struct cox_video_format){.layout = layout,
                                      .depth = depth,
-                                     .high_bits = layout == COX_VIDEO_SEMI_PLANAR && depth > 8 && depth < 16,
+                                     .msb_aligned = layout == COX_VIDEO_SEMI_PLANAR && depth > 8 && depth < 16,
                                      .chroma_x_log2 = sub != REF_444,
                                      .chroma_y_log2 = sub == REF_420,
-                                     .site = site,
+                                     .chroma_location = site,
                                      .range = packed ? COX_RANGE_FULL : range};
 }
 
@@ -53,7 +53,7 @@ static bool read_layout(const char *word, struct cox_video_format *format)
                             sub == 420   ? REF_420
                             : sub == 422 ? REF_422
                                          : REF_444,
-                            COX_SITE_LEFT, COX_RANGE_LIMITED);
+                            COX_CHROMA_LEFT, COX_RANGE_LIMITED);
     return true;
 }
 
@@ -65,10 +65,14 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         void *field;
         int value;
     } words[] = {
-        {"centre", &format->site, COX_SITE_CENTRE},       {"topleft", &format->site, COX_SITE_TOP_LEFT},
-        {"full", &format->range, COX_RANGE_FULL},         {"hlg", &shape->transfer, COX_TRANSFER_HLG},
-        {"light", &shape->transfer, COX_TRANSFER_LINEAR}, {"bt709", &shape->primaries, COX_PRIMARIES_BT709},
-        {"dither", &shape->dither, COX_DITHER_ORDERED},   {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
+        {"centre", &format->chroma_location, COX_CHROMA_CENTER},
+        {"topleft", &format->chroma_location, COX_CHROMA_TOP_LEFT},
+        {"full", &format->range, COX_RANGE_FULL},
+        {"hlg", &shape->transfer, COX_TRANSFER_HLG},
+        {"light", &shape->transfer, COX_TRANSFER_LINEAR},
+        {"bt709", &shape->primaries, COX_PRIMARIES_BT709},
+        {"dither", &shape->dither, COX_DITHER_ORDERED},
+        {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
         {"half", &shape->scale, COX_SCALE_HALF},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -84,7 +88,7 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         return true;
     }
     if (!strcmp(word, "fade"))
-        return shape->fade = true;
+        return shape->desaturate_highlights = true;
     return read_layout(word, format) || cox_operator_find(word, &shape->op) == COX_OK;
 }
 
@@ -124,7 +128,7 @@ static int print_format(char *to, size_t room, const struct cox_video_format *fo
         snprintf(name, sizeof name, "yuv%up%u", sub, format->depth);
     else
         snprintf(name, sizeof name, "%s%u", rgb[format->layout - COX_VIDEO_RGBA], format->depth);
-    return snprintf(to, room, "%s%s%s", name, sites[format->site], format->range ? " full" : "");
+    return snprintf(to, room, "%s%s%s", name, sites[format->chroma_location], format->range ? " full" : "");
 }
 
 const char *ref_shape_text(const struct cox_video_shape *s)
@@ -141,7 +145,7 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     at += snprintf(text + at, room - (size_t)at, " to %s", size);
     at += print_format(text + at, room - (size_t)at, &s->out);
     snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
-             s->primaries ? " bt709" : "", s->fade ? " fade" : "", s->dither ? " dither" : "",
+             s->primaries ? " bt709" : "", s->desaturate_highlights ? " fade" : "", s->dither ? " dither" : "",
              s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "");
     return text;
 }
@@ -249,7 +253,7 @@ void ref_film_put_sample(const struct ref_film *film, uint32_t plane, uint32_t r
         memcpy(at + 4 * index, &code, 4);
         return;
     }
-    const uint16_t word = (uint16_t)(format->high_bits ? code << (16 - format->depth) : code);
+    const uint16_t word = (uint16_t)(format->msb_aligned ? code << (16 - format->depth) : code);
     memcpy(at + 2 * index, &word, 2);
 }
 

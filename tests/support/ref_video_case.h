@@ -26,8 +26,8 @@ const char *ref_shape_text(const struct cox_video_shape *shape);
 enum { REF_420 = 0, REF_422 = 1, REF_444 = 2 }; /* subsampling */
 
 /* Semi-planar samples of 9 .. 15 bits lie in the upper bits; pixels in one plane have the full range. */
-struct cox_video_format ref_format_of(enum cox_video_layout layout, uint32_t depth, int sub, enum cox_chroma_site site,
-                                      enum cox_range range);
+struct cox_video_format ref_format_of(enum cox_video_layout layout, uint32_t depth, int sub,
+                                      enum cox_chroma_location site, enum cox_color_range range);
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 

@@ -35,7 +35,7 @@ struct call {
     uint64_t frame;
     union {
         struct {
-            struct cox_offer offer;
+            struct cox_chunk_request offer;
             uint32_t progress; /* index of the first of its device_count entries */
         } next;
         struct cox_measurement measurement;
@@ -118,15 +118,15 @@ static void offer(struct tape *tape, const struct cox_policy *policy, void *stat
         tape->progress[tape->progress_count++] = progress;
     }
 
-    struct cox_offer *what = &call->of.next.offer;
-    *what = (struct cox_offer){.device = device,
-                               .first_row = pool->first,
-                               .rows = pool->rows,
-                               .elapsed_ns = (uint64_t)now,
-                               .last = last,
-                               .progress = &tape->progress[call->of.next.progress]};
-    struct cox_grant grant = {0};
-    policy->next(state, view, what, &grant);
+    struct cox_chunk_request *what = &call->of.next.offer;
+    *what = (struct cox_chunk_request){.device = device,
+                                       .first_row = pool->first,
+                                       .rows = pool->rows,
+                                       .elapsed_ns = (uint64_t)now,
+                                       .last = last,
+                                       .progress = &tape->progress[call->of.next.progress]};
+    struct cox_chunk grant = {0};
+    policy->assign(state, view, what, &grant);
     workers[device].asked = true;
     if (grant.rows == 0 || grant.rows > pool->rows)
         grant.rows = last ? pool->rows : 0;
@@ -188,7 +188,7 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
     struct pool pool = {split.pool_first_row, split.pool_rows};
     double now = 0;
     for (;;) {
-        for (uint32_t d = 0; d < view->device_count && pool.rows > 0 && policy->next; d++)
+        for (uint32_t d = 0; d < view->device_count && pool.rows > 0 && policy->assign; d++)
             if (!workers[d].busy && !workers[d].asked)
                 offer(tape, policy, state, workers, d, &pool, now);
 
@@ -215,7 +215,7 @@ static double play(const struct tape *tape, const struct cox_policy *policy, voi
 {
     struct cox_sched_view view = tape->view;
     struct cox_split split;
-    struct cox_grant grant;
+    struct cox_chunk grant;
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
     for (uint32_t i = 0; i < tape->count; i++) {
@@ -235,7 +235,7 @@ static double play(const struct tape *tape, const struct cox_policy *policy, voi
             *split_ns++ = (double)(now_ns() - before);
             break;
         case CALL_NEXT:
-            policy->next(state, &view, &call->of.next.offer, &grant);
+            policy->assign(state, &view, &call->of.next.offer, &grant);
             break;
         case CALL_OBSERVE:
             if (policy->observe)
@@ -256,11 +256,11 @@ static bool measure(const struct cox_policy *policy, uint32_t device_count, stru
 {
     tape->count = tape->progress_count = 0;
     tape->view = (struct cox_sched_view){.rows = ROWS,
-                                         .granule = GRANULE,
+                                         .row_alignment = GRANULE,
                                          .device_count = device_count,
                                          .devices = tape->devices,
                                          .in_flight = 1,
-                                         .pool = policy->next != NULL,
+                                         .pool = policy->assign != NULL,
                                          .shadow = true};
     for (uint32_t d = 0; d < device_count; d++)
         tape->devices[d] = (struct cox_sched_device){true, 1,

@@ -234,8 +234,9 @@ bool bench_finish(const struct bench_options *options, bool *met)
 {
     struct bench bench = {.shape = {.columns = COLUMNS, .rows = ROWS}};
 
-    if (cox_runtime_create(&bench.runtime, &(const struct cox_runtime_params){
-                                               .devices = options->devices, .log = bench_log}))
+    if (cox_runtime_create(&(const struct cox_runtime_params){.devices = options->devices,
+                                                              .log = bench_log},
+                           &bench.runtime))
         return false;
     sem_init(&bench.done, 0, 0);
     bench.shape.pitch_bytes = cox_runtime_pitch_bytes(bench.runtime, COLUMNS * WORK_ITEM_BYTES);

@@ -155,7 +155,7 @@ static bool make_session(struct world *world)
                                     .height = world->height,
                                     .in = in_format,
                                     .out = out_format,
-                                    .fade = true,
+                                    .desaturate_highlights = true,
                                     .dither = COX_DITHER_ORDERED,
                                     .gamut = COX_GAMUT_COMPRESS};
 
@@ -182,8 +182,8 @@ static bool make_streams(struct world *world)
         const cox_status status =
             cox_video_stream_create(world->runtime,
                                     &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                    &(const struct cox_video_look){.peak = COX_PEAK_GIVEN,
-                                                                   .settings = &settings},
+                                    &(const struct cox_tonemap_options){.peak = COX_PEAK_FIXED,
+                                                                        .settings = &settings},
                                     &world->streams[form]);
         if (!bench_good(status, NULL))
             return false;

@@ -6,8 +6,9 @@ bool bench_open_runtime(const struct bench_options *options, enum cox_arithmetic
                         cox_runtime **runtime)
 {
     cox_status status =
-        cox_runtime_create(runtime, &(const struct cox_runtime_params){.devices = options->devices,
-                                                                       .arithmetic = arithmetic,
-                                                                       .log = bench_log});
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = options->devices,
+                                                              .arithmetic = arithmetic,
+                                                              .log = bench_log},
+                           runtime);
     return bench_good(status, NULL);
 }

@@ -1,6 +1,6 @@
 /* cox-bench resize: what a change of the frame size costs a stream. 1080p and 720p video is
  * tone-mapped in turn, with three frames in flight. By hand, each change creates a session for the
- * new size while frames of the old one run, with the old session as its predecessor and without. A
+ * new size while frames of the old one run, with the old session as its warm_start and without. A
  * cox_video_stream keeps its sessions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
@@ -57,11 +57,11 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 }
 
 static cox_status create_session(cox_runtime *runtime, const struct stream_frames *size,
-                                 cox_session *predecessor, cox_session **session)
+                                 cox_session *warm_start, cox_session **session)
 {
     struct cox_session_params params = size->pipeline;
     params.in_flight = IN_FLIGHT;
-    params.predecessor = predecessor;
+    params.warm_start = warm_start;
     return cox_session_create(runtime, &params, session);
 }
 
@@ -104,7 +104,7 @@ static void look_at_change(const struct deliveries *deliveries, uint32_t first, 
 /* A stream of sessions. The first session exists when the changes begin, so all kernels are
  * compiled. */
 static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
-                          bool predecessor, struct deliveries *deliveries, struct form *form)
+                          bool warm_start, struct deliveries *deliveries, struct form *form)
 {
     cox_session *session = NULL, *next = NULL;
 
@@ -115,7 +115,7 @@ static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uin
     for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++) {
         struct stream_frames *size = &sizes[(c + 1) % SIZES];
         const uint64_t began = now_ns();
-        status = create_session(runtime, size, predecessor ? session : NULL, &next);
+        status = create_session(runtime, size, warm_start ? session : NULL, &next);
         form->create_ms[c] = (double)(now_ns() - began) / 1e6;
         if (status == COX_OK)
             status = cox_session_wait(session); /* keep deliveries in order */
@@ -192,9 +192,9 @@ static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, u
     *deliveries = (struct deliveries){0};
     cox_status status =
         cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                &(const struct cox_video_look){.op = COX_OPERATOR_BT2390,
-                                                               .peak = COX_PEAK_GIVEN,
-                                                               .settings = &settings},
+                                &(const struct cox_tonemap_options){.op = COX_OPERATOR_BT2390,
+                                                                    .peak = COX_PEAK_FIXED,
+                                                                    .settings = &settings},
                                 &sending.stream);
     if (status)
         return status;

@@ -486,7 +486,8 @@ static void print_text(const struct bench_options *options, const struct machine
         "frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each one frame of every "
         "split, in turn;\n"
         "times from submit to result, medians, in brackets the least and greatest of %d blocks\n",
-        bench->shape.rows, bench->shape.columns, info.granule, info.policy, bench->rounds, BLOCKS);
+        bench->shape.rows, bench->shape.columns, info.row_alignment, info.policy, bench->rounds,
+        BLOCKS);
     bench_print_quiet(&bench->quiet, "rounds");
     putchar('\n');
     for (int d = 0; d < 2; d++)
@@ -549,7 +550,7 @@ static void print_json(const struct bench_options *options, const struct machine
     json_member_number(&json, "work_ratio", options->ratio);
     json_member_string(&json, "policy", info.policy);
     json_member_unsigned(&json, "rows", bench->shape.rows);
-    json_member_unsigned(&json, "granule", info.granule);
+    json_member_unsigned(&json, "granule", info.row_alignment);
     json_member_unsigned(&json, "rounds", bench->rounds);
     json_member_number(&json, "others_cpus", r->others);
     json_member_unsigned(&json, "rounds_again", bench->quiet.again);
@@ -586,9 +587,9 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     if (options->devices)
         devices = options->devices;
 
-    cox_status status = cox_runtime_create(&bench->runtime,
-                                           &(const struct cox_runtime_params){.devices = devices,
-                                                                              .log = bench_log});
+    cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = devices,
+                                                                              .log = bench_log},
+                                           &bench->runtime);
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)

@@ -251,17 +251,18 @@ static bool set_band(struct stream_hand *hand, uint32_t first_row, uint32_t rows
 bool stream_hand_split(struct stream_hand *const *hands, uint32_t count, uint32_t in_flight)
 {
     const struct stream_frames *frames = hands[0]->frames;
-    uint32_t granule = 1, first = 0;
+    uint32_t row_alignment = 1, first = 0;
 
     for (uint32_t b = 0; b < frames->pipeline.binding_count; b++)
-        if (frames->pipeline.bindings[b].row_divisor > granule)
-            granule = frames->pipeline.bindings[b].row_divisor;
+        if (frames->pipeline.bindings[b].row_divisor > row_alignment)
+            row_alignment = frames->pipeline.bindings[b].row_divisor;
 
-    if (frames->height / granule < count)
+    if (frames->height / row_alignment < count)
         return bench_fail("%u rows are too few for %u devices", frames->height, count);
 
     for (uint32_t d = 0; d < count; d++) {
-        uint32_t end = (uint32_t)((uint64_t)frames->height / granule * (d + 1) / count) * granule;
+        uint32_t end = (uint32_t)((uint64_t)frames->height / row_alignment * (d + 1) / count) *
+                       row_alignment;
         if (d + 1 == count)
             end = frames->height;
         if (!set_band(hands[d], first, end - first, in_flight))

@@ -19,7 +19,7 @@ static struct cox_video_shape shape_of(const cox_runtime *runtime, enum cox_tran
         .out = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
         .transfer = transfer,
         .op = COX_OPERATOR_HABLE,
-        .fade = true,
+        .desaturate_highlights = true,
         .dither = COX_DITHER_ORDERED,
         .gamut = COX_GAMUT_COMPRESS,
     };

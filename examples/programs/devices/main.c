@@ -300,13 +300,14 @@ int main(int argc, char **argv)
     if (options.compile)
         cache = cache_folder(folder, sizeof folder);
     look_at_system();
-    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){
-                                                               .devices = options.devices,
-                                                               .reserve = options.reserve,
-                                                               .reserve_cpu = options.reserve_cpu,
-                                                               .cache_dir = cache,
-                                                               .log = on_log,
-                                                               .log_user = &log});
+    const cox_status status =
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = options.devices,
+                                                              .reserve = options.reserve,
+                                                              .reserve_cpu = options.reserve_cpu,
+                                                              .cache_dir = cache,
+                                                              .log = on_log,
+                                                              .log_user = &log},
+                           &runtime);
     if (status != COX_OK)
         result = fail_start(&listing, &options, &log, status);
     else if (options.compile)

@@ -66,7 +66,7 @@ static struct cox_video_format cox_format(const struct format *format)
     const GstVideoFormatInfo *info = info_of(format);
     return (struct cox_video_format){.layout = layout_of(format),
                                      .depth = info->depth[0],
-                                     .high_bits = info->n_planes == 2 && info->shift[0] > 0,
+                                     .msb_aligned = info->n_planes == 2 && info->shift[0] > 0,
                                      .chroma_x_log2 = info->w_sub[1],
                                      .chroma_y_log2 = info->h_sub[1]};
 }
@@ -532,7 +532,7 @@ bool caps_are_hdr(const struct caps_rules *rules, const GstCaps *caps)
     return may_map(rules, GST_PAD_SINK, caps, 0);
 }
 
-static enum cox_chroma_site site_of(const GstStructure *structure)
+static enum cox_chroma_location site_of(const GstStructure *structure)
 {
     const char *text = gst_structure_get_string(structure, "chroma-site");
     GstVideoChromaSite site = GST_VIDEO_CHROMA_SITE_UNKNOWN;
@@ -540,10 +540,10 @@ static enum cox_chroma_site site_of(const GstStructure *structure)
     if (text)
         site = gst_video_chroma_site_from_string(text);
     if (site == GST_VIDEO_CHROMA_SITE_NONE)
-        return COX_SITE_CENTRE;
+        return COX_CHROMA_CENTER;
     if ((site & GST_VIDEO_CHROMA_SITE_COSITED) == GST_VIDEO_CHROMA_SITE_COSITED)
-        return COX_SITE_TOP_LEFT;
-    return COX_SITE_LEFT;
+        return COX_CHROMA_TOP_LEFT;
+    return COX_CHROMA_LEFT;
 }
 
 /* The mastering display's peak if that is an HDR display, else the brightest pixel; 0 = unknown. */
@@ -577,7 +577,7 @@ bool caps_image(const struct caps_rules *rules, const GstCaps *caps, const GstVi
                                       .width = (uint32_t)GST_VIDEO_INFO_WIDTH(info),
                                       .height = (uint32_t)GST_VIDEO_INFO_HEIGHT(info),
                                       .peak_nits = said_peak(caps)};
-    image->format.site = site_of(gst_caps_get_structure(caps, 0));
+    image->format.chroma_location = site_of(gst_caps_get_structure(caps, 0));
     if (is_rgb(format) || info->colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255)
         image->format.range = COX_RANGE_FULL;
     if (info->colorimetry.transfer == GST_VIDEO_TRANSFER_ARIB_STD_B67)

@@ -174,7 +174,7 @@ static GstFlowReturn push_frame(GstCoxTonemap *self, struct item *item)
     if (tonemap_is_flushing(self))
         return GST_FLOW_FLUSHING;
     note_devices(self);
-    if (status == COX_E_TAINTED) /* a CPU device that hangs may write to it: never reuse it */
+    if (status == COX_E_MEMORY_UNSAFE) /* a CPU device that hangs may write to it: never reuse it */
         item->out.buffer = NULL;
     if (status != COX_OK) {
         tonemap_post_error(self, "A frame failed", status);

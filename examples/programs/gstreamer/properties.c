@@ -34,9 +34,9 @@ static GType enum_type(gsize *type, const char *name, const GEnumValue *values)
 static GType dither_type(void)
 {
     static const GEnumValue values[] = {
-        {COX_CHOICE_AUTO, "where the output has fewer bits than the input", "auto"},
-        {COX_CHOICE_NO, "none", "none"},
-        {COX_CHOICE_YES, "ordered", "ordered"},
+        {COX_AUTO, "where the output has fewer bits than the input", "auto"},
+        {COX_NO, "none", "none"},
+        {COX_YES, "ordered", "ordered"},
         {0, NULL, NULL}};
     static gsize type;
     return enum_type(&type, "GstCoxDither", values);
@@ -45,10 +45,9 @@ static GType dither_type(void)
 static GType gamut_type(void)
 {
     static const GEnumValue values[] = {
-        {COX_CHOICE_AUTO, "compress BT.2020, clip BT.709", "auto"},
-        {COX_CHOICE_NO, "colours that SDR has not are cut", "clip"},
-        {COX_CHOICE_YES, "colours that SDR has not move towards grey and keep their hue",
-         "compress"},
+        {COX_AUTO, "compress BT.2020, clip BT.709", "auto"},
+        {COX_NO, "colours that SDR has not are cut", "clip"},
+        {COX_YES, "colours that SDR has not move towards grey and keep their hue", "compress"},
         {0, NULL, NULL}};
     static gsize type;
 
@@ -105,10 +104,10 @@ void properties_install(GObjectClass *class)
                                 "How much colours brighter than white fade to white", 0, 1, 0.75,
                                 playing),
         [PROPERTY_DITHER] = g_param_spec_enum("dither", "Dither", "Against banding", dither_type(),
-                                              COX_CHOICE_AUTO, playing),
+                                              COX_AUTO, playing),
         [PROPERTY_GAMUT] = g_param_spec_enum("gamut", "Gamut",
                                              "What becomes of colours that SDR has not",
-                                             gamut_type(), COX_CHOICE_AUTO, playing),
+                                             gamut_type(), COX_AUTO, playing),
         [PROPERTY_GAMUT_KNEE] =
             g_param_spec_double("gamut-knee", "Gamut knee",
                                 "How far from grey colours are moved, 1 = the edge of BT.709", 0.25,
@@ -278,9 +277,9 @@ void properties_look(const struct properties *properties, struct look *out)
                                   .settings = &out->settings,
                                   .trust_peak = properties->trust_metadata}};
 
-    out->look.peak = COX_PEAK_BEFORE;
+    out->look.peak = COX_PEAK_PREVIOUS;
     if (properties->peak_nits > 0)
-        out->look.peak = COX_PEAK_GIVEN;
+        out->look.peak = COX_PEAK_FIXED;
     else if (properties->lookahead)
-        out->look.peak = COX_PEAK_OWN;
+        out->look.peak = COX_PEAK_CURRENT;
 }

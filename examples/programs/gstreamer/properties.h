@@ -39,8 +39,8 @@ struct properties {
     double sdr_white_nits;
     double exposure_stops;
     double desaturate;
-    enum cox_video_choice dither;
-    enum cox_video_choice compress;
+    enum cox_tristate dither;
+    enum cox_tristate compress;
     double gamut_knee;
     double detail;
     gboolean trust_metadata;
@@ -66,7 +66,7 @@ bool properties_get(const struct properties *properties, guint number, GValue *v
 
 /* The library's look and settings from the properties. */
 struct look {
-    struct cox_video_look look;
+    struct cox_tonemap_options look;
     struct cox_video_settings settings; /* `look` points to it */
 };
 void properties_look(const struct properties *properties, struct look *out);

@@ -51,12 +51,13 @@ static struct shared_runtime *make(const char *devices, const char *cache_dir, c
     g_mutex_init(&shared->line_lock);
     const bool all = gst_debug_category_get_threshold(gst_cox_debug) >= GST_LEVEL_DEBUG;
     const cox_status status =
-        cox_runtime_create(&shared->runtime, &(const struct cox_runtime_params){
-                                                 .devices = devices,
-                                                 .cache_dir = cache_dir,
-                                                 .log = take_line,
-                                                 .log_user = shared,
-                                                 .log_level = all ? COX_LOG_DEBUG : COX_LOG_INFO});
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = devices,
+                                                              .cache_dir = cache_dir,
+                                                              .log = take_line,
+                                                              .log_user = shared,
+                                                              .log_level = all ? COX_LOG_DEBUG
+                                                                               : COX_LOG_INFO},
+                           &shared->runtime);
     if (status == COX_OK)
         return shared;
 

@@ -69,7 +69,7 @@ static void take_range_and_site(struct video_format *format, const AVCodecParame
         format->pixel.range = COX_RANGE_FULL;
     else if (range == AVCOL_RANGE_MPEG)
         format->pixel.range = COX_RANGE_LIMITED;
-    format->pixel.site = cox_av_site(site);
+    format->pixel.chroma_location = cox_av_site(site);
 }
 
 static bool is_rgb(enum cox_video_layout layout)

@@ -156,9 +156,9 @@ static void describe_times(AVCodecContext *encoder, const struct video_format *f
 /* After the options, so that none of them changes these. */
 static void describe_frames(AVCodecContext *encoder, const struct video_format *format)
 {
-    static const enum AVChromaLocation sites[] = {[COX_SITE_LEFT] = AVCHROMA_LOC_LEFT,
-                                                  [COX_SITE_CENTRE] = AVCHROMA_LOC_CENTER,
-                                                  [COX_SITE_TOP_LEFT] = AVCHROMA_LOC_TOPLEFT};
+    static const enum AVChromaLocation sites[] = {[COX_CHROMA_LEFT] = AVCHROMA_LOC_LEFT,
+                                                  [COX_CHROMA_CENTER] = AVCHROMA_LOC_CENTER,
+                                                  [COX_CHROMA_TOP_LEFT] = AVCHROMA_LOC_TOPLEFT};
 
     encoder->width = (int)format->width;
     encoder->height = (int)format->height;
@@ -168,7 +168,7 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
     encoder->colorspace = AVCOL_SPC_BT709;
     encoder->color_range = AVCOL_RANGE_MPEG;
     if (format->pixel.chroma_x_log2)
-        encoder->chroma_sample_location = sites[format->pixel.site];
+        encoder->chroma_sample_location = sites[format->pixel.chroma_location];
 
     if (format->aspect.num && format->aspect.den)
         encoder->sample_aspect_ratio = (AVRational){(int)format->aspect.num,

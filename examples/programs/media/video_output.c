@@ -38,8 +38,8 @@ struct video_output {
 static bool y4m_colours(const struct cox_video_format *pixel, char name[16])
 {
     static const char *const sites[] = {
-        [COX_SITE_LEFT] = "mpeg2", [COX_SITE_CENTRE] = "jpeg", [COX_SITE_TOP_LEFT] = "paldv"};
-    if (pixel->layout != COX_VIDEO_PLANAR || (pixel->high_bits && pixel->depth < 16))
+        [COX_CHROMA_LEFT] = "mpeg2", [COX_CHROMA_CENTER] = "jpeg", [COX_CHROMA_TOP_LEFT] = "paldv"};
+    if (pixel->layout != COX_VIDEO_PLANAR || (pixel->msb_aligned && pixel->depth < 16))
         return false;
 
     int chroma = 422;
@@ -51,7 +51,7 @@ static bool y4m_colours(const struct cox_video_format *pixel, char name[16])
     if (pixel->depth > 8)
         snprintf(name, 16, "%dp%u", chroma, pixel->depth);
     else if (chroma == 420)
-        snprintf(name, 16, "420%s", sites[pixel->site]);
+        snprintf(name, 16, "420%s", sites[pixel->chroma_location]);
     else
         snprintf(name, 16, "%d", chroma);
     return true;

@@ -23,10 +23,10 @@ static uint32_t depth_of(const char *digits)
     return 0;
 }
 
-#define SEMI_PLANAR(bits, y_log2)                                                                 \
-    {                                                                                             \
-        .layout = COX_VIDEO_SEMI_PLANAR, .depth = (bits), .high_bits = (bits) > 8 && (bits) < 16, \
-        .chroma_x_log2 = 1, .chroma_y_log2 = (y_log2)                                             \
+#define SEMI_PLANAR(bits, y_log2)                                                               \
+    {                                                                                           \
+        .layout = COX_VIDEO_SEMI_PLANAR, .depth = (bits),                                       \
+        .msb_aligned = (bits) > 8 && (bits) < 16, .chroma_x_log2 = 1, .chroma_y_log2 = (y_log2) \
     }
 #define PIXELS(order, bits)                                                   \
     {                                                                         \

@@ -104,13 +104,13 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
         const char *name;
         uint32_t depth; /* 0 = the digits after the name */
         uint32_t x_log2, y_log2;
-        enum cox_chroma_site site;
+        enum cox_chroma_location chroma_location;
     } known[] = {
-        {"420jpeg", 8, 1, 1, COX_SITE_CENTRE},    {"420mpeg2", 8, 1, 1, COX_SITE_LEFT},
-        {"420paldv", 8, 1, 1, COX_SITE_TOP_LEFT}, {"420", 8, 1, 1, COX_SITE_LEFT},
-        {"422", 8, 1, 0, COX_SITE_LEFT},          {"444", 8, 0, 0, COX_SITE_LEFT},
-        {"420p", 0, 1, 1, COX_SITE_LEFT},         {"422p", 0, 1, 0, COX_SITE_LEFT},
-        {"444p", 0, 0, 0, COX_SITE_LEFT},
+        {"420jpeg", 8, 1, 1, COX_CHROMA_CENTER},    {"420mpeg2", 8, 1, 1, COX_CHROMA_LEFT},
+        {"420paldv", 8, 1, 1, COX_CHROMA_TOP_LEFT}, {"420", 8, 1, 1, COX_CHROMA_LEFT},
+        {"422", 8, 1, 0, COX_CHROMA_LEFT},          {"444", 8, 0, 0, COX_CHROMA_LEFT},
+        {"420p", 0, 1, 1, COX_CHROMA_LEFT},         {"422p", 0, 1, 0, COX_CHROMA_LEFT},
+        {"444p", 0, 0, 0, COX_CHROMA_LEFT},
     };
     const char *name = tag->text + 1;
 
@@ -127,7 +127,7 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
         pixel->depth = depth;
         pixel->chroma_x_log2 = known[i].x_log2;
         pixel->chroma_y_log2 = known[i].y_log2;
-        pixel->site = known[i].site;
+        pixel->chroma_location = known[i].chroma_location;
         return true;
     }
 
@@ -258,7 +258,7 @@ static bool y4m_open(struct video_input *input, struct error *error)
                                               .depth = 8,
                                               .chroma_x_log2 = 1,
                                               .chroma_y_log2 = 1,
-                                              .site = COX_SITE_CENTRE};
+                                              .chroma_location = COX_CHROMA_CENTER};
     if (!read_header(input, error))
         return false;
 

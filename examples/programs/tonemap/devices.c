@@ -53,7 +53,7 @@ bool devices_start(struct devices *devices, const struct options *options)
     if (options->verbose)
         params.log_level = COX_LOG_INFO;
 
-    const cox_status status = cox_runtime_create(&devices->runtime, &params);
+    const cox_status status = cox_runtime_create(&params, &devices->runtime);
     if (status != COX_OK)
         return start_error(options, status);
 
@@ -168,10 +168,10 @@ void devices_print_warmup(const struct cox_session_info *session)
 {
     const char *before = "warm-up  ";
     for (uint32_t d = 0; d < session->device_count; d++) {
-        if (!session->devices[d].solo_ns)
+        if (!session->devices[d].single_device_ns)
             continue;
         say("%s device %u alone %.2f ms", before, session->devices[d].device,
-            (double)session->devices[d].solo_ns / 1e6);
+            (double)session->devices[d].single_device_ns / 1e6);
         before = ",";
     }
     if (*before == ',')
@@ -235,7 +235,7 @@ void devices_describe(const struct devices *devices, const struct cox_session_in
 {
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox_device_info *info = &devices->info[session->devices[d].device];
-        text->solo_ns[d] = session->devices[d].solo_ns;
+        text->single_device_ns[d] = session->devices[d].single_device_ns;
         text->devices[d] = (struct report_device){
             .name = info->name,
             .type = cox_device_type_name(info->type),
@@ -248,8 +248,8 @@ void devices_describe(const struct devices *devices, const struct cox_session_in
     *about = (struct report_about){.program = "cox-tonemap",
                                    .arithmetic = devices_arithmetic(devices),
                                    .policy = session->policy,
-                                   .granule = session->granule,
+                                   .row_alignment = session->row_alignment,
                                    .device_count = session->device_count,
                                    .devices = text->devices,
-                                   .solo_ns = text->solo_ns};
+                                   .single_device_ns = text->single_device_ns};
 }

@@ -35,7 +35,7 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
 /* Describe the devices of a session for statistics. `about` points into `text`. */
 struct devices_text {
     struct report_device devices[COX_DEVICES_MAX];
-    uint64_t solo_ns[COX_DEVICES_MAX];
+    uint64_t single_device_ns[COX_DEVICES_MAX];
 };
 void devices_describe(const struct devices *devices, const struct cox_session_info *session,
                       struct devices_text *text, struct report_about *about);

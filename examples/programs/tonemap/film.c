@@ -273,22 +273,22 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
 }
 
 /* Where the peak of the curve comes from. */
-static enum cox_video_peak peak_of(const struct film_plan *plan)
+static enum cox_peak_source peak_of(const struct film_plan *plan)
 {
     if (plan->scenes || !plan->steering.on)
-        return COX_PEAK_GIVEN;
+        return COX_PEAK_FIXED;
 
-    return plan->steering.lookahead ? COX_PEAK_OWN : COX_PEAK_BEFORE;
+    return plan->steering.lookahead ? COX_PEAK_CURRENT : COX_PEAK_PREVIOUS;
 }
 
-static enum cox_video_choice choice(bool yes)
+static enum cox_tristate choice(bool yes)
 {
-    return yes ? COX_CHOICE_YES : COX_CHOICE_NO;
+    return yes ? COX_YES : COX_NO;
 }
 
 /* The look of frame `n`. With scenes its settings are its own. */
-static struct cox_video_look look_of(const struct film *film, uint64_t n,
-                                     struct cox_video_settings *settings)
+static struct cox_tonemap_options look_of(const struct film *film, uint64_t n,
+                                          struct cox_video_settings *settings)
 {
     const struct film_plan *plan = &film->plan;
     const struct scenes_light *light = NULL;
@@ -300,13 +300,13 @@ static struct cox_video_look look_of(const struct film *film, uint64_t n,
         settings->gain = light->gain;
     }
 
-    return (struct cox_video_look){.op = plan->shape.op,
-                                   .peak = peak_of(plan),
-                                   .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
-                                   .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
-                                   .settings = settings,
-                                   .trust_peak = plan->steering.trusts,
-                                   .halve = plan->shape.scale == COX_SCALE_HALF};
+    return (struct cox_tonemap_options){.op = plan->shape.op,
+                                        .peak = peak_of(plan),
+                                        .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
+                                        .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
+                                        .settings = settings,
+                                        .trust_peak = plan->steering.trusts,
+                                        .box_downscale = plan->shape.scale == COX_SCALE_HALF};
 }
 
 /* With a file of scenes: set the light of frame `n`. */
@@ -316,7 +316,7 @@ static bool set_light(struct film *film, uint64_t n)
     if (!film->plan.scenes)
         return true;
 
-    const struct cox_video_look look = look_of(film, n, &settings);
+    const struct cox_tonemap_options look = look_of(film, n, &settings);
     const cox_status status = cox_video_stream_set(film->stream, &look);
     return status == COX_OK || fail(film, "its peak or gain was refused", status, n);
 }
@@ -501,7 +501,7 @@ static cox_status make_stream(struct film *film)
     const struct film_plan *plan = &film->plan;
     const struct cox_video_image in = image_of(film, &film->in, NULL);
     const struct cox_video_image out = image_of(film, &film->out, NULL);
-    const struct cox_video_look look = look_of(film, 0, &settings);
+    const struct cox_tonemap_options look = look_of(film, 0, &settings);
 
     const cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look,
                                                       &film->stream);

@@ -61,7 +61,7 @@ struct options {
     /* The format of the stream, if the stream does not name it; see has_... below. */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
-    enum cox_range range;
+    enum cox_color_range range;
     struct video_rational rate; /* 0:0 = not given */
     struct video_raw raw;       /* raw.given: the input is raw frames, whatever its content */
 

@@ -157,7 +157,7 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
 
     if (status == COX_OK) {
         cox_tonemap_read_analysis(cox_buffer_data(histogram), &analysis);
-        cox_tonemap_expose(&analysis, settings);
+        cox_tonemap_auto_exposure(&analysis, settings);
         say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), from the picture: log-average "
             "%.4g, peak %.4g\n",
             (double)settings->exposure_stops, (double)settings->peak * white_nits,
@@ -463,10 +463,10 @@ static bool verify(struct job *job, uint64_t expected)
     return good;
 }
 
-static void print_summary(struct job *job, const uint64_t *solo_ns)
+static void print_summary(struct job *job, const uint64_t *single_device_ns)
 {
     struct report_summary summary;
-    report_summarise(job->report, solo_ns, job->info.device_count, &summary);
+    report_summarise(job->report, single_device_ns, job->info.device_count, &summary);
     devices_print_warmup(&job->info);
     say("result    %" PRIu64 " frame%s, %.1f frames/s, %.2f ms (median), %.2f ms (99 %%)",
         summary.frames, plural(summary.frames), summary.fps, (double)summary.wall_p50_ns / 1e6,
@@ -507,7 +507,7 @@ static bool deliver(struct job *job)
     struct report_about about;
     uint64_t hash = 0;
     devices_describe(&job->devices, &job->info, &text, &about);
-    print_summary(job, text.solo_ns);
+    print_summary(job, text.single_device_ns);
 
     if (print_hash || options->verify)
         hash = hash_pixels(job, last);
@@ -539,7 +539,8 @@ static bool run(struct job *job)
         return message_error("interrupted");
 
     say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy,
-        job->info.granule, plural(job->info.granule), job->slot_count, plural(job->slot_count));
+        job->info.row_alignment, plural(job->info.row_alignment), job->slot_count,
+        plural(job->slot_count));
     return run_frames(job) && deliver(job);
 }
 

@@ -26,7 +26,7 @@ bool profile_make(struct profile *profile, const struct source *from,
 
 static bool same_samples(const struct cox_video_format *a, const struct cox_video_format *b)
 {
-    return a->layout == b->layout && a->depth == b->depth && a->high_bits == b->high_bits &&
+    return a->layout == b->layout && a->depth == b->depth && a->msb_aligned == b->msb_aligned &&
            a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2;
 }
 
@@ -163,15 +163,15 @@ static const struct field fields[] = {
     {"height", 1, 65536, PLACE(shape.height), WHOLE_32},
     {"in-layout", 0, COX_VIDEO_V210, PLACE(shape.in.layout), WHOLE_32},
     {"in-depth", 8, 16, PLACE(shape.in.depth), WHOLE_32},
-    {"in-high-bits", 0, 1, PLACE(shape.in.high_bits), YES},
+    {"in-high-bits", 0, 1, PLACE(shape.in.msb_aligned), YES},
     {"in-chroma-x", 0, 1, PLACE(shape.in.chroma_x_log2), WHOLE_32},
     {"in-chroma-y", 0, 1, PLACE(shape.in.chroma_y_log2), WHOLE_32},
-    {"in-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.in.site), WHOLE_32},
+    {"in-site", 0, COX_CHROMA_TOP_LEFT, PLACE(shape.in.chroma_location), WHOLE_32},
     {"in-range", 0, COX_RANGE_FULL, PLACE(shape.in.range), WHOLE_32},
     {"transfer", 0, COX_TRANSFER_LINEAR, PLACE(shape.transfer), WHOLE_32},
     {"primaries", 0, COX_PRIMARIES_BT709, PLACE(shape.primaries), WHOLE_32},
     {"operator", 0, COX_OPERATOR_COUNT - 1, PLACE(shape.op), WHOLE_32},
-    {"fade", 0, 1, PLACE(shape.fade), YES},
+    {"fade", 0, 1, PLACE(shape.desaturate_highlights), YES},
     {"dither", 0, COX_DITHER_ORDERED, PLACE(shape.dither), WHOLE_32},
     {"gamut", 0, COX_GAMUT_COMPRESS, PLACE(shape.gamut), WHOLE_32},
     {"scale", 0, COX_SCALE_FILTER, PLACE(shape.scale), WHOLE_32},
@@ -179,10 +179,10 @@ static const struct field fields[] = {
     {"scale-height", 0, 65536, PLACE(shape.out_height), WHOLE_32},
     {"out-layout", 0, COX_VIDEO_SEMI_PLANAR, PLACE(shape.out.layout), WHOLE_32},
     {"out-depth", 8, 10, PLACE(shape.out.depth), WHOLE_32},
-    {"out-high-bits", 0, 1, PLACE(shape.out.high_bits), YES},
+    {"out-high-bits", 0, 1, PLACE(shape.out.msb_aligned), YES},
     {"out-chroma-x", 0, 1, PLACE(shape.out.chroma_x_log2), WHOLE_32},
     {"out-chroma-y", 0, 1, PLACE(shape.out.chroma_y_log2), WHOLE_32},
-    {"out-site", 0, COX_SITE_TOP_LEFT, PLACE(shape.out.site), WHOLE_32},
+    {"out-site", 0, COX_CHROMA_TOP_LEFT, PLACE(shape.out.chroma_location), WHOLE_32},
     {"out-range", 0, COX_RANGE_FULL, PLACE(shape.out.range), WHOLE_32},
     {"sdr-white", 0, 0, PLACE(settings.sdr_white_nits), REAL},
     {"peak", 0, 0, PLACE(settings.peak_nits), REAL},

@@ -110,22 +110,21 @@ static void add_frame(struct report *report, const struct cox_frame_report *from
         return;
     }
 
-    report->frames[report->frame_count] = (struct report_frame){
-        .index = from->index,
-        .submit_ns = from->submit_ns,
-        .start_ns = from->start_ns,
-        .end_ns = from->end_ns,
-        .delivered_ns = from->delivered_ns,
-        .deadline_ns = from->deadline_ns,
-        .predicted_ns = from->predicted_ns,
-        .alternative_ns = from->alternative_ns,
-        .status = from->status,
-        .reason = from->reason,
-        .warmup = from->warmup,
-        .shadow = from->shadow,
-        .pool_rows = from->pool_rows,
-        .band_count = from->band_count,
-        .first_band = report->band_count};
+    report->frames[report->frame_count] = (struct report_frame){.index = from->index,
+                                                                .submit_ns = from->submit_ns,
+                                                                .start_ns = from->start_ns,
+                                                                .end_ns = from->end_ns,
+                                                                .delivered_ns = from->delivered_ns,
+                                                                .deadline_ns = from->deadline_ns,
+                                                                .predicted_ns = from->predicted_ns,
+                                                                .rejected_ns = from->rejected_ns,
+                                                                .status = from->status,
+                                                                .reason = from->reason,
+                                                                .warmup = from->warmup,
+                                                                .shadow = from->shadow,
+                                                                .pool_rows = from->pool_rows,
+                                                                .band_count = from->band_count,
+                                                                .first_band = report->band_count};
     if (from->band_count)
         memcpy(report->bands + report->band_count, from->bands,
                from->band_count * sizeof *from->bands);
@@ -209,7 +208,7 @@ static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percen
 
 /* 1 / (T * sum of 1/T_d), which is (T_best / T) / (T_best * sum of 1/T_d). For one device it is
  * 1. */
-static double efficiency(uint64_t frame_ns, const uint64_t *solo_ns, uint32_t device_count)
+static double efficiency(uint64_t frame_ns, const uint64_t *single_device_ns, uint32_t device_count)
 {
     double frames_per_ns = 0;
     if (device_count == 1)
@@ -218,9 +217,9 @@ static double efficiency(uint64_t frame_ns, const uint64_t *solo_ns, uint32_t de
         return NAN;
 
     for (uint32_t d = 0; d < device_count; d++) {
-        if (!solo_ns[d])
+        if (!single_device_ns[d])
             return NAN;
-        frames_per_ns += 1.0 / (double)solo_ns[d];
+        frames_per_ns += 1.0 / (double)single_device_ns[d];
     }
     return 1.0 / ((double)frame_ns * frames_per_ns);
 }
@@ -265,7 +264,7 @@ static void add_times(struct times *times, const struct report_frame *frame)
 }
 
 static void summarise_times(struct report_summary *summary, const struct times *times,
-                            const uint64_t *solo_ns, uint32_t device_count)
+                            const uint64_t *single_device_ns, uint32_t device_count)
 {
     const size_t count = times->count;
     summary->frames = count;
@@ -280,13 +279,14 @@ static void summarise_times(struct report_summary *summary, const struct times *
     summary->wall_p99_ns = percentile(times->walls, count, 99);
     summary->latency_p50_ns = percentile(times->latencies, count, 50);
     summary->latency_p99_ns = percentile(times->latencies, count, 99);
-    summary->efficiency = efficiency(percentile(times->periods, count, 50), solo_ns, device_count);
+    summary->efficiency = efficiency(percentile(times->periods, count, 50), single_device_ns,
+                                     device_count);
     if (times->last_end_ns > times->first_start_ns)
         summary->fps = (double)count * 1e9 / (double)(times->last_end_ns - times->first_start_ns);
 }
 
-void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t device_count,
-                      struct report_summary *summary)
+void report_summarise(struct report *report, const uint64_t *single_device_ns,
+                      uint32_t device_count, struct report_summary *summary)
 {
     *summary = (struct report_summary){.efficiency = NAN};
     pthread_mutex_lock(&report->lock);
@@ -300,7 +300,7 @@ void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t d
         if (frame->status == COX_OK)
             add_times(&times, frame);
     }
-    summarise_times(summary, &times, solo_ns, device_count);
+    summarise_times(summary, &times, single_device_ns, device_count);
 
     pthread_mutex_unlock(&report->lock);
     free(memory);

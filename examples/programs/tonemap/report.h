@@ -16,7 +16,7 @@ struct report_frame {
     uint64_t index;
     uint64_t submit_ns, start_ns, end_ns, delivered_ns;
     uint64_t deadline_ns; /* from submit_ns; 0 = none */
-    uint64_t predicted_ns, alternative_ns;
+    uint64_t predicted_ns, rejected_ns;
     cox_status status;
     enum cox_reason reason;
     bool warmup, shadow;
@@ -63,9 +63,9 @@ void report_late(struct report *report, uint64_t *frames, uint64_t *worst_ns);
 bool report_frame(struct report *report, uint64_t n, struct report_frame *frame,
                   struct cox_band_report *bands, uint32_t max_bands);
 
-/* The session must be idle. `solo_ns` has one time for each device, 0 = unknown. */
-void report_summarise(struct report *report, const uint64_t *solo_ns, uint32_t device_count,
-                      struct report_summary *summary);
+/* The session must be idle. `single_device_ns` has one time for each device, 0 = unknown. */
+void report_summarise(struct report *report, const uint64_t *single_device_ns,
+                      uint32_t device_count, struct report_summary *summary);
 
 struct report_device {
     const char *name;
@@ -98,10 +98,10 @@ struct report_about {
     const char *program; /* for the trace */
     const char *policy;
     const char *arithmetic; /* "fma" or "muladd" */
-    uint32_t granule;
+    uint32_t row_alignment;
     uint32_t device_count;
     const struct report_device *devices;
-    const uint64_t *solo_ns;
+    const uint64_t *single_device_ns;
     const struct report_film *film; /* NULL = a picture */
 };
 

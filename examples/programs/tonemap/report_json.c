@@ -33,6 +33,6 @@ void put_decision(struct json *json, const struct report_frame *frame)
 {
     json_member_string(json, "reason", cox_reason_text(frame->reason));
     put_known_us(json, "predicted_us", frame->predicted_ns);
-    put_known_us(json, "alternative_us", frame->alternative_ns);
+    put_known_us(json, "alternative_us", frame->rejected_ns);
     json_member_unsigned(json, "pool_rows", frame->pool_rows);
 }

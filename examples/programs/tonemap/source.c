@@ -41,7 +41,7 @@ static struct cox_video_format target_pixel(const struct options *options,
                                    .depth = options->depth,
                                    .chroma_x_log2 = in->chroma_x_log2,
                                    .chroma_y_log2 = in->chroma_y_log2,
-                                   .site = in->site,
+                                   .chroma_location = in->chroma_location,
                                    .range = COX_RANGE_LIMITED};
     if (options->to == OUTPUT_PNG)
         return (struct cox_video_format){
@@ -50,10 +50,10 @@ static struct cox_video_format target_pixel(const struct options *options,
     if (rgb || raw)
         out.chroma_x_log2 = out.chroma_y_log2 = 1;
     if ((rgb || raw) && !in->chroma_x_log2)
-        out.site = COX_SITE_LEFT;
+        out.chroma_location = COX_CHROMA_LEFT;
     if (raw)
         out.layout = COX_VIDEO_SEMI_PLANAR;
-    out.high_bits = options->to == OUTPUT_P010;
+    out.msb_aligned = options->to == OUTPUT_P010;
     return out;
 }
 
@@ -218,7 +218,7 @@ bool source_choose_shape(struct source *from)
                                       .out = target_pixel(options, &format->pixel),
                                       .transfer = COX_TRANSFER_PQ,
                                       .op = options->op,
-                                      .fade = options->desaturate >= 0,
+                                      .desaturate_highlights = options->desaturate >= 0,
                                       .dither = options->dither,
                                       .scale = options->scale};
     if (!choose_size(from))

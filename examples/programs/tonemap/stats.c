@@ -153,13 +153,13 @@ void stats_write(struct report *report, const struct report_about *about, FILE *
 {
     struct report_summary summary;
     struct json json;
-    report_summarise(report, about->solo_ns, about->device_count, &summary);
+    report_summarise(report, about->single_device_ns, about->device_count, &summary);
     json_begin(&json, stream);
     json_open_object(&json, false);
     json_member_string(&json, "arithmetic", about->arithmetic);
     write_devices(&json, about);
     json_member_string(&json, "policy", about->policy);
-    json_member_unsigned(&json, "granule", about->granule);
+    json_member_unsigned(&json, "granule", about->row_alignment);
 
     pthread_mutex_lock(&report->lock);
     write_frames(&json, report, about->film);

@@ -32,8 +32,8 @@ static bool check_parts(const struct part *parts, uint32_t count)
 
 /* How the curve follows the film. */
 struct steering {
-    struct cox_video_steer state;
-    struct cox_video_steer_options options;
+    struct cox_adaptation_state state;
+    struct cox_adaptation_options options;
     struct scenes_light now;
 };
 
@@ -46,7 +46,7 @@ static bool follow(struct steering *steering, const struct profile *profile,
     if (settings.gain > 0)
         gain = settings.gain;
 
-    const bool begins = cox_video_steer(&steering->state, &steering->options, &profile->shape,
+    const bool begins = cox_video_adapt(&steering->state, &steering->options, &profile->shape,
                                         histogram, &settings);
     scenes_light_set(&steering->now, settings.peak_nits * gain, settings.gain * gain);
     return begins;

@@ -62,9 +62,9 @@ static bool holds(const struct options *options, const struct cox_video_format *
         return true;
 
     if (!options_want_raw(options))
-        return pixel->layout == COX_VIDEO_PLANAR && !pixel->high_bits;
+        return pixel->layout == COX_VIDEO_PLANAR && !pixel->msb_aligned;
     return pixel->layout == COX_VIDEO_SEMI_PLANAR && pixel->chroma_x_log2 && pixel->chroma_y_log2 &&
-           pixel->depth == depth && pixel->high_bits == p010;
+           pixel->depth == depth && pixel->msb_aligned == p010;
 }
 
 /* Choose the frames of the file of scenes: for map by --range or --share, otherwise by --start and
@@ -717,7 +717,7 @@ static void print_start(const struct job *job)
     devices_print(&job->devices, &job->info, job->options->verbose);
     print_light(job);
     say("policy    %s, granule %u row%s, %u frame%s in flight\n", job->info.policy,
-        job->info.granule, plural(job->info.granule), in_flight, plural(in_flight));
+        job->info.row_alignment, plural(job->info.row_alignment), in_flight, plural(in_flight));
 }
 
 /* Frames that will be done; 0 = not known. */

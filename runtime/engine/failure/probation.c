@@ -99,7 +99,7 @@ static uint32_t probation_rows(const struct cox_session *session, const struct c
         if (cox__by_rows(&pass->bindings[i]))
             per_row += pass->bindings[i].pitch_bytes / pass->bindings[i].row_divisor;
     uint64_t rows = PROBATION_BYTES / per_row + 1;
-    rows = (rows + pass->granule - 1) / pass->granule * pass->granule;
+    rows = (rows + pass->row_alignment - 1) / pass->row_alignment * pass->row_alignment;
     rows = rows < most ? rows : most;
     return rows < pass->rows ? (uint32_t)rows : pass->rows;
 }

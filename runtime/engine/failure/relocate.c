@@ -1,7 +1,7 @@
 /* A device that was given up may wake at any time and write its rows. No frame may lie in what it can write to: a
  * buffer of the library's own gets fresh memory, with the rows that are right copied, and the old memory is left to the
  * device. The frame's other bands end before that, and those that are still to be done wait. Memory of the
- * application's cannot be changed for other: such a frame ends with COX_E_TAINTED, and so does each later one with that
+ * application's cannot be changed for other: such a frame ends with COX_E_MEMORY_UNSAFE, and so does each later one with that
  * buffer. Not even when the device has ended are they right: it may have written while the application filled the
  * buffer anew.
  *
@@ -102,7 +102,7 @@ static void end_tainted(struct cox_session *session, struct cox__frame *frame, u
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (frame->buffers[b] && bindings >> b & 1) {
             frame->buffers[b]->unsafe = true;
-            status = COX_E_TAINTED;
+            status = COX_E_MEMORY_UNSAFE;
         }
     fail(session, frame, status);
 }
@@ -170,7 +170,7 @@ static uint32_t find_tainted(struct cox_session *session, struct cox__frame *fra
             continue;
         if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX_READ)) {
             buffer->unsafe = true;
-            fail(session, frame, COX_E_TAINTED);
+            fail(session, frame, COX_E_MEMORY_UNSAFE);
         } else {
             bindings |= UINT32_C(1) << b;
         }

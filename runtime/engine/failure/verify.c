@@ -39,8 +39,8 @@ static uint32_t choose_peer(const struct cox_session *session, const struct cox_
             continue;
         if (best == session->device_count || frame->at_work[d] < frame->at_work[best] ||
             (frame->at_work[d] == frame->at_work[best] &&
-             device->passes[frame->pass].solo_ns <
-                 session->devices[best].passes[frame->pass].solo_ns))
+             device->passes[frame->pass].single_device_ns <
+                 session->devices[best].passes[frame->pass].single_device_ns))
             best = d;
     }
     return best;

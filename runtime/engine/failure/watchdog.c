@@ -55,7 +55,7 @@ struct cox__watchdog {
     pthread_cond_t wake;  /* for the watchdog's thread */
     bool held;            /* the engine lock is, */
     pthread_t holder;     /* by this thread */
-    uint64_t starved_ns;
+    uint64_t run_queue_delay_ns;
     uint64_t told_ns; /* the most that was told of it */
     uint64_t look_ns; /* when the watchdog's thread looked last; 0 = it sleeps */
     uint32_t waiting;
@@ -190,7 +190,7 @@ uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog)
     pthread_mutex_lock(&watchdog->lock);
     const uint64_t pending_ns = watchdog->look_ns ? late_ns(cox__clock_ns() - watchdog->look_ns)
                                                   : 0;
-    const uint64_t ns = watchdog->starved_ns + pending_ns;
+    const uint64_t ns = watchdog->run_queue_delay_ns + pending_ns;
     watchdog->told_ns = ns > watchdog->told_ns ? ns : watchdog->told_ns; /* it never falls */
     const uint64_t told_ns = watchdog->told_ns;
     pthread_mutex_unlock(&watchdog->lock);
@@ -224,7 +224,7 @@ static uint64_t count_starved(struct cox__watchdog *watchdog, bool in_call)
     pthread_mutex_lock(&watchdog->lock);
     const uint64_t now_ns = cox__clock_ns(), late = late_ns(now_ns - watchdog->look_ns);
     const uint64_t ns = waited > late ? waited : late;
-    watchdog->starved_ns += ns;
+    watchdog->run_queue_delay_ns += ns;
     watchdog->look_ns = now_ns;
     pthread_mutex_unlock(&watchdog->lock);
     return ns;
@@ -280,10 +280,12 @@ static bool next_look(struct cox__watchdog *watchdog, bool idle, uint64_t seen)
     return go_on;
 }
 
-/* Whether a call has exceeded its limit after so many looks. The process could not run for `starved_ns` of them. */
-static bool is_over(const struct cox__watchdog *watchdog, uint64_t looks, uint64_t starved_ns)
+/* Whether a call has exceeded its limit after so many looks. The process could not run for `run_queue_delay_ns` of them. */
+static bool is_over(const struct cox__watchdog *watchdog, uint64_t looks,
+                    uint64_t run_queue_delay_ns)
 {
-    const uint64_t limit = atomic_load(&watchdog->limit_looks), excused = starved_ns / LOOK_NS;
+    const uint64_t limit = atomic_load(&watchdog->limit_looks),
+                   excused = run_queue_delay_ns / LOOK_NS;
     return looks >=
            limit + (excused < COX__EXCUSE_TIMES * limit ? excused : COX__EXCUSE_TIMES * limit);
 }

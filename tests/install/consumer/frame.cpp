@@ -73,7 +73,7 @@ int run()
     cox_runtime_params runtime_params = {};
     runtime_params.log = say;
     runtime_params.log_user = stderr;
-    cox_status status = cox_runtime_create(&runtime, &runtime_params);
+    cox_status status = cox_runtime_create(&runtime_params, &runtime);
     if (status != COX_OK)
         return fail("runtime", status);
     for (cox_buffer *&buffer : buffers)

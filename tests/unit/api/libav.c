@@ -9,7 +9,7 @@ enum { WIDTH = 322, HEIGHT = 182, FRAMES = 12 };
 static struct cox_av_map map;
 static AVFrame *frame, *mapped;
 
-static void open_map(const struct cox_video_look *look)
+static void open_map(const struct cox_tonemap_options *look)
 {
     open_runtime(NULL);
     cr_assert_eq(cox_av_map_open(&map, runtime, NULL, look), 0);
@@ -223,7 +223,7 @@ Test(libav, images_have_what_frames_say)
     cr_expect_eq(image.data[0], frame->data[0] + 6 * frame->linesize[0] + 8);
     cr_expect_eq(image.data[2], frame->data[2] + 3 * frame->linesize[2] + 4);
     cr_expect_eq(image.format.depth, 10);
-    cr_expect_eq(image.format.site, COX_SITE_TOP_LEFT);
+    cr_expect_eq(image.format.chroma_location, COX_CHROMA_TOP_LEFT);
     cr_expect_eq(image.format.range, COX_RANGE_FULL);
     cr_expect_eq(image.transfer, COX_TRANSFER_PQ);
     cr_expect_eq(image.peak_nits, 4000.0f);
@@ -235,7 +235,7 @@ Test(libav, images_have_what_frames_say)
     cr_expect(cox_av_is_hdr(frame));
     frame->chroma_location = AVCHROMA_LOC_TOP;
     cr_assert_eq(cox_av_image(frame, &image), 0);
-    cr_expect_eq(image.format.site, COX_SITE_CENTRE);
+    cr_expect_eq(image.format.chroma_location, COX_CHROMA_CENTER);
     frame->colorspace = AVCOL_SPC_BT2020_CL;
     cr_expect_eq(cox_av_image(frame, &image), AVERROR(ENOSYS));
     frame->colorspace = AVCOL_SPC_BT2020_NCL;
@@ -277,7 +277,7 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
 Test(libav, views_of_frames_in_the_pool_are_mapped_alike)
 {
     enum { VIEWS = 4 };
-    struct cox_video_look look = {.peak = COX_PEAK_GIVEN};
+    struct cox_tonemap_options look = {.peak = COX_PEAK_FIXED};
     AVFrame *pooled = av_frame_alloc();
     open_map(&look);
     av_frame_copy_props(pooled, frame);

@@ -138,7 +138,7 @@ Test(no_resources, sessions)
 static void skip_without_devices(void)
 {
     cox_runtime *runtime = NULL;
-    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log});
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &runtime);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
     cr_assert_eq(status, COX_OK, "%s", logged);
@@ -155,7 +155,7 @@ Test(no_resources, runtimes_without_memory)
         logged[0] = 0;
         failing.nth = nth;
         failing.happened = false;
-        const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log});
+        const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &runtime);
         failing.nth = 0;
         if (status == COX_OK) { /* it does without, or none failed */
             cox_runtime_destroy(&runtime);
@@ -170,8 +170,9 @@ Test(no_resources, runtimes_without_memory)
     cox_runtime *runtime = (cox_runtime *)&runtime;
     logged[0] = 0;
     failing.text = "/nonexistent/cache";
-    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){
-                                                               .cache_dir = "/nonexistent/cache", .log = on_log});
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.cache_dir = "/nonexistent/cache",
+                                                                                    .log = on_log},
+                                                 &runtime);
     failing.text = NULL;
     cr_assert_eq(status, COX_E_NOMEM);
     cr_assert_null(runtime);
@@ -185,12 +186,12 @@ Test(no_resources, runtimes_without_threads)
     logged[0] = 0;
     failing.threads = true;
     const cox_status status =
-        cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log, .log_level = COX_LOG_ERROR});
+        cox_runtime_create(&(const struct cox_runtime_params){.log = on_log, .log_level = COX_LOG_ERROR}, &runtime);
     failing.threads = false;
     cr_assert(failing.happened);
     cr_assert_eq(status, COX_E_SYSTEM, "%s", logged);
     cr_assert_null(runtime);
     cr_assert_str_eq(logged, "cox_runtime_create: the operating system refused a resource\n");
-    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.log = on_log}), COX_OK);
+    cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &runtime), COX_OK);
     cox_runtime_destroy(&runtime);
 }

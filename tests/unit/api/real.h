@@ -15,10 +15,11 @@ static cox_runtime *runtime;
 static inline void open_runtime_at(const char *devices, const char *cache_dir, enum cox_log_level level)
 {
     cox_runtime_destroy(&runtime);
-    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = devices,
-                                                                                              .cache_dir = cache_dir,
-                                                                                              .log = on_log,
-                                                                                              .log_level = level});
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = devices,
+                                                                                    .cache_dir = cache_dir,
+                                                                                    .log = on_log,
+                                                                                    .log_level = level},
+                                                 &runtime);
     const bool divided = devices && strchr(devices, ':');
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || (devices && status == COX_E_NOT_FOUND) ||
         (divided && status == COX_E_INVALID))

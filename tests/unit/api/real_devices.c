@@ -78,16 +78,16 @@ Test(api, one_arithmetic_serves_all_devices)
     cr_assert_eq(strstr(logged, "all kernels go without fma") != NULL, any_fast && !all_fast, "%s", logged);
     cr_assert_eq(kernels_use_fma(), all_fast);
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_MULADD}),
+    cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_MULADD}, &runtime),
                  COX_OK);
     cr_assert_eq(cox_runtime_arithmetic(runtime), COX_ARITHMETIC_MULADD);
     cr_assert_not(kernels_use_fma());
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_FMA}),
+    cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_FMA}, &runtime),
                  all_have ? COX_OK : COX_E_UNSUPPORTED);
     cr_assert_eq(cox_runtime_arithmetic(runtime), all_have ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_AUTO);
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, &(const struct cox_runtime_params){.arithmetic = (enum cox_arithmetic)3}),
+    cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.arithmetic = (enum cox_arithmetic)3}, &runtime),
                  COX_E_INVALID);
 }
 
@@ -145,7 +145,7 @@ Test(api, defaults_need_no_parameters)
     open_runtime(NULL);
     const uint32_t count = cox_runtime_device_count(runtime);
     cox_runtime_destroy(&runtime);
-    cr_assert_eq(cox_runtime_create(&runtime, NULL), COX_OK);
+    cr_assert_eq(cox_runtime_create(NULL, &runtime), COX_OK);
     cr_assert_eq(cox_runtime_device_count(runtime), count);
 }
 
@@ -198,7 +198,7 @@ Test(api, frames_come_back_in_order_complete_and_right)
         cr_assert_eq(info.in_flight, in_flight);
         cr_assert_eq(info.frames_done, 40);
         cr_assert_str_eq(info.policy, cox_policy_at(0)->name);
-        cr_assert_eq(info.devices[0].solo_ns > 0, info.device_count > 1, "one device alone is not timed");
+        cr_assert_eq(info.devices[0].single_device_ns > 0, info.device_count > 1, "one device alone is not timed");
         close_scene(scene);
         check_done(scene, 40);
     }
@@ -316,7 +316,7 @@ Test(api, two_runtimes_work_side_by_side)
 {
     open_runtime(NULL);
     cox_runtime *second = NULL;
-    cr_assert_eq(cox_runtime_create(&second, &(const struct cox_runtime_params){.log = on_log}), COX_OK);
+    cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &second), COX_OK);
     open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2});
     open_scene(1, second, &(const struct cox_session_params){.in_flight = 2});
     for (uint32_t i = 0; i < 15; i++)

@@ -10,7 +10,7 @@ static void refused(const struct cox_runtime_params *params, cox_status status, 
 {
     cox_runtime *none = (cox_runtime *)&none;
     logged[0] = 0;
-    cr_assert_eq(cox_runtime_create(&none, params), status, "%s: %s", line, logged);
+    cr_assert_eq(cox_runtime_create(params, &none), status, "%s: %s", line, logged);
     cr_assert_null(none, "%s", line);
     cr_assert_not_null(strstr(logged, line), "not in the log: %s\n%s", line, logged);
 }
@@ -19,7 +19,7 @@ static void refused(const struct cox_runtime_params *params, cox_status status, 
 Test(runtime_errors, invalid_arguments_are_named_with_their_value)
 {
     logged[0] = 0;
-    cr_assert_eq(cox_runtime_create(NULL, &(const struct cox_runtime_params){.log = on_log}), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, NULL), COX_E_INVALID);
     cr_assert_str_eq(logged, "cox_runtime_create: out is NULL\n");
     cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
     refused(&(const struct cox_runtime_params){.log = on_log, .reserve = (enum cox_reserve)7}, COX_E_INVALID,

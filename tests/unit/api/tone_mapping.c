@@ -52,13 +52,13 @@ Test(tone_mapping, video_shapes)
     FILM(COX_E_INVALID, shape.in.depth = 7);
     FILM(COX_E_INVALID, shape.in.depth = 17);
     FILM(COX_OK, shape.in.depth = 16);
-    FILM(COX_E_INVALID, shape.in.depth = 16, shape.in.high_bits = true);
-    FILM(COX_OK, shape.in.depth = 15, shape.in.high_bits = true);
-    FILM(COX_OK, shape.in.depth = 9, shape.in.high_bits = true);
-    FILM(COX_E_INVALID, shape.out.high_bits = true);
+    FILM(COX_E_INVALID, shape.in.depth = 16, shape.in.msb_aligned = true);
+    FILM(COX_OK, shape.in.depth = 15, shape.in.msb_aligned = true);
+    FILM(COX_OK, shape.in.depth = 9, shape.in.msb_aligned = true);
+    FILM(COX_E_INVALID, shape.out.msb_aligned = true);
     FILM(COX_E_INVALID, shape.in.layout = (enum cox_video_layout)6);
-    FILM(COX_E_INVALID, shape.in.site = (enum cox_chroma_site)3);
-    FILM(COX_E_INVALID, shape.out.range = (enum cox_range)2);
+    FILM(COX_E_INVALID, shape.in.chroma_location = (enum cox_chroma_location)3);
+    FILM(COX_E_INVALID, shape.out.range = (enum cox_color_range)2);
     FILM(COX_E_INVALID, shape.in.chroma_x_log2 = 0);
     FILM(COX_E_INVALID, shape.in.chroma_x_log2 = 2);
     FILM(COX_E_INVALID, shape.in.chroma_y_log2 = 2);
@@ -116,7 +116,7 @@ Test(tone_mapping, video_shapes_of_rgba)
 
 Test(tone_mapping, video_shapes_of_planes_of_colours)
 {
-    static const struct cox_video_format gbr = {.layout = COX_VIDEO_GBR, .depth = 10, .high_bits = true};
+    static const struct cox_video_format gbr = {.layout = COX_VIDEO_GBR, .depth = 10, .msb_aligned = true};
     FILM(COX_OK, shape.in = gbr, shape.in_pitch_bytes[1] = shape.in_pitch_bytes[2] = 64);
     FILM(COX_E_INVALID, shape.in = gbr, shape.in_pitch_bytes[1] = 64, shape.in_pitch_bytes[2] = 60);
     FILM(COX_E_INVALID, shape.in = gbr, shape.in_pitch_bytes[1] = shape.in_pitch_bytes[2] = 64,
@@ -132,7 +132,7 @@ Test(tone_mapping, video_shapes_of_v210)
     FILM(COX_E_INVALID, shape.in = v210, shape.in_pitch_bytes[0] = 100);
     FILM(COX_E_INVALID, shape.in = v210, shape.in_pitch_bytes[0] = 80);
     FILM(COX_E_INVALID, shape.in = v210, shape.in.depth = 12, shape.in_pitch_bytes[0] = 96);
-    FILM(COX_E_INVALID, shape.in = v210, shape.in.high_bits = true, shape.in_pitch_bytes[0] = 96);
+    FILM(COX_E_INVALID, shape.in = v210, shape.in.msb_aligned = true, shape.in_pitch_bytes[0] = 96);
     FILM(COX_E_INVALID, shape.in = v210, shape.in.chroma_y_log2 = 1, shape.in_pitch_bytes[0] = 96);
     FILM(COX_E_INVALID, shape.in = v210, shape.in_pitch_bytes[0] = 96, shape.transfer = COX_TRANSFER_LINEAR);
     FILM(COX_E_INVALID, shape.out = v210, shape.out_pitch_bytes[0] = 96);

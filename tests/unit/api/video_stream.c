@@ -37,8 +37,10 @@ static cox_runtime *open_runtime(void)
     cox_runtime *opened = NULL;
     cox_status status = COX_E_NO_DEVICE;
     for (int i = 0; i < 2 && status; i++)
-        status = cox_runtime_create(&opened, &(const struct cox_runtime_params){
-                                                 .devices = devices[i], .log = on_log, .log_level = COX_LOG_DEBUG});
+        status = cox_runtime_create(&(const struct cox_runtime_params){.devices = devices[i],
+                                                                       .log = on_log,
+                                                                       .log_level = COX_LOG_DEBUG},
+                                    &opened);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device: %s", cox_status_text(status));
     cr_assert_eq(status, COX_OK, "%s\n%s", cox_status_name(status), logged);
@@ -172,13 +174,13 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
                                     .height = HEIGHT,
                                     .in = p10,
                                     .out = p8,
-                                    .fade = true,
+                                    .desaturate_highlights = true,
                                     .dither = COX_DITHER_ORDERED,
                                     .gamut = COX_GAMUT_COMPRESS};
     struct cox_video_storage storage;
     struct cox_video_params params;
     struct cox_video_settings settings = {0};
-    struct cox_video_steer steer = {0};
+    struct cox_adaptation_state steer = {0};
     struct cox_session_params about = {0};
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
@@ -203,7 +205,7 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
             cr_assert_eq(cox_video_prepare(&shape, &settings, &params), COX_OK);
             cr_assert_eq(cox_session_run(session, &frame), COX_OK);
             if (follow && (n > 0 || time == 0))
-                cox_video_steer(&steer, NULL, &shape, cox_buffer_data(histogram), &settings);
+                cox_video_adapt(&steer, NULL, &shape, cox_buffer_data(histogram), &settings);
         }
     }
     cox_session_destroy(&session);
@@ -212,7 +214,7 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
 
 /* ---- Sending ---- */
 
-static void open_stream(const struct cox_video_look *look)
+static void open_stream(const struct cox_tonemap_options *look)
 {
     cox_video_stream_destroy(&stream);
     cr_assert_eq(cox_video_stream_create(runtime, NULL, look, &stream), COX_OK, "%s", logged);
@@ -254,7 +256,7 @@ static struct cox_session_info session_now(bool analysis)
     return info;
 }
 
-static const struct cox_video_look given = {.peak = COX_PEAK_GIVEN};
+static const struct cox_tonemap_options given = {.peak = COX_PEAK_FIXED};
 
 /* ---- Tests ---- */
 
@@ -398,8 +400,8 @@ Test(video_stream, size_format_and_look_change_in_mid_stream)
     const struct cox_video_stream_info info = info_now();
     cr_expect_eq(info.sessions_made, 3);
     cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
-    cr_assert_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.op = COX_OPERATOR_BT2390,
-                                                                             .peak = COX_PEAK_GIVEN}),
+    cr_assert_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.op = COX_OPERATOR_BT2390,
+                                                                                  .peak = COX_PEAK_FIXED}),
                  COX_OK);
     map(in[0], out[1]);
     cr_expect_not(same_samples(out[0], out[1]));
@@ -416,10 +418,10 @@ Test(video_stream, padding_of_structs_makes_no_other_shape)
         memset(&dirty, 17 * n, sizeof dirty);
         dirty.layout = p10.layout;
         dirty.depth = p10.depth;
-        dirty.high_bits = p10.high_bits;
+        dirty.msb_aligned = p10.msb_aligned;
         dirty.chroma_x_log2 = p10.chroma_x_log2;
         dirty.chroma_y_log2 = p10.chroma_y_log2;
-        dirty.site = p10.site;
+        dirty.chroma_location = p10.chroma_location;
         dirty.range = p10.range;
         memset(dirty.reserved, 0, sizeof dirty.reserved);
         memcpy(&in->image.format, &dirty, sizeof dirty);
@@ -480,7 +482,7 @@ Test(video_stream, a_restart_that_is_refused_leaves_the_curve)
         }
         struct cox_video_image wrong = out->image, same = out->image;
         wrong.format.depth = 9;
-        wrong.format.high_bits = true;
+        wrong.format.msb_aligned = true;
         wrong.format.layout = COX_VIDEO_V210;
         if (refused) { /* the second time, where the output is the input, by the session */
             cr_assert_neq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &in->image,
@@ -531,7 +533,7 @@ Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
     open_stream(NULL);
     for (unsigned n = 0; n < 4; n++) {
         const struct cox_video_settings settings = {.gain = gains[n]};
-        cr_assert_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.settings = &settings}), COX_OK);
+        cr_assert_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.settings = &settings}), COX_OK);
         paint(in, n);
         const struct cox_video_result result = map(in, out);
         cr_expect(result.gain >= 0x1p-32f && result.gain <= 0x1p32f, "%g", (double)result.gain);
@@ -545,7 +547,7 @@ Test(video_stream, it_can_be_prepared_for_frames_to_come)
     const struct layout layout = {0, 64, false};
     struct picture *in = lay_out(&p10, &layout), *out = lay_out(&p8, &layout);
     struct cox_video_image in_to_come = in->image, out_to_come = out->image;
-    open_stream(&(const struct cox_video_look){.peak = COX_PEAK_OWN});
+    open_stream(&(const struct cox_tonemap_options){.peak = COX_PEAK_CURRENT});
     for (int p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         in_to_come.data[p] = out_to_come.data[p] = NULL;
     cr_assert_eq(cox_video_stream_prepare(stream, &in_to_come, &out_to_come), COX_OK, "%s", logged);
@@ -658,14 +660,14 @@ Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
     cr_expect_eq(cox_video_stream_send(stream, &(const struct cox_video_frame){.in = &in->image}), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_send(stream, NULL), COX_E_INVALID);
     cr_expect_eq(cox_video_stream_send(NULL, &(const struct cox_video_frame){.in = &in->image}), COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.op = COX_OPERATOR_EXPOSURE}),
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.op = COX_OPERATOR_EXPOSURE}),
                  COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.dither = (enum cox_video_choice)3}),
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.dither = (enum cox_tristate)3}),
                  COX_E_INVALID);
-    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.peak = (enum cox_video_peak)3}),
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.peak = (enum cox_peak_source)3}),
                  COX_E_INVALID);
     const struct cox_video_settings dark = {.sdr_white_nits = 0.5f};
-    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_video_look){.settings = &dark}), COX_E_INVALID);
+    cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.settings = &dark}), COX_E_INVALID);
     cr_expect_eq(map(in, out).frame, 0);
 }
 

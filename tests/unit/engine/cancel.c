@@ -102,7 +102,7 @@ Test(engine_cancel, the_session_goes_on)
         cr_assert_str_empty(shape_check(scene.frames, list.submitted - 1));
     }
     for (uint32_t d = 0; d < 3; d++)
-        cr_assert_gt(device_now(d).solo_ns, 0, "a warm-up that was broken off goes on");
+        cr_assert_gt(device_now(d).single_device_ns, 0, "a warm-up that was broken off goes on");
     end();
 }
 

@@ -59,7 +59,7 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
         scene.data[i] = cox_buffer_data(scene.buffers[i]);
         rig_fill(scene.data[i], bytes, &seed);
     }
-    /* The granule is not known before the session, the splits are not needed before its first frame. */
+    /* The row alignment is not known before the session, the splits are not needed before its first frame. */
     rig_set_split(1, (const uint32_t[][2]){{0, rows}});
     scene.session = session_of(scene.rig, &(const struct cox_session_params){.rows = rows,
                                                                              .binding_count = binding_count,
@@ -71,7 +71,7 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
     scene.info = rig_info(scene.session);
     rig_split_count = 0;
     for (uint32_t i = 0; i < SPLITS; i++)
-        rig_add_random_split(&seed, rows, scene.info.granule, devices->device_count);
+        rig_add_random_split(&seed, rows, scene.info.row_alignment, devices->device_count);
     return scene;
 }
 
@@ -117,7 +117,7 @@ Test(engine_contracts, halo_rows_are_there_around_every_band_and_clipped_at_the_
         const struct cox_binding bindings[] = {
             {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = reach}, out};
         struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_halo);
-        cr_assert_eq(scene.info.granule, 2);
+        cr_assert_eq(scene.info.row_alignment, 2);
         for (int i = 0; i < SPLITS / 4; i++) {
             run_into(&scene, 1);
             for (uint32_t r = 0; r < rows; r++)
@@ -207,7 +207,7 @@ Test(engine_contracts, planes_of_half_height_stay_aligned_with_the_frame)
     }
     for (uint32_t rows = 60; rows < 64; rows++) {
         struct scene scene = scene_new(&trio, rows, 4, bindings, 1, &rig_stage_chroma);
-        cr_assert_eq(scene.info.granule, 8); /* 64 bytes are four chroma rows of 16 */
+        cr_assert_eq(scene.info.row_alignment, 8); /* 64 bytes are four chroma rows of 16 */
         for (int i = 0; i < SPLITS; i++) {
             memset(scene.data[3], 0, (size_t)(rows + 1) / 2 * PITCH / 2);
             run_into(&scene, 2);
@@ -269,7 +269,7 @@ Test(engine_contracts, bands_longer_than_a_device_can_hold_are_cut)
         devices.devices[2].max_rows = bounds[n];
         struct scene scene = scene_new(&devices, 121, 2, bindings, 1, &rig_stage_count);
         cr_assert_leq(scene.info.devices[2].max_rows, bounds[n]);
-        cr_assert_eq(scene.info.devices[2].max_rows % scene.info.granule, 0);
+        cr_assert_eq(scene.info.devices[2].max_rows % scene.info.row_alignment, 0);
         cr_assert_eq(scene.info.devices[0].max_rows, scene.rows);
         uint32_t want[BINS];
         count_all(&scene, want);
@@ -284,7 +284,7 @@ Test(engine_contracts, bands_longer_than_a_device_can_hold_are_cut)
 Test(engine_contracts, a_device_that_can_hold_next_to_nothing_does_not_take_part)
 {
     struct fake_params devices = trio;
-    devices.devices[2].max_rows = 1; /* less than a granule */
+    devices.devices[2].max_rows = 1; /* less than a row alignment */
     const struct cox_binding bindings[] = {in, histogram};
     struct scene scene = scene_new(&devices, 121, 2, bindings, 1, &rig_stage_count);
     cr_assert_eq(scene.info.device_count, 2);
@@ -328,7 +328,7 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
         enum cox_device_type type;
         enum cox_memory_mode mode;
         enum cox_host_memory host_memory;
-        uint32_t granule; /* 8 rows of 1536 bytes are three pages */
+        uint32_t row_alignment; /* 8 rows of 1536 bytes are three pages */
     } cases[] = {{512, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 8},
                  {511, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 1},
                  {512, 1500, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 16},
@@ -351,7 +351,7 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
         struct cox_binding bindings[] = {in, out, table};
         bindings[0].pitch_bytes = bindings[1].pitch_bytes = cases[c].pitch;
         struct scene scene = scene_new(&devices, cases[c].rows, 3, bindings, 1, &stage);
-        cr_assert_eq(scene.info.granule, cases[c].granule, "case %u: %u", c, scene.info.granule);
+        cr_assert_eq(scene.info.row_alignment, cases[c].row_alignment, "case %u: %u", c, scene.info.row_alignment);
         run(&scene);
         scene_end(&scene);
     }
@@ -367,7 +367,7 @@ Test(engine_contracts, the_granule_suits_every_variant_of_the_devices_that_take_
     const struct cox_stage stage = {.kernel = "rig_table", .variant_count = 3, .variants = variants};
     const struct cox_binding bindings[] = {in, out, table};
     struct scene scene = scene_new(&trio, 250, 3, bindings, 1, &stage);
-    cr_assert_eq(scene.info.granule, 60); /* 2 (device 0), 12 and 2 (device 1: 4 x 3, 64 bytes), 5 (device 2) */
+    cr_assert_eq(scene.info.row_alignment, 60); /* 2 (device 0), 12 and 2 (device 1: 4 x 3, 64 bytes), 5 (device 2) */
     for (int i = 0; i < 20; i++) {
         run(&scene);
         for (uint32_t r = 0; r < 250; r++)

@@ -361,7 +361,7 @@ static struct cox_split split_of(uint32_t bands, const uint32_t (*device_first_r
 
 Test(engine_failure, a_split_that_is_none_is_replaced_by_the_last_good_one_and_the_log_says_why)
 {
-    /* 92 rows, granule 4 through an alignment of 64 at a pitch of 16. */
+    /* 92 rows, row alignment 4 through an alignment of 64 at a pitch of 16. */
     static const struct {
         const char *what;
         uint32_t bands;

@@ -42,7 +42,7 @@ static void make_pipeline(const struct cox_session_params *given)
     params.params_bytes = sizeof bench.params;
     cr_assert_eq(cox__pipeline_init(&bench.pipeline, &params, &bench.log), COX_OK);
     for (uint32_t p = 0; p < bench.pipeline.pass_count; p++)
-        bench.pipeline.passes[p].granule = 1;
+        bench.pipeline.passes[p].row_alignment = 1;
 }
 
 static const struct cox_variant variant = {.source = "fake"};

@@ -65,14 +65,14 @@ Test(engine, gives_the_same_rows_for_a_hundred_random_splits)
     };
     uint64_t seed = 7;
     for (size_t d = 0; d < sizeof devices / sizeof devices[0]; d++) {
-        const uint32_t granule = d == 2 ? 2 : 1; /* 128 / 64 */
+        const uint32_t row_alignment = d == 2 ? 2 : 1; /* 128 / 64 */
         rig_split_count = 0;
         for (uint32_t i = 0; i < 100; i++)
-            rig_add_random_split(&seed, 241, granule, devices[d].device_count);
+            rig_add_random_split(&seed, 241, row_alignment, devices[d].device_count);
         struct play play = play_begin(&devices[d], 241, 50, 64, 8,
                                       &(const struct cox_session_params){.custom_policy = &rig_policy,
                                                                          .in_flight = 1 + (uint32_t)d * 3});
-        cr_assert_eq(rig_info(play.session).granule, granule);
+        cr_assert_eq(rig_info(play.session).row_alignment, row_alignment);
         play_frames(&play, 0, 100, 4);
         cr_assert_not(rig_logged(play.rig, "refused"), "%s", rig_log(play.rig));
         play_end(&play);

@@ -257,7 +257,7 @@ Test(engine_joining, a_warm_up_waits_for_every_device)
         cr_assert_eq(cox_session_warm(party.play.session, NULL, NULL, NULL), COX_OK);
         for (uint32_t d = 0; d < 2; d++) {
             cr_assert_eq(device_of(d).state, COX_DEVICE_ACTIVE);
-            cr_assert_gt(device_of(d).solo_ns, 0);
+            cr_assert_gt(device_of(d).single_device_ns, 0);
         }
         pthread_join(thread, NULL);
         play_some(1);
@@ -292,10 +292,10 @@ Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
     for (uint32_t i = 0; i < 30; i++)
         cr_assert_eq(rig_submit(party.play.frames, before, i, false), COX_OK);
     cr_assert_eq(cox_session_wait(before), COX_OK);
-    join_with((const struct cox_session_params){.predecessor = before});
+    join_with((const struct cox_session_params){.warm_start = before});
     cox_session_destroy(&before);
     cr_assert(rig_info(party.play.session).profile_loaded);
-    cr_assert_gt(device_of(1).solo_ns, 0);
+    cr_assert_gt(device_of(1).single_device_ns, 0);
     play_until(1, COX_DEVICE_ACTIVE);
     nothing_was_lost();
     close_rig();

@@ -274,7 +274,8 @@ static cox_status split(void *state, const struct cox_sched_view *view, struct c
     return COX_OK;
 }
 
-static void next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer, struct cox_grant *out)
+static void next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                 struct cox_chunk *out)
 {
     (void)state;
     offers[view->frame] = *view;
@@ -292,7 +293,7 @@ Test(engine_late, a_deadline_and_what_is_left_of_it_are_told_to_the_policy)
 {
     struct cox_policy policy = rig_policy;
     policy.split = split;
-    policy.next = next;
+    policy.assign = next;
     policy.observe_frame = observe_frame;
     begin(&one, &(const struct cox_session_params){.no_warmup = true, .in_flight = 3, .custom_policy = &policy});
     for (uint32_t i = 0; i < 3; i++)
@@ -316,7 +317,7 @@ Test(engine_late, what_has_not_begun_of_a_frame_under_way_is_not_done_and_the_de
 {
     struct cox_policy policy = rig_policy;
     policy.split = split;
-    policy.next = next;
+    policy.assign = next;
     begin(&one, &(const struct cox_session_params){.no_warmup = true, .custom_policy = &policy});
     submit(FRAME_NS / 4, COX_LATE_DROP);
     finish();
@@ -460,7 +461,7 @@ Test(engine_late, a_warm_up_that_outlasts_a_frame_goes_on_with_the_next_one)
     check_counts(0, 3);
     cox_session_info(session, &info);
     for (uint32_t d = 0; d < 2; d++)
-        cr_assert_gt(info.devices[d].solo_ns, 0);
+        cr_assert_gt(info.devices[d].single_device_ns, 0);
     close_rig();
 }
 

@@ -104,7 +104,7 @@ Test(engine_late_look, memory_that_never_comes_is_not_waited_for)
     released = false;
     play(0);
     cr_assert_eq(scene_failed(&scene, 0, LEARN + 3), 1, "%s", rig_log(scene.rig));
-    cr_assert_eq(scene.status[LEARN + 1], COX_E_TAINTED);
+    cr_assert_eq(scene.status[LEARN + 1], COX_E_MEMORY_UNSAFE);
     cr_assert_lt(scene.done_ns[LEARN + 1] - scene.done_ns[LEARN], 4 * TIMEOUT_MS * ms);
     end();
 }

@@ -124,8 +124,8 @@ static cox_status policy_split(void *state, const struct cox_sched_view *view, s
     return COX_OK;
 }
 
-static void policy_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                        struct cox_grant *out)
+static void policy_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                        struct cox_chunk *out)
 {
     (void)state, (void)view;
     visit(NEXT);
@@ -149,7 +149,7 @@ static const struct cox_policy policy = {.name = "misuse",
                                          .init = rig_policy_init,
                                          .split = policy_split,
                                          .observe = policy_observe,
-                                         .next = policy_next,
+                                         .assign = policy_next,
                                          .observe_frame = policy_observe_frame};
 
 static void world_begin(struct world *w, const struct fake_params *params, enum shape shape, uint32_t in_flight)

@@ -7,7 +7,7 @@ static const struct cox_policy random_policy = {.name = "random",
                                                 .state_bytes = rig_policy_bytes,
                                                 .init = rig_policy_init,
                                                 .split = random_split,
-                                                .next = random_next};
+                                                .assign = random_next};
 
 /* ---- the bench ---- */
 
@@ -284,7 +284,7 @@ Test(passes, may_be_as_many_and_as_long_as_is_allowed)
 
 static uint32_t calls;
 
-static void choose_add(void *user, const struct cox_pass_end *end)
+static void choose_add(void *user, const struct cox_pass_result *end)
 {
     const uint32_t *bins = end->buffers[1];
     struct rig_params *params = end->params;
@@ -367,7 +367,7 @@ Test(passes, are_done_by_the_devices_that_they_name)
 static struct {
     uint32_t splits, frames;
     bool pool, shadow;
-    uint64_t solo_ns;
+    uint64_t single_device_ns;
     struct cox_measurement bands[FRAMES][3]; /* by frame and device */
     struct cox_frame_measurement whole[FRAMES];
 } heard;
@@ -375,13 +375,13 @@ static struct {
 /* A border that moves from frame to frame, between the first device and the last. */
 static cox_status hearing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
-    uint32_t border = view->granule * (uint32_t)(1 + view->frame % 3);
-    border = border < view->rows ? border : view->granule;
+    uint32_t border = view->row_alignment * (uint32_t)(1 + view->frame % 3);
+    border = border < view->rows ? border : view->row_alignment;
     (void)state;
     heard.splits++;
     heard.pool |= view->pool;
     heard.shadow |= view->shadow;
-    heard.solo_ns = view->devices[0].solo_ns;
+    heard.single_device_ns = view->devices[0].single_device_ns;
     out->bands[0] = (struct cox_band){0, 0, border};
     out->bands[1] = (struct cox_band){2, border, view->rows - border};
     out->band_count = 2;
@@ -428,7 +428,7 @@ Test(passes, share_a_split)
     cr_assert_eq(heard.splits, FRAMES);
     cr_assert_eq(heard.frames, FRAMES);
     cr_assert(!heard.pool && !heard.shadow);
-    cr_assert_gt(heard.solo_ns, 0);
+    cr_assert_gt(heard.single_device_ns, 0);
     uint32_t f = 0;
     for (const struct rig_report *report = NULL; (report = rig_next_report(rig, report)); f++) {
         cr_assert_eq(report->frame.band_count, 4);
@@ -456,7 +456,7 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
     struct cox_pass listed[] = {near_exchange[0], near_exchange[1]};
     listed[1].device_count = 3;
     listed[1].devices = all;
-    on_demand.next = random_next;
+    on_demand.assign = random_next;
     run_hearing(NEAR_SESSION(near_exchange, 2, .split_each_pass = true, .custom_policy = &asked_only));
     cr_assert(heard.splits == 2 * FRAMES && heard.shadow);
     close_bench();

@@ -39,9 +39,9 @@ static inline uint32_t random_usable(uint64_t *seed, const struct cox_sched_view
 /* Another random split for each frame and pass, with a pool now and then. */
 static inline cox_status random_split(void *seed, const struct cox_sched_view *view, struct cox_split *out)
 {
-    const uint32_t granules = (view->rows + view->granule - 1) / view->granule;
-    for (uint32_t at = 0, take; at < granules; at += take) {
-        const uint32_t left = granules - at, first = at * view->granule;
+    const uint32_t row_units = (view->rows + view->row_alignment - 1) / view->row_alignment;
+    for (uint32_t at = 0, take; at < row_units; at += take) {
+        const uint32_t left = row_units - at, first = at * view->row_alignment;
         const uint32_t most = rig_random(seed) % 4 ? left : 2;
         take = 1 + (uint32_t)(rig_random(seed) % most);
         take = take > left || out->band_count == 40 ? left : take;
@@ -50,17 +50,17 @@ static inline cox_status random_split(void *seed, const struct cox_sched_view *v
             out->pool_rows = view->rows - first;
             break;
         }
-        const uint32_t rows = take < left ? take * view->granule : view->rows - first;
+        const uint32_t rows = take < left ? take * view->row_alignment : view->rows - first;
         out->bands[out->band_count++] = (struct cox_band){random_usable(seed, view), first, rows};
     }
     return COX_OK;
 }
 
-static inline void random_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                               struct cox_grant *out)
+static inline void random_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                               struct cox_chunk *out)
 {
     (void)state;
-    out->rows = offer->rows < 2 * view->granule ? offer->rows : 2 * view->granule;
+    out->rows = offer->rows < 2 * view->row_alignment ? offer->rows : 2 * view->row_alignment;
 }
 
 /* ---- the bench ---- */

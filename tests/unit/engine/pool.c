@@ -10,12 +10,12 @@ TestSuite(engine_pool, .timeout = 600);
 
 enum { OFFERS_MAX = 8192, MEASURED_MAX = 8192 };
 
-typedef uint32_t answer_fn(const struct cox_sched_view *view, const struct cox_offer *offer);
+typedef uint32_t answer_fn(const struct cox_sched_view *view, const struct cox_chunk_request *offer);
 typedef void split_fn(const struct cox_sched_view *view, struct cox_split *out);
 
 struct asked {
     uint64_t frame;
-    struct cox_offer offer;
+    struct cox_chunk_request offer;
     struct cox_progress progress[COX_DEVICES_MAX];
     uint32_t answer;
 };
@@ -48,8 +48,8 @@ static cox_status cue_split(void *state, const struct cox_sched_view *view, stru
     return COX_OK;
 }
 
-static void cue_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                     struct cox_grant *out)
+static void cue_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                     struct cox_chunk *out)
 {
     (void)state;
     cr_assert_lt(cue.asked_count, OFFERS_MAX);
@@ -57,7 +57,7 @@ static void cue_next(void *state, const struct cox_sched_view *view, const struc
     *asked = (struct asked){.frame = view->frame, .offer = *offer, .answer = cue.answer(view, offer)};
     memcpy(asked->progress, offer->progress, view->device_count * sizeof *offer->progress);
     cr_assert(view->devices[offer->device].usable, "rows offered to a device that has left");
-    *out = (struct cox_grant){.rows = asked->answer, .predicted_ns = 1000 + asked->answer};
+    *out = (struct cox_chunk){.rows = asked->answer, .predicted_ns = 1000 + asked->answer};
 }
 
 static void cue_observe(void *state, const struct cox_measurement *measurement)
@@ -92,7 +92,7 @@ static const struct cox_policy cue_policy = {.name = "cue",
                                              .init = cue_init,
                                              .split = cue_split,
                                              .observe = cue_observe,
-                                             .next = cue_next,
+                                             .assign = cue_next,
                                              .observe_frame = cue_observe_frame,
                                              .load_profile = cue_load_profile,
                                              .save_profile = cue_save_profile};
@@ -128,9 +128,9 @@ static struct play cue_play(split_fn *split, answer_fn *answer, const struct fak
     return play;
 }
 
-static uint32_t granules_end(const struct cox_sched_view *view, uint32_t granules)
+static uint32_t units_end(const struct cox_sched_view *view, uint32_t row_units)
 {
-    const uint64_t end = (uint64_t)granules * view->granule;
+    const uint64_t end = (uint64_t)row_units * view->row_alignment;
     return end < view->rows ? (uint32_t)end : view->rows;
 }
 
@@ -148,8 +148,8 @@ static void add_random_bands(const struct cox_sched_view *view, uint32_t from, u
         uint32_t end = from + 1 + (uint32_t)(rig_random(&cue.seed) % (to - from));
         if (out->band_count + 4 > COX_BANDS_MAX)
             end = to;
-        const uint32_t first = granules_end(view, from);
-        out->bands[out->band_count++] = (struct cox_band){any_usable(view), first, granules_end(view, end) - first};
+        const uint32_t first = units_end(view, from);
+        out->bands[out->band_count++] = (struct cox_band){any_usable(view), first, units_end(view, end) - first};
         from = end;
     }
 }
@@ -157,16 +157,16 @@ static void add_random_bands(const struct cox_sched_view *view, uint32_t from, u
 /* A pool anywhere in the frame, sometimes all of it, sometimes none, and random bands around it. */
 static void split_at_random(const struct cox_sched_view *view, struct cox_split *out)
 {
-    const uint32_t granules = (view->rows - 1) / view->granule + 1;
-    const uint32_t one = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
-    const uint32_t other = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
+    const uint32_t row_units = (view->rows - 1) / view->row_alignment + 1;
+    const uint32_t one = (uint32_t)(rig_random(&cue.seed) % (row_units + 1));
+    const uint32_t other = (uint32_t)(rig_random(&cue.seed) % (row_units + 1));
     const bool all = rig_random(&cue.seed) % 3 == 0;
     const uint32_t from = all ? 0 : one < other ? one : other;
-    const uint32_t to = all ? granules : one < other ? other : one;
+    const uint32_t to = all ? row_units : one < other ? other : one;
     add_random_bands(view, 0, from, out);
-    out->pool_first_row = granules_end(view, from);
-    out->pool_rows = granules_end(view, to) - out->pool_first_row;
-    add_random_bands(view, to, granules, out);
+    out->pool_first_row = units_end(view, from);
+    out->pool_rows = units_end(view, to) - out->pool_first_row;
+    add_random_bands(view, to, row_units, out);
     out->reason = COX_REASON_ON_DEMAND;
 }
 
@@ -179,7 +179,7 @@ static void split_all_pool(const struct cox_sched_view *view, struct cox_split *
 /* A third each for two devices, the rest in the pool. */
 static void split_with_tail(const struct cox_sched_view *view, struct cox_split *out)
 {
-    const uint32_t third = view->rows / 3 / view->granule * view->granule;
+    const uint32_t third = view->rows / 3 / view->row_alignment * view->row_alignment;
     out->band_count = 2;
     out->bands[0] = (struct cox_band){0, 0, third};
     out->bands[1] = (struct cox_band){1, third, third};
@@ -187,16 +187,16 @@ static void split_with_tail(const struct cox_sched_view *view, struct cox_split 
     out->pool_rows = view->rows - 2 * third;
 }
 
-static uint32_t answer_at_random(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_at_random(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
-    const uint32_t granules = (offer->rows - 1) / view->granule + 1;
-    const uint32_t take = (uint32_t)(rig_random(&cue.seed) % (granules + 1));
+    const uint32_t row_units = (offer->rows - 1) / view->row_alignment + 1;
+    const uint32_t take = (uint32_t)(rig_random(&cue.seed) % (row_units + 1));
     if (take == 0)
         return offer->last ? offer->rows : 0;
-    return take == granules ? offer->rows : take * view->granule;
+    return take == row_units ? offer->rows : take * view->row_alignment;
 }
 
-static uint32_t answer_anything(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_anything(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
     const uint32_t answers[] = {0, offer->rows + 1, UINT32_MAX, 1, (uint32_t)rig_random(&cue.seed)};
     const uint64_t which = rig_random(&cue.seed) % 7;
@@ -205,7 +205,7 @@ static uint32_t answer_anything(const struct cox_sched_view *view, const struct 
 
 static uint32_t rows_of_answer;
 
-static uint32_t answer_rows(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_rows(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
     (void)view;
     return offer->rows < rows_of_answer ? offer->rows : rows_of_answer;
@@ -348,7 +348,7 @@ Test(engine_pool, a_split_of_as_many_bands_as_there_may_be_leaves_one_chunk)
 
 /* ---- answers ---- */
 
-static uint32_t answer_only_device_1(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_only_device_1(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
     return offer->device == 1 ? rows_each(10)(view, offer) : 0;
 }
@@ -391,7 +391,7 @@ Test(engine_pool, who_is_at_work_lets_the_others_decline)
     cue_end(&play);
 }
 
-static uint32_t answer_too_much(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_too_much(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
     (void)view;
     return offer->rows + 1;
@@ -471,7 +471,7 @@ Test(engine_pool, a_later_frame_waits_for_the_pool_of_an_earlier_one_on_every_de
     cue_end(&play);
 }
 
-static uint32_t answer_not_device_1(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_not_device_1(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
     return offer->device == 1 && !offer->last ? 0 : rows_each(10)(view, offer);
 }
@@ -580,7 +580,7 @@ Test(engine_pool, a_device_lost_at_any_moment_costs_no_row)
         }
 }
 
-static uint32_t answer_first_comer_only(const struct cox_sched_view *view, const struct cox_offer *offer)
+static uint32_t answer_first_comer_only(const struct cox_sched_view *view, const struct cox_chunk_request *offer)
 {
     return offer->rows == view->rows ? 10 : offer->last ? offer->rows : 0;
 }
@@ -719,7 +719,7 @@ static void split_with_predictions(const struct cox_sched_view *view, struct cox
 {
     split_with_tail(view, out);
     out->predicted_ns = 700;
-    out->alternative_ns = 900;
+    out->rejected_ns = 900;
     for (uint32_t d = 0; d < view->device_count; d++)
         out->device_ns[d] = 100 + d;
     out->bands[1].rows = view->rows / 3 - 10; /* device 1 has two bands: what is said of it is said of both together */
@@ -732,7 +732,7 @@ Test(engine_pool, reports_hold_what_was_expected_and_what_was_handed_out)
     struct play play = cue_play(split_with_predictions, rows_each(10), &play_trio, 240, 1, 3);
     const struct rig_report *report = rig_report_at(play.rig, 1);
     cr_assert_eq(report->frame.predicted_ns, 700);
-    cr_assert_eq(report->frame.alternative_ns, 900);
+    cr_assert_eq(report->frame.rejected_ns, 900);
     cr_assert_eq(report->frame.pool_rows, 80);
     cr_assert_eq(report->bands[0].predicted_ns, 100);
     cr_assert_eq(report->bands[1].predicted_ns, 0);
@@ -767,10 +767,11 @@ Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_s
 
 Test(engine_pool, a_device_s_first_band_is_told_apart_and_profiles_go_to_the_policy_and_come_from_it)
 {
-    struct cox_device_profile profiles[COX_DEVICES_MAX] = {{.frames = 3, .solo_ns = 7}, {.frames = 4}, {.share = 0.5}};
+    struct cox_device_profile profiles[COX_DEVICES_MAX] = {
+        {.frames = 3, .single_device_ns = 7}, {.frames = 4}, {.share = 0.5}};
     struct play play = cue_play(split_with_tail, rows_each(10), &play_trio, 240, 1, 0);
     cr_assert(cox__policy_load_profile(play.session, 0, profiles));
-    cr_assert_float_eq(cue.loaded[0].solo_ns, 7, 0);
+    cr_assert_float_eq(cue.loaded[0].single_device_ns, 7, 0);
     cr_assert_float_eq(cue.loaded[2].share, 0.5, 0);
     play_frames(&play, 0, 3, 3);
     for (uint64_t f = 0; f < 3; f++) {

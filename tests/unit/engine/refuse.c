@@ -473,17 +473,19 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
     devices.devices[0].align_bytes = 4096;
     struct play play = play_begin(&devices, 100, 10, 13, 2,
                                   &(const struct cox_session_params){.in_flight = 1}); /* 4096 > 100 */
-    cr_assert_eq(rig_info(play.session).granule, 100);
-    cr_assert(rig_logged(play.rig, "rows cannot be split: the granule is 100 of 100 rows\n"));
-    cr_assert(rig_logged(play.rig, "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
-    cr_assert(rig_logged(play.rig, "binding 1 (out): a pitch of 4096 bytes in place of 13 lets the granule be 1 ("));
+    cr_assert_eq(rig_info(play.session).row_alignment, 100);
+    cr_assert(rig_logged(play.rig, "rows cannot be split: the row alignment is 100 of 100 rows\n"));
+    cr_assert(rig_logged(play.rig,
+                         "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the row alignment be 1 ("));
+    cr_assert(rig_logged(play.rig,
+                         "binding 1 (out): a pitch of 4096 bytes in place of 13 lets the row alignment be 1 ("));
     play_frames(&play, 0, 10, 2);
     play_end(&play);
 }
 
-#define FEW "few splits are possible: the granule is "
-#define MEND(binding, pitch, granule)                                                             \
-    "binding " binding ": a pitch of 64 bytes in place of " pitch " lets the granule be " granule \
+#define FEW "few splits are possible: the row alignment is "
+#define MEND(binding, pitch, row_alignment)                                                                   \
+    "binding " binding ": a pitch of 64 bytes in place of " pitch " lets the row alignment be " row_alignment \
     " (cox_runtime_pitch_bytes)\n"
 #define NO_MEND " rows, by row divisors or the rows of work-groups, and no pitch mends that\n"
 
@@ -493,8 +495,8 @@ Test(engine_refuse, a_granule_above_an_eighth_of_the_rows_is_told_with_the_pitch
     static const struct {
         uint32_t rows;
         size_t pitches[3]; /* of the recipe's bindings by rows */
-        uint32_t local_rows, granule;
-        const char *logged; /* NULL: nothing of the granule */
+        uint32_t local_rows, row_alignment;
+        const char *logged; /* NULL: nothing of the row alignment */
     } cases[] = {
         {64, {64, 64, 64}, 1, 1, NULL},
         {64, {64, 8, 64}, 1, 8, NULL}, /* an eighth */
@@ -514,11 +516,11 @@ Test(engine_refuse, a_granule_above_an_eighth_of_the_rows_is_told_with_the_pitch
         for (int i = 0; i < 3; i++)
             recipe.bindings[i].pitch_bytes = cases[c].pitches[i];
         cox_session *session = accepted();
-        cr_assert_eq(rig_info(session).granule, cases[c].granule, "case %zu", c);
+        cr_assert_eq(rig_info(session).row_alignment, cases[c].row_alignment, "case %zu", c);
         if (cases[c].logged)
             cr_assert_str_eq(rig_log(rig), cases[c].logged, "case %zu: %s", c, rig_log(rig));
         else
-            cr_assert_not(rig_logged(rig, "granule"), "case %zu: %s", c, rig_log(rig));
+            cr_assert_not(rig_logged(rig, "row alignment"), "case %zu: %s", c, rig_log(rig));
         end(session);
     }
 }
@@ -531,6 +533,6 @@ Test(engine_refuse, a_session_of_one_device_may_have_any_granule)
     recipe.params.devices = (const uint32_t[]){0};
     recipe.params.device_count = 1;
     cox_session *session = accepted();
-    cr_assert_not(rig_logged(rig, "granule"), "%s", rig_log(rig));
+    cr_assert_not(rig_logged(rig, "row alignment"), "%s", rig_log(rig));
     end(session);
 }

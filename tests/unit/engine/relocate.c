@@ -114,7 +114,7 @@ static void check_set_is_lost(void)
 {
     const uint32_t count = scene.frames->count;
     for (uint32_t f = LEARN; f < LEARN + 300; f++)
-        cr_assert_eq(scene.status[f], (f - LEARN) % count ? COX_OK : COX_E_TAINTED, "%u", f);
+        cr_assert_eq(scene.status[f], (f - LEARN) % count ? COX_OK : COX_E_MEMORY_UNSAFE, "%u", f);
     shape_drop(scene.frames, LEARN);
     cr_assert(shape_make(scene.frames, LEARN, 1));
     scene_play(&scene, count);
@@ -127,7 +127,7 @@ Test(engine_relocate, without_memory_the_frame_ends_with_an_error)
     FAULT(.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
     hang(2, 900 * ms);
     scene_play(&scene, 300);
-    cr_assert_eq(scene.status[LEARN], COX_E_TAINTED);
+    cr_assert_eq(scene.status[LEARN], COX_E_MEMORY_UNSAFE);
     check_set_is_lost();
     end();
 }
@@ -141,9 +141,9 @@ Test(engine_relocate, wrapped_outputs_are_tainted)
         wrap_all();
         hang(device, 900 * ms);
         scene_play(&scene, 300);
-        cr_assert_eq(scene.status[LEARN], COX_E_TAINTED);
+        cr_assert_eq(scene.status[LEARN], COX_E_MEMORY_UNSAFE);
         check_set_is_lost();
-        cr_assert(rig_logged(scene.rig, cox_status_text(COX_E_TAINTED)));
+        cr_assert(rig_logged(scene.rig, cox_status_text(COX_E_MEMORY_UNSAFE)));
         end();
     }
 }

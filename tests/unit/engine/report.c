@@ -133,9 +133,9 @@ Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tell
         cr_assert_geq(runs[d], 2, "the first run compiles and does not count");
     const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.frames_done, 2, "warm-up runs are not frames");
-    cr_assert_eq(info.devices[0].solo_ns, 10000u + 90 * 2000);
-    cr_assert_eq(info.devices[1].solo_ns, 30000u + 90 * 1000);
-    cr_assert_eq(info.devices[2].solo_ns, 5000u + 90 * 4750);
+    cr_assert_eq(info.devices[0].single_device_ns, 10000u + 90 * 2000);
+    cr_assert_eq(info.devices[1].single_device_ns, 30000u + 90 * 1000);
+    cr_assert_eq(info.devices[2].single_device_ns, 5000u + 90 * 4750);
     cr_assert_eq(rig_done_count(rig), 2);
     for (uint32_t i = 0; i < 2; i++)
         cr_assert_str_empty(rig_check(frames, i));
@@ -175,10 +175,10 @@ Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
     for (uint32_t i = 0; i < 20; i++) {
         cr_assert_eq(views[i].frame, i);
         cr_assert_eq(views[i].rows, 90);
-        cr_assert_eq(views[i].granule, 1);
+        cr_assert_eq(views[i].row_alignment, 1);
         cr_assert_eq(views[i].min_band_rows, 5);
         cr_assert_eq(views[i].device_count, 3);
-        cr_assert_eq(view_devices[i][0].solo_ns, 10000u + 90 * 2000, "known before the first split");
+        cr_assert_eq(view_devices[i][0].single_device_ns, 10000u + 90 * 2000, "known before the first split");
         for (uint32_t d = 0; d < 3; d++)
             cr_assert(view_devices[i][d].usable && view_devices[i][d].hint > 0);
     }

@@ -242,7 +242,7 @@ static const struct cox_policy random_policy = {.name = "random",
                                                 .state_bytes = rig_policy_bytes,
                                                 .init = rig_policy_init,
                                                 .split = shadowed_split,
-                                                .next = random_next};
+                                                .assign = random_next};
 
 Test(residency, any_split_of_any_pass_gives_the_same)
 {

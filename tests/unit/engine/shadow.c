@@ -47,8 +47,8 @@ static void cue_observe(void *state, const struct cox_measurement *measurement)
     cue.measured[cue.measured_count++] = *measurement;
 }
 
-static void cue_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                     struct cox_grant *out)
+static void cue_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                     struct cox_chunk *out)
 {
     (void)state, (void)view;
     cue.offers_to[offer->device]++;
@@ -60,7 +60,7 @@ static const struct cox_policy cue_policy = {.name = "cue",
                                              .init = rig_policy_init,
                                              .split = cue_split,
                                              .observe = cue_observe,
-                                             .next = cue_next};
+                                             .assign = cue_next};
 
 static uint32_t measured_shadows(uint32_t flags)
 {

@@ -121,11 +121,11 @@ static struct cox_video_format any_format(void)
     return (struct cox_video_format){.layout = (enum cox_video_layout)random_below(&state, tame ? 3 : 5),
                                      .depth = tame ? 8 + 8 * (uint32_t)random_below(&state, 2)
                                                    : depths[random_below(&state, 7)],
-                                     .high_bits = !tame && random_below(&state, 2),
+                                     .msb_aligned = !tame && random_below(&state, 2),
                                      .chroma_x_log2 = tame ? 0 : (uint32_t)random_below(&state, 40),
                                      .chroma_y_log2 = tame ? 0 : (uint32_t)random_below(&state, 3),
-                                     .site = (enum cox_chroma_site)random_below(&state, tame ? 3 : 5),
-                                     .range = (enum cox_range)random_below(&state, tame ? 2 : 4)};
+                                     .chroma_location = (enum cox_chroma_location)random_below(&state, tame ? 3 : 5),
+                                     .range = (enum cox_color_range)random_below(&state, tame ? 2 : 4)};
 }
 
 Test(sizes, of_films_are_refused_or_sound, .timeout = 600)

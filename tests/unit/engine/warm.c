@@ -44,7 +44,7 @@ Test(engine_warm, the_devices_are_known_before_the_first_frame)
     begin_new(&trio, false, 0);
     cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK);
     for (uint32_t d = 0; d < 3; d++)
-        cr_assert_gt(device_now(d).solo_ns, 0);
+        cr_assert_gt(device_now(d).single_device_ns, 0);
     /* A thread that gets no processor for a while is told of several devices at once. */
     cr_assert(told.calls >= 1 && told.calls <= 5);
     cr_assert(told.done[told.calls - 1] == 3 && told.total == 3);
@@ -71,7 +71,7 @@ Test(engine_warm, one_device_alone_is_not_timed)
             cr_assert_eq(warm_up(), COX_OK);
         scene_play(&scene, 4);
         cr_assert_eq(runs_of(0), 4 + asked, "the run that compiles");
-        cr_assert_eq(device_now(0).solo_ns, 0);
+        cr_assert_eq(device_now(0).single_device_ns, 0);
         end();
     }
 }
@@ -80,13 +80,13 @@ Test(engine_warm, a_session_without_warm_up_can_be_warmed)
 {
     begin_new(&trio, true, 0);
     cr_assert_eq(warm_up(), COX_OK);
-    cr_assert_gt(device_now(1).solo_ns, 0);
+    cr_assert_gt(device_now(1).single_device_ns, 0);
     scene_play(&scene, 4);
     end();
     begin_new(&trio, true, 0);
     scene_play(&scene, 4);
     cr_assert_eq(warm_up(), COX_OK, "it has had frames");
-    cr_assert_eq(device_now(1).solo_ns, 0);
+    cr_assert_eq(device_now(1).single_device_ns, 0);
     end();
 }
 
@@ -97,7 +97,7 @@ Test(engine_warm, without_memory_it_says_so_and_the_session_works)
         FAULT(.kind = FAKE_MEM_FAILS, .skip = skip, .status = COX_E_NOMEM);
         cr_assert_eq(warm_up(), COX_E_NOMEM);
         play_good(4);
-        cr_assert_gt(device_now(1).solo_ns, 0, "by the first frame's own");
+        cr_assert_gt(device_now(1).single_device_ns, 0, "by the first frame's own");
         end();
     }
 }
@@ -148,7 +148,7 @@ Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
         fake_release(scene.fake);
         cr_assert_eq(cox_session_wait(scene.session), COX_OK);
         cr_assert_eq(warm_up(), COX_OK);
-        cr_assert_eq(device_now(2).solo_ns > 0, !no_warmup);
+        cr_assert_eq(device_now(2).single_device_ns > 0, !no_warmup);
         end();
     }
 }

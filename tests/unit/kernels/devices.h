@@ -33,7 +33,7 @@ static inline void open_runtime(const char *devices)
     setenv("RUSTICL_DEVICE_TYPE", "gpu", 0);
     const struct cox_runtime_params params = {
         .devices = devices, .cache_dir = getenv("COX_TEST_KERNELS"), .log = keep_log};
-    const cox_status status = cox_runtime_create(&runtime, &params);
+    const cox_status status = cox_runtime_create(&params, &runtime);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device");
     cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);

@@ -220,7 +220,7 @@ DEVICE_TEST(local, does_not_flicker_on_a_constant_scene_with_noise)
         ref_film_open(&film, runtime, &shape, REF_MAPPING_AND_ANALYSIS, REF_ALIGNED, NULL);
         cox_session *session = film_session(&film, REF_MAPPING_AND_ANALYSIS, VARIANT_OWN, 0);
         struct cox_video_settings settings = {0};
-        struct cox_video_steer steer = {0};
+        struct cox_adaptation_state steer = {0};
         double means[2][PARTS * PARTS + 1], worst = 0;
         for (int i = 0; i < FRAMES; i++) {
             ref_film_fill_patches(&film, 40, 1000 + (uint32_t)i);
@@ -231,7 +231,7 @@ DEVICE_TEST(local, does_not_flicker_on_a_constant_scene_with_noise)
                                                         part / PARTS * HEIGHT / PARTS, WIDTH / PARTS, HEIGHT / PARTS);
             for (int part = 0; part <= PARTS * PARTS && i > 1; part++)
                 worst = fmax(worst, fabs(means[0][part] - means[1][part]));
-            cox_video_steer(&steer, NULL, &film.shape, ref_film_histogram(&film), &settings);
+            cox_video_adapt(&steer, NULL, &film.shape, ref_film_histogram(&film), &settings);
         }
         cr_expect_leq(worst, 0.5, "%s: a mean changes by %g codes", texts[n], worst);
         cox_session_destroy(&session);

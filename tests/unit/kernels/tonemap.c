@@ -366,7 +366,7 @@ DEVICE_TEST(kernels, expose_a_grey_picture_to_middle_grey_under_every_operator)
         cr_expect_float_eq(analysis.peak / lights[l], 1, 0.02);
         for (int op = 0; op < CURVES; op++) {
             struct cox_tonemap_settings settings = {.op = op};
-            cox_tonemap_expose(&analysis, &settings);
+            cox_tonemap_auto_exposure(&analysis, &settings);
             picture_run_in(mapping, &picture, &settings);
             const uint32_t code = ref_picture_code(&picture, 5, 5, 1);
             cr_expect(abs((int)code - 118) <= 2, "%s: light %g became code %u", cox_operator_name(op), lights[l], code);
@@ -406,7 +406,7 @@ Test(kernels, keep_a_night_scene_dark_and_a_few_lamps_out_of_the_peak)
     cr_expect_float_eq(analysis.peak, 100, 3, "51 are one too many");
 
     struct cox_tonemap_settings settings = {.op = COX_OPERATOR_CLIP, .exposure_stops = 0.5f};
-    cox_tonemap_expose(&analysis, &settings);
+    cox_tonemap_auto_exposure(&analysis, &settings);
     cr_expect_float_eq(settings.exposure_stops, 1.5f, 0.1, "one stop takes the highlight to white");
     cr_expect_float_eq(settings.peak, analysis.peak * exp2f(settings.exposure_stops), 0.1);
 }
@@ -420,7 +420,7 @@ Test(kernels, leave_the_settings_alone_for_a_black_picture)
     cr_expect_eq(analysis.log_average, 0.0f);
     cr_expect_eq(analysis.peak, 0.0f);
     struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE, .exposure_stops = 2, .peak = 7};
-    cox_tonemap_expose(&analysis, &settings);
+    cox_tonemap_auto_exposure(&analysis, &settings);
     cr_expect_eq(settings.exposure_stops, 2.0f);
     cr_expect_eq(settings.peak, 7.0f);
 }

@@ -72,15 +72,15 @@ static void choices_of(const struct cox_video_shape *s, uint8_t choices[RANDOM_P
     const uint32_t values[] = {s->in.layout,
                                s->in.depth - 8,
                                s->in.chroma_x_log2 + s->in.chroma_y_log2,
-                               s->in.site,
+                               s->in.chroma_location,
                                s->in.range,
                                s->out.layout,
                                s->out.depth - 8,
                                s->out.chroma_x_log2 + s->out.chroma_y_log2,
-                               s->out.site,
+                               s->out.chroma_location,
                                s->transfer,
                                s->op,
-                               s->fade,
+                               s->desaturate_highlights,
                                s->dither,
                                s->gamut,
                                s->scale,
@@ -124,7 +124,7 @@ static uint32_t promise(uint32_t depth)
 static bool low_bits_clear(const struct ref_film *film)
 {
     const uint32_t depth = film->shape.out.depth;
-    for (uint32_t p = 0; p < film->out_count && film->shape.out.high_bits; p++) {
+    for (uint32_t p = 0; p < film->out_count && film->shape.out.msb_aligned; p++) {
         const struct bits_plane *plane = &film->frame.planes[film->in_count + p];
         for (size_t i = 0; i < plane->rows * plane->row_bytes; i += 2) {
             uint16_t word;
@@ -182,8 +182,8 @@ static const struct {
 enum { SIZES = COUNT_OF(sizes) };
 
 /* The input's format from the arguments, everything else at random. */
-static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer transfer, enum cox_range range, int sub,
-                       struct cox_video_shape *shape)
+static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer transfer, enum cox_color_range range,
+                       int sub, struct cox_video_shape *shape)
 {
     static const uint32_t likely[] = {8, 8, 10, 10, 10, 12, 16, 9, 14};
     const uint32_t in_depth = likely[random_short_below(seed, 9)], out_depth = likely[random_short_below(seed, 9)];
@@ -202,15 +202,15 @@ static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer t
     shape->transfer = transfer;
     shape->op = op;
     shape->primaries = random_short_below(seed, 3) == 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
-    shape->fade = random_short_below(seed, 2) == 0;
+    shape->desaturate_highlights = random_short_below(seed, 2) == 0;
     shape->dither = random_short_below(seed, 3) == 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
     shape->gamut = *seed >> 9 & 1 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
     shape->in = ref_format_of(in_semi ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR, in_depth, sub,
-                              (enum cox_chroma_site)random_short_below(seed, 3), range);
+                              (enum cox_chroma_location)random_short_below(seed, 3), range);
     shape->out = ref_format_of(out_layout, out_layout == COX_VIDEO_RGBA ? 8u << random_short_below(seed, 2) : out_depth,
                                out_layout == COX_VIDEO_RGBA ? REF_444 : out_sub,
-                               (enum cox_chroma_site)random_short_below(seed, 3),
-                               (enum cox_range)random_short_below(seed, 2));
+                               (enum cox_chroma_location)random_short_below(seed, 3),
+                               (enum cox_color_range)random_short_below(seed, 2));
 }
 
 static void draw_settings(uint32_t *seed, struct cox_video_settings *settings)
@@ -233,7 +233,7 @@ static void compare_operators(enum cox_transfer transfer)
     uint32_t seed = 17 + transfer;
     for (int i = 0; i < OPERATORS * 6; i++) {
         struct cox_video_shape shape = {0};
-        draw_shape(&seed, operators[i / 6], transfer, (enum cox_range)(i % 6 / 3), i % 3, &shape);
+        draw_shape(&seed, operators[i / 6], transfer, (enum cox_color_range)(i % 6 / 3), i % 3, &shape);
         struct trial *trial = trial_new(&trials, &shape, random_short_below(&seed, 3));
         trial->first_picture = 0;
         trial->pictures = PICTURES_MAX;
@@ -283,17 +283,17 @@ static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, ui
     static const uint32_t depths[] = {8, 10, 12, 16};
     const enum cox_video_layout layout = random_short_below(seed, 2) ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR;
     const int sub = layout == COX_VIDEO_PLANAR ? (int)random_short_below(seed, 3) : REF_420;
-    const enum cox_chroma_site site = (enum cox_chroma_site)random_short_below(seed, 3);
+    const enum cox_chroma_location site = (enum cox_chroma_location)random_short_below(seed, 3);
     shape->op = random_short_below(seed, 2) ? COX_OPERATOR_HABLE : COX_OPERATOR_BT2390;
     shape->gamut = (enum cox_gamut)random_short_below(seed, 2);
     shape->transfer = (enum cox_transfer)random_short_below(seed, 2);
     const uint32_t depth = depths[random_short_below(seed, 4)];
-    shape->in = ref_format_of(layout, depth, sub, site, (enum cox_range)random_short_below(seed, 2));
+    shape->in = ref_format_of(layout, depth, sub, site, (enum cox_color_range)random_short_below(seed, 2));
     if (rgba && i % 10 == 9) {
-        shape->in = ref_format_of(COX_VIDEO_RGBA, 16, REF_444, COX_SITE_LEFT, COX_RANGE_FULL);
+        shape->in = ref_format_of(COX_VIDEO_RGBA, 16, REF_444, COX_CHROMA_LEFT, COX_RANGE_FULL);
         shape->transfer = (enum cox_transfer)random_short_below(seed, 3);
     }
-    shape->out = i % 8 == 7 ? ref_format_of(COX_VIDEO_RGBA, 8, REF_444, COX_SITE_LEFT, COX_RANGE_FULL)
+    shape->out = i % 8 == 7 ? ref_format_of(COX_VIDEO_RGBA, 8, REF_444, COX_CHROMA_LEFT, COX_RANGE_FULL)
                             : ref_format_of(COX_VIDEO_PLANAR, random_short_below(seed, 2) ? 8 : 10, REF_420, site,
                                             COX_RANGE_LIMITED);
 }
@@ -336,25 +336,25 @@ DEVICE_TEST(video, maps_every_format_to_every_format)
         const int in = i / 5, out = i % 5, sub = (int)random_short_below(&seed, 3);
         struct cox_video_shape shape = {
             .width = 67, .height = 34 + random_short_below(&seed, 2), .op = COX_OPERATOR_HABLE};
-        const enum cox_chroma_site site = (enum cox_chroma_site)random_short_below(&seed, 3);
-        const enum cox_range range = (enum cox_range)random_short_below(&seed, 2);
+        const enum cox_chroma_location site = (enum cox_chroma_location)random_short_below(&seed, 3);
+        const enum cox_color_range range = (enum cox_color_range)random_short_below(&seed, 2);
         shape.transfer = (enum cox_transfer)random_short_below(&seed, 2);
         if (in < 6)
             shape.in = ref_format_of(COX_VIDEO_PLANAR, depths[in], sub, site, range);
         else if (in < 8)
             shape.in = ref_format_of(COX_VIDEO_SEMI_PLANAR, depths[in - 6], REF_420, site, range);
         else
-            shape.in = ref_format_of(COX_VIDEO_RGBA, 16, REF_444, COX_SITE_LEFT, COX_RANGE_FULL);
+            shape.in = ref_format_of(COX_VIDEO_RGBA, 16, REF_444, COX_CHROMA_LEFT, COX_RANGE_FULL);
         if (in == 8)
             shape.transfer = (enum cox_transfer)(out % 3);
         if (out < 3)
             shape.out = ref_format_of(COX_VIDEO_PLANAR, depths[(in + out) % 6], in < 6 ? sub : REF_420, site,
-                                      (enum cox_range)random_short_below(&seed, 2));
+                                      (enum cox_color_range)random_short_below(&seed, 2));
         else if (out == 3)
             shape.out = ref_format_of(COX_VIDEO_SEMI_PLANAR, depths[in % 3], REF_420,
-                                      (enum cox_chroma_site)random_short_below(&seed, 3), COX_RANGE_LIMITED);
+                                      (enum cox_chroma_location)random_short_below(&seed, 3), COX_RANGE_LIMITED);
         else
-            shape.out = ref_format_of(COX_VIDEO_RGBA, in % 2 ? 8 : 16, REF_444, COX_SITE_LEFT, COX_RANGE_FULL);
+            shape.out = ref_format_of(COX_VIDEO_RGBA, in % 2 ? 8 : 16, REF_444, COX_CHROMA_LEFT, COX_RANGE_FULL);
         trial_new(&trials, &shape, 0);
     }
     expect_all_right(&trials);

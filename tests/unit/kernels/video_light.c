@@ -310,8 +310,8 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
 {
     struct cox_video_shape shape = ref_shape("320x180 yuv420p10 to yuv420p8 hable");
     struct cox_video_settings settings = {0};
-    struct cox_video_steer steer = {0};
-    const struct cox_video_steer_options options = {0};
+    struct cox_adaptation_state steer = {0};
+    const struct cox_adaptation_options options = {0};
     struct show show;
     uint32_t seed = 77;
     int cuts = 0;
@@ -321,7 +321,7 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
         fill_scene(&show.film, levels[i >= FILM_CUT], lamps[i >= FILM_CUT], &seed);
         film_run_in(show.session, &show.film, REF_MAPPING_AND_ANALYSIS, &settings);
         means[i] = ref_film_mean_luma(&show.film, 0, 0, shape.width, shape.height);
-        const bool cut = cox_video_steer(&steer, &options, &shape, ref_film_histogram(&show.film), &settings);
+        const bool cut = cox_video_adapt(&steer, &options, &shape, ref_film_histogram(&show.film), &settings);
         cr_expect(i == 0 || cut == (i == FILM_CUT && levels[0] != levels[1]), "frame %d: a cut: %d", i, cut);
         cuts += cut;
     }
@@ -419,12 +419,12 @@ Test(video_light, describes_the_planes_of_a_frame)
         {{.layout = COX_VIDEO_GBR, .depth = 17}, 4, 4},
         {{.layout = COX_VIDEO_V210, .depth = 10}, 4, 4},
         {{.layout = COX_VIDEO_V210, .depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1}, 4, 4},
-        {{.layout = COX_VIDEO_V210, .depth = 10, .high_bits = true, .chroma_x_log2 = 1}, 4, 4},
+        {{.layout = COX_VIDEO_V210, .depth = 10, .msb_aligned = true, .chroma_x_log2 = 1}, 4, 4},
         {{.layout = COX_VIDEO_V210, .depth = 8, .chroma_x_log2 = 1}, 4, 4},
         {{.layout = COX_VIDEO_RGBA, .depth = 10, .range = COX_RANGE_FULL}, 4, 4},
         {{.layout = COX_VIDEO_RGBA, .depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1}, 4, 4},
-        {{.depth = 8, .site = (enum cox_chroma_site)3}, 4, 4},
-        {{.depth = 8, .range = (enum cox_range)2}, 4, 4},
+        {{.depth = 8, .chroma_location = (enum cox_chroma_location)3}, 4, 4},
+        {{.depth = 8, .range = (enum cox_color_range)2}, 4, 4},
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
@@ -507,8 +507,8 @@ Test(video_light, refuses_shapes_that_are_none)
     REFUSED(in_pitch_bytes[2] = 34); /* no multiple of 4 */
     REFUSED(out_pitch_bytes[0] = (size_t)1 << 31);
     REFUSED(in_pitch_bytes[0] = SIZE_MAX - 3);
-    REFUSED(in.site = (enum cox_chroma_site)3);
-    REFUSED(out.range = (enum cox_range) - 1);
+    REFUSED(in.chroma_location = (enum cox_chroma_location)3);
+    REFUSED(out.range = (enum cox_color_range) - 1);
     REFUSED(gamut = (enum cox_gamut)2);
 
     static const struct {

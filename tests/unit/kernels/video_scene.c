@@ -188,29 +188,29 @@ Test(video_scene, black_frames_and_empty_ones_have_no_light)
 
 /* --- Steering ----------------------------------------------------------------------------------------------------- */
 
-static const struct cox_video_steer_options no_options = {0};
+static const struct cox_adaptation_options no_options = {0};
 static const struct cox_video_settings no_settings = {0};
 
 /* A film that is steered. All zeros: PQ, before the first frame. */
 struct film {
     const struct cox_video_shape *shape;
-    const struct cox_video_steer_options *options;
-    struct cox_video_steer steer;
+    const struct cox_adaptation_options *options;
+    struct cox_adaptation_state steer;
     struct cox_video_settings settings;
 };
 
 /* Take a frame; returns whether it begins a scene. */
 static bool show(struct film *film, const uint32_t *histogram)
 {
-    return cox_video_steer(&film->steer, film->options ? film->options : &no_options, film->shape ? film->shape : &pq,
+    return cox_video_adapt(&film->steer, film->options ? film->options : &no_options, film->shape ? film->shape : &pq,
                            histogram, &film->settings);
 }
 
 /* The settings after the first frame of a film in PQ, of `settings` what is not steered. */
-static struct cox_video_settings after_first(const struct cox_video_steer_options *options, const uint32_t *histogram,
+static struct cox_video_settings after_first(const struct cox_adaptation_options *options, const uint32_t *histogram,
                                              struct cox_video_settings settings)
 {
-    cox_video_steer(&(struct cox_video_steer){0}, options, &pq, histogram, &settings);
+    cox_video_adapt(&(struct cox_adaptation_state){0}, options, &pq, histogram, &settings);
     return settings;
 }
 
@@ -423,7 +423,7 @@ Test(video_scene, what_a_cut_takes_is_a_share_of_the_blocks)
         add(now, 0.5, 900 - (uint32_t)share * 5);
         add(now, 0.7, (uint32_t)share * 5);
         for (int option = 7; option <= 47; option += 10) {
-            const struct cox_video_steer_options options = {.cut = (float)option / 100};
+            const struct cox_adaptation_options options = {.cut = (float)option / 100};
             struct film film = {.options = &options};
             show(&film, before);
             cr_expect_eq(show(&film, now), share * 5 > option * 10, "%d blocks in a thousand move, option %d %%",
@@ -468,7 +468,7 @@ Test(video_scene, black_frames_change_nothing)
     cr_expect_not(show(&film, shot), "the same shot again");
     cr_expect_eq(film.settings.peak_nits, peak);
     cr_expect_eq(film.steer.cuts, 0);
-    const struct cox_video_steer_options options = {.most_nits = 600};
+    const struct cox_adaptation_options options = {.most_nits = 600};
     cr_expect_eq(after_first(&options, black, film.settings).peak_nits, 600);
 }
 
@@ -497,7 +497,7 @@ Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_th
     cr_expect_lt(way(low, higher, 6), 0.4, "noise");
     cr_expect_gt(way(low, higher, 6), 0.25);
 
-    const struct cox_video_steer_options quick = {.frames = 2};
+    const struct cox_adaptation_options quick = {.frames = 2};
     struct film film = {.options = &quick}, dark = {0};
     show(&film, low);
     const double before = film.steer.peak_signal;
@@ -528,7 +528,7 @@ Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
     static const struct {
         const char *what;
         int shot;
-        struct cox_video_steer_options options;
+        struct cox_adaptation_options options;
         float white_nits;
         double peak_nits, peak_within, gain, gain_within; /* ANY: is not looked at */
     } rows[] = {
@@ -547,7 +547,7 @@ Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (int defaults = 0; defaults < 2; defaults++) {
-            const struct cox_video_steer_options *options = &rows[i].options;
+            const struct cox_adaptation_options *options = &rows[i].options;
             if (memcmp(options, &no_options, sizeof no_options) == 0 && defaults)
                 options = NULL;
             const struct cox_video_settings settings =
@@ -560,7 +560,7 @@ Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
                 cr_expect(fabs(gain - rows[i].gain) <= rows[i].gain_within, "%s: gain %g", rows[i].what, gain);
         }
 
-    const struct cox_video_steer_options prior = {.prior_nits = 4000};
+    const struct cox_adaptation_options prior = {.prior_nits = 4000};
     struct film told = {.options = &prior};
     show(&told, shots[BLACK]);
     show(&told, shots[DARK]);
@@ -574,7 +574,7 @@ Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)
     shoot(room, 4, 0, high);
     add(high, 0.9, 100);
     shoot(room, 4, 0, shot);
-    const struct cox_video_steer_options at_once = {.frames = 1}, never = {.cut = 1.5f};
+    const struct cox_adaptation_options at_once = {.frames = 1}, never = {.cut = 1.5f};
     struct film fast = {.options = &at_once}, uncut = {.options = &never};
     show(&fast, high);
     cr_expect_not(show(&fast, shot), "a lamp that goes out is no cut");
@@ -585,14 +585,14 @@ Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)
     cr_expect_not(show(&uncut, shot));
     cr_expect_eq(uncut.steer.cuts, 0);
 
-    const struct cox_video_steer_options odd[] = {
+    const struct cox_adaptation_options odd[] = {
         {.frames = NAN, .cut = NAN, .most_nits = NAN, .bright_average = NAN, .prior_nits = NAN},
         {.frames = -1, .cut = -1, .most_nits = -1, .prior_nits = -1}};
     for (int i = 0; i < 2; i++) {
         struct film a = {.options = &odd[i]}, b = {0};
         for (int frame = 0; frame < 20; frame++) {
             const uint32_t *histogram = frame % 7 == 0 ? low : frame % 3 == 0 ? high : shot;
-            cr_expect_eq(show(&a, histogram), cox_video_steer(&b.steer, NULL, &pq, histogram, &b.settings));
+            cr_expect_eq(show(&a, histogram), cox_video_adapt(&b.steer, NULL, &pq, histogram, &b.settings));
             expect_equal(&a.settings, &b.settings);
         }
     }
@@ -600,7 +600,7 @@ Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)
     for (int i = 0; i < 4; i++) {
         struct cox_video_settings settings = {.sdr_white_nits = odd_whites[i]};
         for (int s = 0; s < 3; s++) {
-            cox_video_steer(&(struct cox_video_steer){0}, NULL, shapes[s], high, &settings);
+            cox_video_adapt(&(struct cox_adaptation_state){0}, NULL, shapes[s], high, &settings);
             cr_expect(settings.peak_nits > 0 && settings.peak_nits <= 10000 && settings.gain >= 0.25f, "white %d", i);
         }
     }

@@ -76,7 +76,7 @@ static void session_new(cox_session **out, enum cox_access access, const char *f
 
 static void begin(enum cox_access access, const char *first, const char *second)
 {
-    const cox_status status = cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = "cpu:2x1"});
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = "cpu:2x1"}, &runtime);
     if (status)
         cr_skip_test("skipped, because there is no CPU device that can be divided: %s", cox_status_text(status));
     session_new(&session, access, first, second, 0.5);

@@ -11,7 +11,7 @@ TestSuite(interop, .timeout = 300);
 static cox_runtime *new_runtime(void)
 {
     cox_runtime *runtime;
-    const cox_status status = cox_runtime_create(&runtime, NULL);
+    const cox_status status = cox_runtime_create(NULL, &runtime);
     if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE)
         cr_skip_test("skipped, because there is no OpenCL device");
     cr_assert_eq(status, COX_OK);

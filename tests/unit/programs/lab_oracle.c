@@ -19,7 +19,7 @@ static double sweep(uint32_t d, uint32_t first_row, struct cox_split *split)
         return frames[0].wall_ns;
     }
     double best = HUGE_VAL;
-    for (uint32_t end = first_row;; end += scenario->granule) {
+    for (uint32_t end = first_row;; end += scenario->row_alignment) {
         struct cox_split more = *split;
         end = end > scenario->rows ? scenario->rows : end;
         if (end > first_row)
@@ -40,8 +40,8 @@ static void assert_oracle(const char *keys)
                   NEAR(frame->oracle_expected_ns / frame->wall_ns, 1, 1e-12));
 }
 
-#define THREE(rows, granule)                                                                              \
-    "'rows': " #rows ", 'granule': " #granule ", 'frames': 1, 'devices': [{'name': 'a', 'fixed_us': 60, " \
+#define THREE(rows, row_alignment)                                                                              \
+    "'rows': " #rows ", 'granule': " #row_alignment ", 'frames': 1, 'devices': [{'name': 'a', 'fixed_us': 60, " \
     "'row_us': 18}, {'name': 'b', 'fixed_us': 250, 'row_us': 9}, {'name': 'c', 'fixed_us': 900, 'row_us': 4.5}]"
 
 Test(lab_oracle, no_fixed_split_beats_the_oracle)
@@ -77,13 +77,13 @@ Test(lab_oracle, the_best_price_is_that_of_some_split_within_the_limit)
     };
     set_world("'rows': 80, 'granule': 8, 'frames': 1, 'base_watts': 1, 'devices': [{'name': 'a', 'row_us': 1000, "
               "'watts': 30}, {'name': 'b', 'row_us': 2000, 'watts': 5}]");
-    uint32_t rows, granule;
+    uint32_t rows, row_alignment;
     bool alive[COX_DEVICES_MAX];
     world.begin_run(world.ctx, 1);
-    world.begin_frame(world.ctx, 0, &rows, &granule, alive);
+    world.begin_frame(world.ctx, 0, &rows, &row_alignment, alive);
     for (int i = 0; i < 3; i++)
-        cr_assert_float_eq(lab_oracle_price(&world, 0, rows, granule, alive, prices[i].limit_ns, lab_scenario_joules,
-                                            scenario),
+        cr_assert_float_eq(lab_oracle_price(&world, 0, rows, row_alignment, alive, prices[i].limit_ns,
+                                            lab_scenario_joules, scenario),
                            prices[i].joules, 1e-12, "within %g ns", prices[i].limit_ns);
 }
 
@@ -118,8 +118,8 @@ static uint64_t fold_frames(uint64_t hash, const struct lab_sim_frame *run_frame
 {
     for (uint64_t f = 0; f < count; f++) {
         const struct lab_sim_frame *frame = &run_frames[f];
-        const double values[] = {frame->wall_ns, frame->oracle_ns,   frame->oracle_expected_ns,
-                                 frame->solo_ns, frame->expected_ns, frame->joules};
+        const double values[] = {frame->wall_ns,          frame->oracle_ns,   frame->oracle_expected_ns,
+                                 frame->single_device_ns, frame->expected_ns, frame->joules};
         for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
             hash = fold_ns(hash, values[i]);
         hash = fold(fold(hash, frame->launches), frame->moved);
@@ -137,12 +137,12 @@ static cox_status mixed_split(void *state, const struct cox_sched_view *view, st
     uint32_t usable = 0, row = 0;
     for (uint32_t d = 0; d < view->device_count; d++)
         usable += view->devices[d].usable;
-    uint32_t share = view->rows / (usable + 1) / view->granule * view->granule;
+    uint32_t share = view->rows / (usable + 1) / view->row_alignment * view->row_alignment;
     for (uint32_t d = 0; d < view->device_count && share > 0; d++) {
         if (!view->devices[d].usable)
             continue;
         out->bands[out->band_count++] = (struct cox_band){d, row, share};
-        out->device_ns[d] = 1 + view->devices[d].solo_ns * share / view->rows;
+        out->device_ns[d] = 1 + view->devices[d].single_device_ns * share / view->rows;
         row += share;
     }
     out->pool_first_row = row;
@@ -150,17 +150,17 @@ static cox_status mixed_split(void *state, const struct cox_sched_view *view, st
     return COX_OK;
 }
 
-static void mixed_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                       struct cox_grant *out)
+static void mixed_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                       struct cox_chunk *out)
 {
     (void)state;
-    uint32_t rows = (offer->rows / 3 + view->granule) / view->granule * view->granule;
+    uint32_t rows = (offer->rows / 3 + view->row_alignment) / view->row_alignment * view->row_alignment;
     out->rows = rows < offer->rows ? rows : offer->rows;
-    out->predicted_ns = 1 + view->devices[offer->device].solo_ns * out->rows / view->rows;
+    out->predicted_ns = 1 + view->devices[offer->device].single_device_ns * out->rows / view->rows;
 }
 
 static const struct cox_policy mixed = {
-    .name = "mixed", .state_bytes = told_bytes, .init = told_init, .split = mixed_split, .next = mixed_next};
+    .name = "mixed", .state_bytes = told_bytes, .init = told_init, .split = mixed_split, .assign = mixed_next};
 
 static void each_scenario(void (*visit)(const struct lab_scenario *found, const struct lab_world *in,
                                         struct lab_sim_frame *out))
@@ -280,11 +280,11 @@ Test(lab_oracle, refuses_what_it_cannot_run)
     cr_assert_eq(lab_simulate(&world, cox_policy_find("static"), &options, 1, frames, NULL, 0), COX_E_INVALID);
 }
 
-static void (*begin_frame_of_scenario)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive);
+static void (*begin_frame_of_scenario)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment, bool *alive);
 
-static void nobody(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive)
+static void nobody(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment, bool *alive)
 {
-    begin_frame_of_scenario(ctx, frame, rows, granule, alive);
+    begin_frame_of_scenario(ctx, frame, rows, row_alignment, alive);
     alive[0] = alive[1] = frame < 1;
 }
 
@@ -324,7 +324,7 @@ Test(lab_oracle, passes_follow_each_other)
     run(cox_policy_find("static"), &options);
     for (int f = 0; f < 3; f++)
         ASSERT_VALUES(US(frames[f].wall_ns, 100 + 7 + 100), US(frames[f].expected_ns, 100 + 7 + 100),
-                      US(frames[f].solo_ns, 100 + 7 + 50), US(frames[f].oracle_ns, 67 + 7 + 40),
+                      US(frames[f].single_device_ns, 100 + 7 + 50), US(frames[f].oracle_ns, 67 + 7 + 40),
                       US(frames[f].oracle_expected_ns, 67 + 7 + 40), IS(frames[f].rows[0], 50 + 25),
                       IS(frames[f].rows[1], 50 + 25), IS(frames[f].launches, 4));
     run(NULL, NULL);

@@ -129,7 +129,7 @@ Test(lab_replay, finds_the_devices_of_each_pass)
     cr_assert_eq(data->pass_count, 2);
     cr_assert_str_eq(data->pass_name, "x");
     const struct lab_replay_data *second = data->next_pass;
-    cr_assert(second && !second->next_pass && second->rows == 600 && second->granule == 4 && data->rows == 1080);
+    cr_assert(second && !second->next_pass && second->rows == 600 && second->row_alignment == 4 && data->rows == 1080);
     cr_assert_eq(second->session_count, data->session_count);
     struct lab_replay_fit fits[2][COX_DEVICES_MAX];
     cr_assert(lab_replay_fit(data, 0, fits[0]) && lab_replay_fit(second, 0, fits[1]));

@@ -76,7 +76,7 @@ Test(lab_scenario, says_what_the_file_says)
                "'p99_of': 'hguided'}, 'ewma': {'back_in_use': 16}}");
     cr_assert_str_eq(s->name, "n");
     cr_assert_str_eq(s->text, "t");
-    ASSERT_VALUES(IS(s->rows, 1080), IS(s->granule, 8), IS(s->frames, 30), IS(s->device_count, 3));
+    ASSERT_VALUES(IS(s->rows, 1080), IS(s->row_alignment, 8), IS(s->frames, 30), IS(s->device_count, 3));
     const struct lab_scenario_device *d = &s->devices[0];
     ASSERT_VALUES(IS(d->fixed_ns, 60e3), IS(d->launch_ns, 12e3), IS(d->row_ns, 18e3), IS(d->transfer_ns, 500));
     cr_assert(d->overlap);
@@ -101,7 +101,7 @@ Test(lab_scenario, has_defaults)
     struct lab_scenario *s = accept(TEN ONE);
     cr_assert_str_eq(s->name, "mine", "the file's name");
     cr_assert_str_empty(s->text);
-    ASSERT_VALUES(IS(s->granule, 1), IS(s->frames, 400), IS(s->devices[0].fixed_ns, 0),
+    ASSERT_VALUES(IS(s->row_alignment, 1), IS(s->frames, 400), IS(s->devices[0].fixed_ns, 0),
                   IS(s->devices[0].outlier_factor, 1), IS(s->objective, COX_OBJECTIVE_THROUGHPUT));
 }
 
@@ -258,9 +258,9 @@ Test(lab_scenario, reads_passes)
                    "'devices': [{'device': 'b', 'row_us': 7, 'fixed_us': 3}]}]");
     cr_assert_eq(s->pass_count, 2);
     cr_assert_str_eq(s->passes[0].name, "x");
-    cr_assert(s->passes[0].rows == 10 && s->passes[0].granule == 2);
+    cr_assert(s->passes[0].rows == 10 && s->passes[0].row_alignment == 2);
     cr_assert_eq(s->passes[0].devices[1].row_ns, s->devices[1].row_ns);
-    cr_assert(s->passes[1].rows == 30 && s->passes[1].granule == 5 && s->passes[1].before_ns == 2000 &&
+    cr_assert(s->passes[1].rows == 30 && s->passes[1].row_alignment == 5 && s->passes[1].before_ns == 2000 &&
               s->passes[1].moved_row_ns == 500);
     cr_assert(s->passes[1].devices[1].row_ns == 7000 && s->passes[1].devices[1].fixed_ns == 3000);
     cr_assert_eq(s->passes[1].devices[0].row_ns, s->devices[0].row_ns);
@@ -375,9 +375,9 @@ static double row_cost(uint64_t frame, uint32_t device, uint32_t first_row)
 
 static void begin(uint64_t frame)
 {
-    uint32_t rows, granule;
+    uint32_t rows, row_alignment;
     bool alive[COX_DEVICES_MAX];
-    world.begin_frame(world.ctx, frame, &rows, &granule, alive);
+    world.begin_frame(world.ctx, frame, &rows, &row_alignment, alive);
 }
 
 static void make_world(const char *keys)

@@ -167,7 +167,7 @@ Test(lab_sim, a_frame_takes_as_long_as_its_last_band)
     set_world(TWO ", 'frames': 2");
     run_split(split_at(50), 1);
     ASSERT_VALUES(US(frames[0].wall_ns, 100), US(frames[1].wall_ns, 100), US(frames[0].latency_ns, 100),
-                  US(frames[0].expected_ns, 100), US(frames[0].solo_ns, 100), IS(frames[0].rows[0], 50),
+                  US(frames[0].expected_ns, 100), US(frames[0].single_device_ns, 100), IS(frames[0].rows[0], 50),
                   IS(frames[0].rows[1], 50), IS(frames[0].launches, 2), IS(frames[1].moved, 0));
     cr_assert_lt(frames[0].joules, 0);
     cr_assert_str_empty(why);
@@ -238,8 +238,8 @@ Test(lab_sim, a_policy_is_told_what_devices_took_alone)
     set_world(TWO ", 'frames': 2, 'changes': [{'from': 1, 'rows': 200}]");
     told.splits[1] = (struct cox_split){.band_count = 1, .bands = {{0, 0, 200}}};
     run_split(split_at(50), 1);
-    ASSERT_VALUES(IS(told.solo_ns[0][0], 100000), IS(told.solo_ns[0][1], 200000));
-    cr_assert_eq(told.solo_ns[1][1], 400000, "scaled to the frame's rows");
+    ASSERT_VALUES(IS(told.single_device_ns[0][0], 100000), IS(told.single_device_ns[0][1], 200000));
+    cr_assert_eq(told.single_device_ns[1][1], 400000, "scaled to the frame's rows");
 }
 
 Test(lab_sim, a_policy_is_given_the_profiles)

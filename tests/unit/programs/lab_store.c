@@ -68,7 +68,7 @@ static void report(struct lab_session *session, uint64_t index, uint64_t start_n
                                                           .deadline_ns = wall_ns + 4,
                                                           .reason = COX_REASON_BALANCED,
                                                           .predicted_ns = 990,
-                                                          .alternative_ns = 1100,
+                                                          .rejected_ns = 1100,
                                                           .pool_rows = 60,
                                                           .joules = index % 2 ? 0.25 : -1,
                                                           .band_count = 2,
@@ -139,7 +139,7 @@ Test(lab_store, keeps_every_field_of_a_frame)
 {
     struct lab_store *store = open_store();
     cr_assert_eq(lab_store_begin_run(store, &run_of_two), 1);
-    lab_store_granule(store, 4);
+    lab_store_row_alignment(store, 4);
     lab_store_phase(store, 0, 0, 5, "undisturbed");
     lab_store_phase(store, 1, 5, 10, "hog");
     struct lab_session *session = begin_policy(store);
@@ -248,7 +248,7 @@ Test(lab_store, keeps_the_passes_of_a_frame)
     };
     const struct cox_band_notice notices[3] = {{5410, 7}, {6020, UINT64_MAX}, {5930, 9}};
     const struct cox_pass_report passes[2] = {
-        {.start_ns = 5000, .end_ns = 5400, .reason = COX_REASON_KEPT, .predicted_ns = 390, .alternative_ns = 410},
+        {.start_ns = 5000, .end_ns = 5400, .reason = COX_REASON_KEPT, .predicted_ns = 390, .rejected_ns = 410},
         {.start_ns = 5500, .end_ns = 6000, .reason = COX_REASON_BALANCED, .predicted_ns = 480, .pool_rows = 32}};
     const uint32_t band_passes[3] = {0, 1, 1};
     const struct cox_frame_report frame = {.start_ns = 5000,
@@ -432,12 +432,12 @@ Test(lab_store, a_taped_policy_answers_as_the_policy_itself)
     const struct cox_policy *taped = lab_session_tape(session, plain);
     cr_assert_neq(taped, plain);
     cr_assert_str_eq(taped->name, plain->name);
-    cr_assert_eq(!taped->next, !plain->next);
+    cr_assert_eq(!taped->assign, !plain->assign);
     cr_assert_eq(!taped->load_profile, !plain->load_profile);
     cr_assert_eq(!taped->save_profile, !plain->save_profile);
     const struct cox_sched_device devices[2] = {{true, 1, 1000}, {true, 2, 0}};
     struct cox_sched_view view = {
-        .rows = 100, .granule = 4, .device_count = 2, .devices = devices, .in_flight = 1, .pool = true};
+        .rows = 100, .row_alignment = 4, .device_count = 2, .devices = devices, .in_flight = 1, .pool = true};
     const struct cox_policy_options options = {0};
     void *states[2] = {calloc(1, plain->state_bytes(2)), calloc(1, taped->state_bytes(2))};
     cr_assert_eq(plain->init(states[0], &view, &options), COX_OK);
@@ -482,8 +482,8 @@ Test(lab_store, a_tape_tells_the_pass_of_each_call)
     lab_store_begin_run(store, &run_of_two);
     const struct cox_policy *taped = lab_session_tape(begin_policy(store), cox_policy_find("last-frame"));
     const struct cox_sched_device devices[2] = {{true, 1, 0}, {true, 2, 0}};
-    struct cox_sched_view views[2] = {{.rows = 100, .granule = 4, .device_count = 2, .devices = devices},
-                                      {.rows = 64, .granule = 1, .device_count = 2, .devices = devices}};
+    struct cox_sched_view views[2] = {{.rows = 100, .row_alignment = 4, .device_count = 2, .devices = devices},
+                                      {.rows = 64, .row_alignment = 1, .device_count = 2, .devices = devices}};
     void *states[2];
     for (int p = 0; p < 2; p++) {
         states[p] = calloc(1, taped->state_bytes(2));
@@ -554,7 +554,8 @@ Test(lab_store, refuses_other_schemas_but_not_added_views)
 Test(lab_store, two_that_take_turns_record_runs_of_their_own)
 {
     struct lab_store *first = open_store(), *second = NULL;
-    const struct lab_store_run run = {.source = "devices", .kernel = "work", .columns = 1, .rows = 8, .granule = 1};
+    const struct lab_store_run run = {
+        .source = "devices", .kernel = "work", .columns = 1, .rows = 8, .row_alignment = 1};
     cr_assert(lab_store_open_beside(path, &second, why, sizeof why), "%s", why);
     cr_assert_eq(lab_store_begin_run(first, &run), 1);
     lab_store_setting(first, "reserve", "on");

@@ -14,10 +14,10 @@ static void end_sweep(void)
     lab_sweep_end(&sweep);
 }
 
-static void begin_sweep(uint32_t devices, uint32_t rows, uint32_t granule, uint32_t turn)
+static void begin_sweep(uint32_t devices, uint32_t rows, uint32_t row_alignment, uint32_t turn)
 {
     end_sweep();
-    lab_sweep_begin(&sweep, devices, rows, granule, turn);
+    lab_sweep_begin(&sweep, devices, rows, row_alignment, turn);
 }
 
 TestSuite(lab_sweep, .fini = end_sweep);
@@ -48,7 +48,7 @@ static uint32_t sum_of(const uint32_t *rows, uint32_t count)
     return sum;
 }
 
-/* Whole granules but where the frame ends, all rows, every split once. */
+/* Whole multiples of the row alignment but where the frame ends, all rows, every split once. */
 static void check_candidates(void)
 {
     for (uint32_t c = 0; c < sweep.count; c++) {
@@ -57,7 +57,7 @@ static void check_candidates(void)
         cr_assert_eq(sum_of(rows, sweep.device_count), sweep.rows, "candidate %u", c);
         for (uint32_t d = 0; d < sweep.device_count; d++) {
             at += rows[d];
-            cr_assert(at % sweep.granule == 0 || at == sweep.rows, "candidate %u, device %u", c, d);
+            cr_assert(at % sweep.row_alignment == 0 || at == sweep.rows, "candidate %u, device %u", c, d);
         }
         for (uint32_t other = 0; other < c; other++)
             cr_assert_neq(memcmp(rows, sweep.candidates[other].rows, sweep.device_count * sizeof *rows), 0);
@@ -67,10 +67,10 @@ static void check_candidates(void)
 Test(lab_sweep, candidates_are_splits)
 {
     static const double speeds[COX_DEVICES_MAX] = {3, 1, 8, 0.5, 2, 0.001};
-    static const uint32_t granules[] = {1, 8, 64, 600};
+    static const uint32_t row_units[] = {1, 8, 64, 600};
     for (uint32_t devices = 1; devices <= 6; devices++)
         for (int g = 0; g < 4; g++) {
-            begin_sweep(devices, 1084, granules[g], 3);
+            begin_sweep(devices, 1084, row_units[g], 3);
             cr_assert_eq(sweep.count, devices);
             lab_sweep_spread(&sweep, speeds);
             check_candidates();
@@ -257,7 +257,7 @@ Test(lab_sweep, its_policy_does_as_it_is_told)
 {
     struct cox_sched_device devices[3] = {{true, 1, 0}, {true, 1, 0}, {true, 1, 0}};
     const struct cox_sched_view view = {
-        .frame = 0, .rows = 100, .granule = 1, .device_count = 3, .devices = devices, .in_flight = 1};
+        .frame = 0, .rows = 100, .row_alignment = 1, .device_count = 3, .devices = devices, .in_flight = 1};
     const uint32_t rows[3] = {70, 0, 30};
     struct cox_split split;
     char state[1], why[200];

@@ -24,7 +24,7 @@ static struct {
     struct cox_measurement measured[NOTES_MAX];
     uint64_t heard_before[FRAMES_MAX]; /* measurements heard before the split of a frame */
     bool usable[FRAMES_MAX][COX_DEVICES_MAX];
-    uint64_t solo_ns[FRAMES_MAX][COX_DEVICES_MAX];
+    uint64_t single_device_ns[FRAMES_MAX][COX_DEVICES_MAX];
     uint32_t offers, last_offers;
     uint64_t frames_heard;
     uint64_t deadline_ns, latency_ns; /* of the latest frame */
@@ -41,7 +41,7 @@ static cox_status told_init(void *state, const struct cox_sched_view *view, cons
     (void)options;
     for (uint32_t i = 0; i < view->device_count; i++) {
         cr_assert_eq(((char *)state)[i], 0);
-        cr_assert_eq(view->devices[i].solo_ns, 0, "init comes before warm-up");
+        cr_assert_eq(view->devices[i].single_device_ns, 0, "init comes before warm-up");
     }
     return COX_OK;
 }
@@ -55,7 +55,7 @@ static cox_status told_split(void *state, const struct cox_sched_view *view, str
     told.deadline_ns = view->deadline_ns;
     for (uint32_t d = 0; d < view->device_count; d++) {
         told.usable[view->frame][d] = view->devices[d].usable;
-        told.solo_ns[view->frame][d] = view->devices[d].solo_ns;
+        told.single_device_ns[view->frame][d] = view->devices[d].single_device_ns;
     }
     if (told.splits[view->frame].band_count > 0 || told.splits[view->frame].pool_rows > 0)
         before = told.splits[view->frame];
@@ -73,8 +73,8 @@ static void told_observe(void *state, const struct cox_measurement *measurement)
         told.measured[told.measured_count++] = *measurement;
 }
 
-static void told_next(void *state, const struct cox_sched_view *view, const struct cox_offer *offer,
-                      struct cox_grant *out)
+static void told_next(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                      struct cox_chunk *out)
 {
     (void)state;
     cr_assert(view->devices[offer->device].usable);
@@ -82,7 +82,7 @@ static void told_next(void *state, const struct cox_sched_view *view, const stru
     cr_assert_leq((uint64_t)offer->first_row + offer->rows, view->rows);
     told.offers++;
     told.last_offers += offer->last;
-    *out = (struct cox_grant){.rows = told.grant == UINT32_MAX ? offer->rows : told.grant};
+    *out = (struct cox_chunk){.rows = told.grant == UINT32_MAX ? offer->rows : told.grant};
 }
 
 static void told_frame(void *state, const struct cox_frame_measurement *measurement)
@@ -105,7 +105,7 @@ static void told_load_profile(void *state, const struct cox_sched_view *view, co
 #define TOLD                                                                                    \
     .state_bytes = told_bytes, .init = told_init, .split = told_split, .observe = told_observe, \
     .observe_frame = told_frame
-static const struct cox_policy handing = {.name = "told", TOLD, .load_profile = told_load_profile, .next = told_next};
+static const struct cox_policy handing = {.name = "told", TOLD, .load_profile = told_load_profile, .assign = told_next};
 static const struct cox_policy fixed = {.name = "fixed", TOLD};
 
 /* --- a world from a scenario --- */
@@ -162,8 +162,8 @@ static inline void run_split(struct cox_split split, uint32_t in_flight)
 
 /* What the devices need for a row; nothing else costs time. */
 #define ALONE "'rows': 100, 'granule': 1, 'devices': [{'name': 'a', 'row_us': 1}]"
-#define PAIR(rows, granule, a_us, b_us)                                                                          \
-    "'rows': " #rows ", 'granule': " #granule ", 'devices': [{'name': 'a', 'row_us': " #a_us "}, {'name': 'b', " \
+#define PAIR(rows, row_alignment, a_us, b_us)                                                                          \
+    "'rows': " #rows ", 'granule': " #row_alignment ", 'devices': [{'name': 'a', 'row_us': " #a_us "}, {'name': 'b', " \
     "'row_us': " #b_us "}]"
 #define TWO PAIR(100, 1, 1, 2)
 

@@ -239,7 +239,7 @@ static void add_frame(uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32
                                          .deadline_ns = warmup ? 0 : 12000,
                                          .reason = COX_REASON_BALANCED,
                                          .predicted_ns = 12345,
-                                         .alternative_ns = index ? 13000 : 0,
+                                         .rejected_ns = index ? 13000 : 0,
                                          .pool_rows = index ? 100 - cut : 0,
                                          .band_count = 2,
                                          .bands = bands};
@@ -270,18 +270,18 @@ static void add_shadow(uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_s
 static const struct report_device devices[2] = {
     {.name = "first \"one\"", .type = "cpu", .mode = "mapped"},
     {.name = "second", .type = "gpu", .mode = "staged", .state = "quarantined", .lost = 2, .returned = 1}};
-static const uint64_t solo_ns[2] = {20000, 20000};
+static const uint64_t single_device_ns[2] = {20000, 20000};
 static const struct report_about about = {.arithmetic = "fma",
                                           .program = "test",
                                           .policy = "ewma",
-                                          .granule = 4,
+                                          .row_alignment = 4,
                                           .device_count = 2,
                                           .devices = devices,
-                                          .solo_ns = solo_ns};
+                                          .single_device_ns = single_device_ns};
 
 static void summarise(void)
 {
-    report_summarise(report, solo_ns, 2, &summary);
+    report_summarise(report, single_device_ns, 2, &summary);
 }
 
 static void write_stats(const struct report_about *of)

@@ -114,7 +114,7 @@ Test(containers, give_the_frames_that_were_encoded)
         cr_expect_eq(format->pixel.depth, cases[i].depth, "%s", samples);
         cr_expect_eq(format->pixel.layout, cases[i].layout, "%s", samples);
         cr_expect(cases[i].layout < COX_VIDEO_RGBA || format->pixel.range == COX_RANGE_FULL, "%s", samples);
-        cr_expect_not(format->pixel.high_bits); /* no file holds P010: it is what some decoders give */
+        cr_expect_not(format->pixel.msb_aligned); /* no file holds P010: it is what some decoders give */
         cr_expect_eq(format->pixel.chroma_x_log2, cases[i].x_log2, "%s", samples);
         cr_expect_eq(format->pixel.chroma_y_log2, cases[i].y_log2, "%s", samples);
         cr_expect(format->rate.num == 24 * format->rate.den && format->interlacing == 'p');
@@ -144,7 +144,7 @@ Test(containers, say_transfer_primaries_range_and_site)
         bool has_transfer, has_primaries, has_range;
         enum cox_transfer transfer;
         enum cox_primaries primaries;
-        enum cox_range range;
+        enum cox_color_range range;
     } cases[] = {
         {"color_trc=smpte2084:color_primaries=bt2020:colorspace=bt2020nc:range=tv", true, true, true, COX_TRANSFER_PQ,
          COX_PRIMARIES_BT2020, COX_RANGE_LIMITED},
@@ -175,7 +175,7 @@ Test(containers, say_transfer_primaries_range_and_site)
     open_film("a.mkv");
     cr_expect_not(video_input_format(stream.input)->has_transfer);
     cr_expect_not(video_input_format(stream.input)->has_primaries);
-    cr_expect_eq(video_input_format(stream.input)->pixel.site, COX_SITE_LEFT);
+    cr_expect_eq(video_input_format(stream.input)->pixel.chroma_location, COX_CHROMA_LEFT);
 }
 
 /* The film is of BT.2020 and PQ, and says this of its light. */
@@ -202,7 +202,7 @@ Test(containers, give_the_light_of_the_mastering_display)
         open_bright(names[n], 4000, 1234);
         cr_expect(strstr(video_input_format(stream.input)->text, "hevc"), "%s", names[n]);
         if (n == 3) {
-            cr_expect_eq(video_input_format(stream.input)->pixel.site, COX_SITE_TOP_LEFT);
+            cr_expect_eq(video_input_format(stream.input)->pixel.chroma_location, COX_CHROMA_TOP_LEFT);
             cr_expect_eq(video_input_format(stream.input)->frames, CLIP_FRAMES);
             for (size_t f = 0; f < CLIP_FRAMES; f++)
                 expect_raw(f);

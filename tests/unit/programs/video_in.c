@@ -39,27 +39,27 @@ Test(y4m, says_what_its_header_says)
     static const struct {
         const char *tags;
         uint32_t depth, x_log2, y_log2;
-        enum cox_chroma_site site;
+        enum cox_chroma_location chroma_location;
         const char *text;
     } cases[] = {
-        {"", 8, 1, 1, COX_SITE_CENTRE, "y4m, 4:2:0, 8 bits"},
-        {" C420jpeg", 8, 1, 1, COX_SITE_CENTRE, "y4m, 4:2:0, 8 bits"},
-        {" C420mpeg2", 8, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 8 bits"},
-        {" C420", 8, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 8 bits"},
-        {" C420paldv", 8, 1, 1, COX_SITE_TOP_LEFT, "y4m, 4:2:0, 8 bits"},
-        {" C422", 8, 1, 0, COX_SITE_LEFT, "y4m, 4:2:2, 8 bits"},
-        {" C444", 8, 0, 0, COX_SITE_LEFT, "y4m, 4:4:4, 8 bits"},
-        {" C420p9", 9, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 9 bits"},
-        {" C420p10", 10, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 10 bits"},
-        {" C420p12", 12, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 12 bits"},
-        {" C420p14", 14, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 14 bits"},
-        {" C420p16", 16, 1, 1, COX_SITE_LEFT, "y4m, 4:2:0, 16 bits"},
-        {" C422p10", 10, 1, 0, COX_SITE_LEFT, "y4m, 4:2:2, 10 bits"},
-        {" C422p12", 12, 1, 0, COX_SITE_LEFT, "y4m, 4:2:2, 12 bits"},
-        {" C422p16", 16, 1, 0, COX_SITE_LEFT, "y4m, 4:2:2, 16 bits"},
-        {" C444p10", 10, 0, 0, COX_SITE_LEFT, "y4m, 4:4:4, 10 bits"},
-        {" C444p12", 12, 0, 0, COX_SITE_LEFT, "y4m, 4:4:4, 12 bits"},
-        {" C444p16", 16, 0, 0, COX_SITE_LEFT, "y4m, 4:4:4, 16 bits"},
+        {"", 8, 1, 1, COX_CHROMA_CENTER, "y4m, 4:2:0, 8 bits"},
+        {" C420jpeg", 8, 1, 1, COX_CHROMA_CENTER, "y4m, 4:2:0, 8 bits"},
+        {" C420mpeg2", 8, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 8 bits"},
+        {" C420", 8, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 8 bits"},
+        {" C420paldv", 8, 1, 1, COX_CHROMA_TOP_LEFT, "y4m, 4:2:0, 8 bits"},
+        {" C422", 8, 1, 0, COX_CHROMA_LEFT, "y4m, 4:2:2, 8 bits"},
+        {" C444", 8, 0, 0, COX_CHROMA_LEFT, "y4m, 4:4:4, 8 bits"},
+        {" C420p9", 9, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 9 bits"},
+        {" C420p10", 10, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 10 bits"},
+        {" C420p12", 12, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 12 bits"},
+        {" C420p14", 14, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 14 bits"},
+        {" C420p16", 16, 1, 1, COX_CHROMA_LEFT, "y4m, 4:2:0, 16 bits"},
+        {" C422p10", 10, 1, 0, COX_CHROMA_LEFT, "y4m, 4:2:2, 10 bits"},
+        {" C422p12", 12, 1, 0, COX_CHROMA_LEFT, "y4m, 4:2:2, 12 bits"},
+        {" C422p16", 16, 1, 0, COX_CHROMA_LEFT, "y4m, 4:2:2, 16 bits"},
+        {" C444p10", 10, 0, 0, COX_CHROMA_LEFT, "y4m, 4:4:4, 10 bits"},
+        {" C444p12", 12, 0, 0, COX_CHROMA_LEFT, "y4m, 4:4:4, 12 bits"},
+        {" C444p16", 16, 0, 0, COX_CHROMA_LEFT, "y4m, 4:4:4, 16 bits"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct video_format format;
@@ -70,10 +70,10 @@ Test(y4m, says_what_its_header_says)
         cr_expect_eq(format.height, 1081);
         cr_expect_eq(format.pixel.layout, COX_VIDEO_PLANAR);
         cr_expect_eq(format.pixel.depth, cases[i].depth, "%s", header);
-        cr_expect_not(format.pixel.high_bits);
+        cr_expect_not(format.pixel.msb_aligned);
         cr_expect_eq(format.pixel.chroma_x_log2, cases[i].x_log2, "%s", header);
         cr_expect_eq(format.pixel.chroma_y_log2, cases[i].y_log2, "%s", header);
-        cr_expect_eq(format.pixel.site, cases[i].site, "%s", header);
+        cr_expect_eq(format.pixel.chroma_location, cases[i].chroma_location, "%s", header);
         cr_expect_eq(format.pixel.range, COX_RANGE_LIMITED);
         cr_expect_str_eq(format.text, cases[i].text);
         cr_expect(!format.has_range && !format.has_transfer && !format.has_primaries);
@@ -366,7 +366,7 @@ Test(raw, finds_the_formats_by_their_names)
         const char *name;
         enum cox_video_layout layout;
         uint32_t depth;
-        bool high_bits;
+        bool msb_aligned;
         uint32_t x_log2, y_log2;
     } cases[] = {
         {"nv12", COX_VIDEO_SEMI_PLANAR, 8, false, 1, 1},    {"p010", COX_VIDEO_SEMI_PLANAR, 10, true, 1, 1},
@@ -412,10 +412,10 @@ Test(raw, finds_the_formats_by_their_names)
                          pixel.layout == COX_VIDEO_GBR;
         cr_expect_eq(pixel.layout, cases[i].layout, "%s", cases[i].name);
         cr_expect_eq(pixel.depth, cases[i].depth, "%s", cases[i].name);
-        cr_expect_eq(pixel.high_bits, cases[i].high_bits, "%s", cases[i].name);
+        cr_expect_eq(pixel.msb_aligned, cases[i].msb_aligned, "%s", cases[i].name);
         cr_expect_eq(pixel.chroma_x_log2, cases[i].x_log2, "%s", cases[i].name);
         cr_expect_eq(pixel.chroma_y_log2, cases[i].y_log2, "%s", cases[i].name);
-        cr_expect_eq(pixel.site, COX_SITE_LEFT, "%s", cases[i].name);
+        cr_expect_eq(pixel.chroma_location, COX_CHROMA_LEFT, "%s", cases[i].name);
         cr_expect_eq(pixel.range, rgb ? COX_RANGE_FULL : COX_RANGE_LIMITED, "%s", cases[i].name);
         cr_expect_eq(raw.light, strstr(cases[i].name, "16f") || strstr(cases[i].name, "f16"), "%s", cases[i].name);
     }

@@ -29,7 +29,7 @@ TestSuite(lending, .fini = close_all, .timeout = 600);
 static void open_cpu(void)
 {
     struct cox_device_info info;
-    if (cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = "cpu"}) != COX_OK)
+    if (cox_runtime_create(&(const struct cox_runtime_params){.devices = "cpu"}, &runtime) != COX_OK)
         cr_skip_test("skipped, because there is no device cpu");
     if (cox_runtime_device_info(runtime, 0, &info) != COX_OK || info.host_memory != COX_HOST_MEMORY_WRAPPED) {
         cox_runtime_destroy(&runtime);

@@ -76,27 +76,27 @@ Test(writing, y4m_is_what_the_format_says)
 {
     static const struct {
         const char *samples;
-        enum cox_chroma_site site;
-        enum cox_range range;
+        enum cox_chroma_location chroma_location;
+        enum cox_color_range range;
         const char *tags;
         uint64_t bytes; /* of 5 x 3 */
     } cases[] = {
-        {"yuv420p", COX_SITE_LEFT, COX_RANGE_LIMITED, "C420mpeg2 XCOLORRANGE=LIMITED", 27},
-        {"yuv420p", COX_SITE_CENTRE, COX_RANGE_LIMITED, "C420jpeg XCOLORRANGE=LIMITED", 27},
-        {"yuv420p", COX_SITE_TOP_LEFT, COX_RANGE_FULL, "C420paldv XCOLORRANGE=FULL", 27},
-        {"yuv422p", COX_SITE_LEFT, COX_RANGE_LIMITED, "C422 XCOLORRANGE=LIMITED", 33},
-        {"yuv444p", COX_SITE_LEFT, COX_RANGE_FULL, "C444 XCOLORRANGE=FULL", 45},
-        {"yuv420p10", COX_SITE_LEFT, COX_RANGE_LIMITED, "C420p10 XCOLORRANGE=LIMITED", 54},
-        {"yuv422p10", COX_SITE_LEFT, COX_RANGE_LIMITED, "C422p10 XCOLORRANGE=LIMITED", 66},
-        {"yuv444p12", COX_SITE_LEFT, COX_RANGE_LIMITED, "C444p12 XCOLORRANGE=LIMITED", 90},
-        {"yuv420p16", COX_SITE_LEFT, COX_RANGE_LIMITED, "C420p16 XCOLORRANGE=LIMITED", 54},
+        {"yuv420p", COX_CHROMA_LEFT, COX_RANGE_LIMITED, "C420mpeg2 XCOLORRANGE=LIMITED", 27},
+        {"yuv420p", COX_CHROMA_CENTER, COX_RANGE_LIMITED, "C420jpeg XCOLORRANGE=LIMITED", 27},
+        {"yuv420p", COX_CHROMA_TOP_LEFT, COX_RANGE_FULL, "C420paldv XCOLORRANGE=FULL", 27},
+        {"yuv422p", COX_CHROMA_LEFT, COX_RANGE_LIMITED, "C422 XCOLORRANGE=LIMITED", 33},
+        {"yuv444p", COX_CHROMA_LEFT, COX_RANGE_FULL, "C444 XCOLORRANGE=FULL", 45},
+        {"yuv420p10", COX_CHROMA_LEFT, COX_RANGE_LIMITED, "C420p10 XCOLORRANGE=LIMITED", 54},
+        {"yuv422p10", COX_CHROMA_LEFT, COX_RANGE_LIMITED, "C422p10 XCOLORRANGE=LIMITED", 66},
+        {"yuv444p12", COX_CHROMA_LEFT, COX_RANGE_LIMITED, "C444p12 XCOLORRANGE=LIMITED", 90},
+        {"yuv420p16", COX_CHROMA_LEFT, COX_RANGE_LIMITED, "C420p16 XCOLORRANGE=LIMITED", 54},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (size_t extra = 0; extra <= 12; extra += 12) {
             char header[128];
             new_file();
             struct video_format format = format_of(cases[i].samples, 5, 3);
-            format.pixel.site = cases[i].site;
+            format.pixel.chroma_location = cases[i].chroma_location;
             format.pixel.range = cases[i].range;
             write_frames(path, VIDEO_OUTPUT_Y4M, &format, 3, extra);
             snprintf(header, sizeof header, "YUV4MPEG2 W5 H3 F24000:1001 Ip A1:1 %s\n", cases[i].tags);
@@ -104,7 +104,7 @@ Test(writing, y4m_is_what_the_format_says)
             stream_open_path(path, NULL, 0);
             const struct video_format *back = video_input_format(stream.input);
             cr_expect_eq(back->pixel.range, cases[i].range);
-            cr_expect_eq(back->pixel.site, cases[i].site, "%s", cases[i].tags);
+            cr_expect_eq(back->pixel.chroma_location, cases[i].chroma_location, "%s", cases[i].tags);
             cr_expect_eq(back->pixel.depth, format.pixel.depth);
             cr_expect(back->has_range && back->rate.num == 24000 && back->aspect.num == 1 && back->interlacing == 'p');
             expect_frames(3);

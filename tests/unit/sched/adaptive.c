@@ -24,7 +24,7 @@ Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .t
                                        .in_flight = random_index(4),
                                        .pool = run % 4 != 0,
                                        .shadow = run % 3 != 0};
-        view.granule = 1 + random_index(run % 5 == 0 ? view.rows + 3 : 20); /* up to more than the frame */
+        view.row_alignment = 1 + random_index(run % 5 == 0 ? view.rows + 3 : 20); /* up to more than the frame */
         if (run % 6 == 0)
             view.min_band_rows = random_index(view.rows + 10);
         for (uint32_t d = 0; d < view.device_count; d++)
@@ -136,7 +136,7 @@ static void run_begin_with(uint64_t seed, const struct model *m, const struct co
     view.shadow = !m->no_shadow;
     view.deadline_ns = options ? options->deadline_ns : 0;
     for (uint32_t d = 0; d < m->count; d++)
-        devices[d].solo_ns = m->no_solo ? 0 : (uint64_t)launch_ns(&(struct cox_band){d, 0, view.rows});
+        devices[d].single_device_ns = m->no_solo ? 0 : (uint64_t)launch_ns(&(struct cox_band){d, 0, view.rows});
     begin("adaptive", options);
 }
 
@@ -350,7 +350,7 @@ Test(adaptive, gives_whole_frames_to_one_device_where_corunning_costs_more_than_
     struct model m = pair;
     m.corunning = 1.9;
     run_begin(43, &m);
-    double ns = mean_ns(0, 400), solo = (double)devices[1].solo_ns;
+    double ns = mean_ns(0, 400), solo = (double)devices[1].single_device_ns;
     cr_assert_lt(ns / solo, 1.05, "%.4f", ns / solo);
     cr_assert_eq(done_rows[1], 1080);
 }
@@ -402,7 +402,7 @@ Test(adaptive, begins_where_an_earlier_session_ended)
     struct cox_device_profile profiles[DEVICES];
     policy->save_profile(state, &view, profiles);
     for (uint32_t d = 0; d < 2; d++)
-        cr_assert(profiles[d].frames > 50 && profiles[d].share > 0 && profiles[d].solo_ns > 0);
+        cr_assert(profiles[d].frames > 50 && profiles[d].share > 0 && profiles[d].single_device_ns > 0);
 
     struct model cold = pair;
     cold.no_solo = true;
@@ -440,7 +440,7 @@ static uint32_t rows_after_a_late_band(enum cox_objective objective)
 {
     see(1080, 8, 2);
     view.in_flight = 2;
-    devices[0].solo_ns = devices[1].solo_ns = 20000000;
+    devices[0].single_device_ns = devices[1].single_device_ns = 20000000;
     begin("adaptive", &(struct cox_policy_options){.objective = objective});
     for (view.frame = 0; view.frame < 2; view.frame++)
         split_frame();

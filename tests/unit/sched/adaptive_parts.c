@@ -165,8 +165,8 @@ static void frame_done(uint64_t frame)
 Test(inter_frame, gives_each_frame_to_the_device_that_should_be_done_first)
 {
     see(1080, 8, 2);
-    devices[0].solo_ns = 3000000;
-    devices[1].solo_ns = 1000000;
+    devices[0].single_device_ns = 3000000;
+    devices[1].single_device_ns = 1000000;
     view.in_flight = 4;
     begin("inter-frame", NULL);
     uint32_t frames[2] = {0};

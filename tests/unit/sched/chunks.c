@@ -11,7 +11,7 @@ static void see_three(void)
     see(1080, 8, 3);
     view.pool = true;
     for (uint32_t d = 0; d < 3; d++)
-        devices[d].solo_ns = 20000 >> d;
+        devices[d].single_device_ns = 20000 >> d;
 }
 
 TestSuite(chunks, .init = see_three);
@@ -25,9 +25,9 @@ static void make(const char *name, uint32_t chunk_rows)
 
 static uint32_t grant(uint32_t device, uint32_t rows)
 {
-    struct cox_offer offer = {.device = device, .first_row = 1080 - rows, .rows = rows, .progress = progress};
-    struct cox_grant out = {0};
-    policy->next(state, &view, &offer, &out);
+    struct cox_chunk_request offer = {.device = device, .first_row = 1080 - rows, .rows = rows, .progress = progress};
+    struct cox_chunk out = {0};
+    policy->assign(state, &view, &offer, &out);
     cr_assert_gt(out.rows, 0);
     cr_assert_leq(out.rows, rows);
     cr_assert(out.rows % 8 == 0 || out.rows == rows);
@@ -37,7 +37,7 @@ static uint32_t grant(uint32_t device, uint32_t rows)
 Test(chunks, are_a_32nd_of_the_frame_or_as_many_rows_as_wanted)
 {
     make("chunks", 0);
-    cr_assert_eq(grant(0, 1080), 40, "33 rows, up to the granule");
+    cr_assert_eq(grant(0, 1080), 40, "33 rows, up to the row alignment");
     ASSERT_VALUES(IS(grant(2, 24), 24), IS(grant(2, 4), 4));
     make("chunks", 100);
     cr_assert_eq(grant(0, 1080), 104);
@@ -50,7 +50,7 @@ Test(chunks, are_a_32nd_of_the_frame_or_as_many_rows_as_wanted)
 Test(hguided, grants_follow_the_formula)
 {
     make("hguided", 0);
-    /* Speeds 1 : 2 : 4, so 1/14, 2/14 and 4/14 of what remains, up to the granule. */
+    /* Speeds 1 : 2 : 4, so 1/14, 2/14 and 4/14 of what remains, up to the row alignment. */
     ASSERT_VALUES(IS(grant(0, 1080), 80), IS(grant(1, 1080), 160), IS(grant(2, 1080), 312), IS(grant(2, 28), 8),
                   IS(grant(0, 8), 8));
 }
@@ -58,7 +58,7 @@ Test(hguided, grants_follow_the_formula)
 Test(hguided, powers_are_those_of_the_beginning)
 {
     make("hguided", 0);
-    devices[2].solo_ns = 50000;
+    devices[2].single_device_ns = 50000;
     cr_assert_eq(grant(2, 1080), 312);
     devices[2].usable = false; /* but who is not there does not count */
     cr_assert_eq(grant(1, 1080), 360);

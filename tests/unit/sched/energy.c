@@ -87,7 +87,7 @@ static void look_at(const struct machine *m)
         devices[d] = (struct cox_sched_device){.usable = !m->gone[d], .hint = 1};
     view = (struct cox_sched_view){.frame = m->frame,
                                    .rows = ROWS,
-                                   .granule = GRANULE,
+                                   .row_alignment = GRANULE,
                                    .min_band_rows = m->min_band,
                                    .device_count = m->count,
                                    .devices = devices,
@@ -123,16 +123,16 @@ static void run_frame(struct machine *m)
     cox__energy_choose(&m->energy, &view, &costs, &m->choice);
     memcpy(m->rows, m->choice.own ? own : m->choice.rows, sizeof m->rows);
     if (!m->choice.own) {
-        uint64_t sum = 0, off_granule = 0;
+        uint64_t sum = 0, off_row_alignment = 0;
         for (uint32_t d = 0; d < m->count; d++) {
             cr_assert(m->choice.rows[d] == 0 || !m->gone[d]);
             cr_assert(m->choice.rows[d] == 0 || m->choice.rows[d] >= (m->min_band ? m->min_band : GRANULE) ||
                       m->choice.rows[d] == ROWS);
             sum += m->choice.rows[d];
-            off_granule += m->choice.rows[d] % GRANULE != 0;
+            off_row_alignment += m->choice.rows[d] % GRANULE != 0;
         }
         cr_assert_eq(sum, ROWS, "frame %lu has %lu rows", (unsigned long)m->frame, (unsigned long)sum);
-        cr_assert_leq(off_granule, 1);
+        cr_assert_leq(off_row_alignment, 1);
     }
 
     price(m, m->rows, &m->frame_ns, &m->frame_joules);
@@ -187,7 +187,7 @@ static struct totals run(struct machine *m, uint32_t frames)
     return totals;
 }
 
-/* Least joules of all splits within the deadline, by going through them in steps of the granule; two or three
+/* Least joules of all splits within the deadline, by going through them in steps of the row alignment; two or three
  * devices. */
 static double least_joules(const struct machine *m)
 {

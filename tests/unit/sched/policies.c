@@ -38,16 +38,16 @@ Test(policies, always_give_a_split_under_random_views_lag_and_absurd_measurement
             view = (struct cox_sched_view){.device_count = 1 + random_index(run % 10 == 0 ? COX_DEVICES_MAX : 5),
                                            .devices = devices,
                                            .rows = 1 + random_index(run % 3 == 0 ? 40 : 5000),
-                                           .granule = 1 + random_index(run % 2 ? 1 : 40)};
+                                           .row_alignment = 1 + random_index(run % 2 ? 1 : 40)};
             if (run % 4 == 0)
                 view.min_band_rows = random_index(view.rows + 10);
             if (run % 50 == 0)
                 view.rows = INT32_MAX - random_index(3);
             for (uint32_t d = 0; d < view.device_count; d++)
-                devices[d] = (struct cox_sched_device){.usable = true,
-                                                       .hint = random_index(4) ? random_unit() * 100
-                                                                               : (random_index(2) ? 0 : 1e300),
-                                                       .solo_ns = random_index(3) ? absurd[random_index(8)] : 0};
+                devices[d] = (struct cox_sched_device){
+                    .usable = true,
+                    .hint = random_index(4) ? random_unit() * 100 : (random_index(2) ? 0 : 1e300),
+                    .single_device_ns = random_index(3) ? absurd[random_index(8)] : 0};
             begin(policy_names[p], &(struct cox_policy_options){.device = random_index(2)});
             struct cox_split late[3];
             for (uint32_t frame = 0; frame < 120; frame++) {
@@ -56,7 +56,7 @@ Test(policies, always_give_a_split_under_random_views_lag_and_absurd_measurement
                     uint32_t d = random_index(view.device_count);
                     devices[d].usable = !devices[d].usable;
                     if (random_index(2))
-                        devices[random_index(view.device_count)].solo_ns = absurd[random_index(8)];
+                        devices[random_index(view.device_count)].single_device_ns = absurd[random_index(8)];
                     bool none = true;
                     for (uint32_t i = 0; i < view.device_count; i++)
                         none &= !devices[i].usable;
@@ -64,7 +64,7 @@ Test(policies, always_give_a_split_under_random_views_lag_and_absurd_measurement
                 }
                 split_frame();
                 late[frame % 3] = split;
-                uint32_t least = view.min_band_rows ? view.min_band_rows : view.granule;
+                uint32_t least = view.min_band_rows ? view.min_band_rows : view.row_alignment;
                 for (uint32_t i = 0; i < split.band_count && split.band_count > 1; i++)
                     cr_assert_geq(split.bands[i].rows, least, "%s gives a band of %u rows, the minimum is %u",
                                   policy->name, split.bands[i].rows, least);
@@ -100,13 +100,13 @@ Test(policies, start_from_warm_up_times_if_all_devices_have_one_and_from_hints_e
 {
     for (uint32_t i = 0; i < MEASURING; i++) {
         see(1024, 16, 2);
-        devices[0].solo_ns = 3000000;
-        devices[1].solo_ns = 1000000;
+        devices[0].single_device_ns = 3000000;
+        devices[1].single_device_ns = 1000000;
         begin(measuring[i], NULL);
         split_frame();
         cr_assert_eq(rows_of(0), 256, "%s", policy->name);
         cr_assert_eq(split.reason, COX_REASON_FIRST);
-        devices[0].solo_ns = 0;
+        devices[0].single_device_ns = 0;
         devices[0].hint = 3;
         begin(measuring[i], NULL);
         split_frame();
@@ -165,7 +165,7 @@ static double oracle_ns(const struct model *m, uint32_t frame)
         if (devices[d].usable)
             best = fmin(best, model_ns(m, d, view.rows, frame, 1));
     }
-    return fmin(best, cox_waterfill(view.rows, view.granule, 0, costs, m->count, rows));
+    return fmin(best, cox_waterfill(view.rows, view.row_alignment, 0, costs, m->count, rows));
 }
 
 static void simulate(const char *name, const struct model *m, uint32_t frames, uint64_t seed, struct outcome *out)
@@ -173,8 +173,8 @@ static void simulate(const char *name, const struct model *m, uint32_t frames, u
     see(1080, 8, m->count);
     random_begin(seed * 7919 + 17);
     for (uint32_t d = 0; d < m->count; d++) {
-        double solo_ns = m->no_warmup ? 0 : model_ns(m, d, view.rows, 0, 1) * random_jitter(m->sigma);
-        devices[d].solo_ns = (uint64_t)solo_ns;
+        double single_device_ns = m->no_warmup ? 0 : model_ns(m, d, view.rows, 0, 1) * random_jitter(m->sigma);
+        devices[d].single_device_ns = (uint64_t)single_device_ns;
     }
     begin(name, NULL);
     struct cox_measurement measured[MODEL_LAG_MAX + 1][COX_BANDS_MAX];
@@ -365,7 +365,7 @@ Test(ewma, follows_a_threefold_step_in_a_few_frames_in_both_directions)
 Test(ewma, does_not_move_for_one_outlier)
 {
     see(800, 8, 2);
-    devices[0].solo_ns = devices[1].solo_ns = 8000000;
+    devices[0].single_device_ns = devices[1].single_device_ns = 8000000;
     begin("ewma", NULL);
     random_begin(5);
     for (view.frame = 0; view.frame < 60; view.frame++) {
@@ -392,7 +392,7 @@ Test(ewma, redistributes_at_once_when_a_device_leaves_and_when_it_is_back)
 {
     see(900, 4, 3);
     for (uint32_t d = 0; d < 3; d++)
-        devices[d].solo_ns = 10000000;
+        devices[d].single_device_ns = 10000000;
     begin("ewma", NULL);
     for (view.frame = 0; view.frame < 30; view.frame++) {
         devices[1].usable = view.frame < 10 || view.frame >= 20;
@@ -564,15 +564,15 @@ Test(single, uses_the_device_asked_for_or_the_fastest_one_and_a_substitute_meanw
 {
     see(100, 16, 3);
     devices[0] = (struct cox_sched_device){true, 9, 3000};
-    devices[1].solo_ns = 1000;
-    devices[2].solo_ns = 2000;
+    devices[1].single_device_ns = 1000;
+    devices[2].single_device_ns = 2000;
     begin("single", NULL);
     split_frame();
     ASSERT_VALUES(IS(rows_of(1), 100), IS(split.reason, COX_REASON_SINGLE), IS(split.predicted_ns, 1000));
     devices[1].usable = false;
     split_frame();
     cr_assert_eq(rows_of(2), 100);
-    devices[2].solo_ns = 0; /* not all were measured: hints */
+    devices[2].single_device_ns = 0; /* not all were measured: hints */
     split_frame();
     cr_assert_eq(rows_of(0), 100);
 

@@ -27,10 +27,10 @@ static inline double step_at(const struct step *step, uint32_t device, uint64_t 
 }
 
 /* A view of devices that are alike and were not measured. */
-static inline void see(uint32_t rows, uint32_t granule, uint32_t device_count)
+static inline void see(uint32_t rows, uint32_t row_alignment, uint32_t device_count)
 {
     view = (struct cox_sched_view){
-        .rows = rows, .granule = granule, .device_count = device_count, .devices = devices, .in_flight = 1};
+        .rows = rows, .row_alignment = row_alignment, .device_count = device_count, .devices = devices, .in_flight = 1};
     for (uint32_t d = 0; d < device_count; d++)
         devices[d] = (struct cox_sched_device){true, 1, 0};
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct cox_sched_device devices[] = {{true, 1, 0}, {true, 1, 0}, {false, 1, 0}};
-static const struct cox_sched_view view = {.rows = 100, .granule = 8, .device_count = 3, .devices = devices};
+static const struct cox_sched_view view = {.rows = 100, .row_alignment = 8, .device_count = 3, .devices = devices};
 
 static void refuse_in(const struct cox_sched_view *in, const struct cox_split *split, const char *about)
 {
@@ -47,7 +47,7 @@ Test(split_check, accepts_the_most_bands_and_refuses_one_more)
 {
     struct cox_sched_view fine = view;
     fine.rows = COX_BANDS_MAX;
-    fine.granule = 1;
+    fine.row_alignment = 1;
     struct cox_split split = {.band_count = COX_BANDS_MAX};
     for (uint32_t i = 0; i < COX_BANDS_MAX; i++)
         split.bands[i] = (struct cox_band){i % 2, i, 1};
@@ -68,7 +68,7 @@ Test(split_check, refuses_bands_that_are_none_overlap_or_leave_gaps)
         {{.band_count = 2, .bands = {{0, 0, 48}, {1, 56, 44}}}, "rows 48 to 55 before band 1"},
         {{.band_count = 2, .bands = {{0, 56, 44}, {1, 0, 56}}}, "rows 0 to 55 before band 0"},
         {{.band_count = 2, .bands = {{0, 0, 56}, {1, 0, 100}}}, "band 1 begins at row 0"},
-        {{.band_count = 2, .bands = {{0, 0, 50}, {1, 50, 50}}}, "multiple of the granule 8"},
+        {{.band_count = 2, .bands = {{0, 0, 50}, {1, 50, 50}}}, "multiple of the row alignment 8"},
         {{.band_count = 1, .bands = {{0, 0, 101}}}, "ends at row 101, the frame has 100"},
         {{.band_count = 1, .bands = {{0, 0, 96}}}, "ends at row 96, the frame has 100"},
         {{.band_count = 2, .bands = {{0, 0, 8}, {1, 8, UINT32_MAX}}}, "band 1 ends at row"},

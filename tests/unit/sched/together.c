@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-static struct cox__together together;
+static struct cox__pass_group together;
 
 static void add(uint32_t pass, uint64_t frame, uint32_t device, uint32_t first_row, uint32_t rows, uint64_t wall_ns)
 {

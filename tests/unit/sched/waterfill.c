@@ -7,7 +7,7 @@
 #include <math.h>
 
 struct instance {
-    uint32_t rows, granule, min_band, count;
+    uint32_t rows, row_alignment, min_band, count;
     struct cox_cost costs[COX_DEVICES_MAX];
 };
 
@@ -19,18 +19,18 @@ static double time_of(const struct cox_cost *cost, uint32_t rows)
 /* The rules in other words than the implementation's. */
 static bool allowed(const struct instance *in, const uint32_t *rows)
 {
-    uint32_t least = in->min_band ? in->min_band : in->granule;
+    uint32_t least = in->min_band ? in->min_band : in->row_alignment;
     uint64_t sum = 0;
-    uint32_t off_granule = 0;
+    uint32_t off_row_alignment = 0;
     for (uint32_t d = 0; d < in->count; d++) {
         sum += rows[d];
         if (rows[d] > 0 && !in->costs[d].usable)
             return false;
         if (rows[d] > 0 && rows[d] < least && rows[d] != in->rows)
             return false;
-        off_granule += rows[d] % in->granule != 0;
+        off_row_alignment += rows[d] % in->row_alignment != 0;
     }
-    return sum == in->rows && off_granule <= 1;
+    return sum == in->rows && off_row_alignment <= 1;
 }
 
 static double frame_time(const struct instance *in, const uint32_t *rows)
@@ -50,9 +50,9 @@ static void exhaust(const struct instance *in, uint32_t device, uint32_t left, u
             *best = fmin(*best, frame_time(in, rows));
         return;
     }
-    uint32_t rest = in->rows % in->granule;
+    uint32_t rest = in->rows % in->row_alignment;
     for (uint32_t n = 0; n <= left; n++) {
-        if (n % in->granule != 0 && n % in->granule != rest)
+        if (n % in->row_alignment != 0 && n % in->row_alignment != rest)
             continue;
         rows[device] = n;
         exhaust(in, device + 1, left - n, rows, best);
@@ -61,9 +61,9 @@ static void exhaust(const struct instance *in, uint32_t device, uint32_t left, u
 
 static struct instance random_instance(void)
 {
-    static const uint32_t granules[] = {1, 1, 2, 3, 4, 5, 8};
-    struct instance in = {.granule = granules[random_index(7)], .count = 1 + random_index(4)};
-    uint32_t most = in.granule == 1 ? (in.count == 4 ? 14 : 24) : 6 * in.granule + in.granule / 2;
+    static const uint32_t row_units[] = {1, 1, 2, 3, 4, 5, 8};
+    struct instance in = {.row_alignment = row_units[random_index(7)], .count = 1 + random_index(4)};
+    uint32_t most = in.row_alignment == 1 ? (in.count == 4 ? 14 : 24) : 6 * in.row_alignment + in.row_alignment / 2;
     in.rows = 1 + random_index(most);
     if (random_index(2))
         in.min_band = 1 + random_index(in.rows + 3);
@@ -86,7 +86,7 @@ Test(waterfill, finds_the_least_frame_time_of_all_splits_on_20000_random_instanc
     for (uint32_t i = 0; i < 20000; i++) {
         struct instance in = random_instance();
         uint32_t rows[COX_DEVICES_MAX], any[COX_DEVICES_MAX] = {0};
-        double got = cox_waterfill(in.rows, in.granule, in.min_band, in.costs, in.count, rows);
+        double got = cox_waterfill(in.rows, in.row_alignment, in.min_band, in.costs, in.count, rows);
         double best = HUGE_VAL;
         exhaust(&in, 0, in.rows, any, &best);
         if (isinf(best)) {
@@ -94,17 +94,17 @@ Test(waterfill, finds_the_least_frame_time_of_all_splits_on_20000_random_instanc
             without_device++;
             continue;
         }
-        cr_assert(allowed(&in, rows), "instance %u: not a split: rows %u granule %u min %u -> %u %u %u %u", i, in.rows,
-                  in.granule, in.min_band, rows[0], rows[1], rows[2], rows[3]);
+        cr_assert(allowed(&in, rows), "instance %u: not a split: rows %u row alignment %u min %u -> %u %u %u %u", i,
+                  in.rows, in.row_alignment, in.min_band, rows[0], rows[1], rows[2], rows[3]);
         cr_assert_eq(got, frame_time(&in, rows), "instance %u: returns %.17g for a split of %.17g", i, got,
                      frame_time(&in, rows));
-        cr_assert_leq(got, best * (1 + 1e-13), "instance %u: %.17g instead of %.17g (rows %u granule %u min %u)", i,
-                      got, best, in.rows, in.granule, in.min_band);
+        cr_assert_leq(got, best * (1 + 1e-13), "instance %u: %.17g instead of %.17g (rows %u row alignment %u min %u)",
+                      i, got, best, in.rows, in.row_alignment, in.min_band);
         uint32_t zero = 0;
         for (uint32_t d = 0; d < in.count; d++)
             zero += in.costs[d].usable && rows[d] == 0;
         dropped += zero > 0;
-        bound += in.min_band > in.granule;
+        bound += in.min_band > in.row_alignment;
     }
     /* The generator reaches the cases that it is there for. */
     cr_assert_gt(without_device, 200);
@@ -114,7 +114,8 @@ Test(waterfill, finds_the_least_frame_time_of_all_splits_on_20000_random_instanc
 
 static struct instance large_instance(uint32_t min_band)
 {
-    struct instance in = {.rows = 4320 + random_index(40), .granule = 1 + random_index(16), .count = COX_DEVICES_MAX};
+    struct instance in = {
+        .rows = 4320 + random_index(40), .row_alignment = 1 + random_index(16), .count = COX_DEVICES_MAX};
     in.min_band = min_band;
     for (uint32_t d = 0; d < in.count; d++)
         in.costs[d] = (struct cox_cost){.usable = random_index(10) != 0,
@@ -129,7 +130,7 @@ Test(waterfill, no_granule_can_move_to_an_earlier_end_with_32_devices)
     for (uint32_t i = 0; i < 300; i++) {
         struct instance in = large_instance(0);
         uint32_t rows[COX_DEVICES_MAX];
-        double ns = cox_waterfill(in.rows, in.granule, 0, in.costs, in.count, rows);
+        double ns = cox_waterfill(in.rows, in.row_alignment, 0, in.costs, in.count, rows);
         cr_assert(allowed(&in, rows));
         cr_assert_eq(ns, frame_time(&in, rows));
         double level = 0; /* rows that all devices together finish by ns without any rounding: at least the frame's */
@@ -137,11 +138,11 @@ Test(waterfill, no_granule_can_move_to_an_earlier_end_with_32_devices)
             if (!in.costs[d].usable)
                 continue;
             level += fmax(0, (ns - in.costs[d].fixed_ns) / in.costs[d].ns_per_row);
-            if (rows[d] < in.granule || time_of(&in.costs[d], rows[d]) < ns)
+            if (rows[d] < in.row_alignment || time_of(&in.costs[d], rows[d]) < ns)
                 continue;
             for (uint32_t to = 0; to < in.count; to++)
                 if (to != d && in.costs[to].usable)
-                    cr_assert_geq(time_of(&in.costs[to], rows[to] + in.granule), ns);
+                    cr_assert_geq(time_of(&in.costs[to], rows[to] + in.row_alignment), ns);
         }
         cr_assert_geq(level, in.rows - 1e-6);
     }
@@ -153,8 +154,8 @@ Test(waterfill, a_minimum_band_binds_with_32_devices_too)
     for (uint32_t i = 0; i < 60; i++) {
         struct instance in = large_instance(200 + random_index(1200));
         uint32_t rows[COX_DEVICES_MAX], free_rows[COX_DEVICES_MAX];
-        double ns = cox_waterfill(in.rows, in.granule, in.min_band, in.costs, in.count, rows);
-        double relaxed = cox_waterfill(in.rows, in.granule, 0, in.costs, in.count, free_rows);
+        double ns = cox_waterfill(in.rows, in.row_alignment, in.min_band, in.costs, in.count, rows);
+        double relaxed = cox_waterfill(in.rows, in.row_alignment, 0, in.costs, in.count, free_rows);
         cr_assert(allowed(&in, rows));
         cr_assert_eq(ns, frame_time(&in, rows));
         cr_assert_geq(ns, relaxed);

@@ -73,7 +73,7 @@ static cox_status learner_split(void *state, const struct cox_sched_view *view, 
     uint32_t rows[COX_DEVICES_MAX], next = 0;
     for (uint32_t d = 0; d < view->device_count; d++)
         costs[d] = (struct cox_cost){.usable = view->devices[d].usable, .ns_per_row = learner->ns_per_row[d]};
-    if (cox_waterfill(view->rows, view->granule, view->min_band_rows, costs, view->device_count, rows) < 0)
+    if (cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, costs, view->device_count, rows) < 0)
         return COX_E_INVALID;
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (rows[d] == 0)
@@ -99,7 +99,7 @@ static void learner_load_profile(void *state, const struct cox_sched_view *view,
     struct learner *learner = state;
     for (uint32_t d = 0; d < view->device_count; d++) {
         learner->ns_per_row[d] = profiles[d].ns_per_row;
-        given_solo_ns[d] = profiles[d].solo_ns;
+        given_solo_ns[d] = profiles[d].single_device_ns;
     }
     learner->loaded = true;
 }
@@ -166,7 +166,7 @@ struct outcome {
     uint32_t first[FAKE_DEVICES_MAX]; /* rows by device, frame 0 */
     uint32_t last[FAKE_DEVICES_MAX];
     uint32_t warmups;
-    uint64_t solo_ns[FAKE_DEVICES_MAX];
+    uint64_t single_device_ns[FAKE_DEVICES_MAX];
     char log[4000];
 };
 
@@ -229,7 +229,7 @@ static struct outcome run_session(void)
     cox_session_wait(session);
     info = rig_info(session);
     for (uint32_t d = 0; d < info.device_count; d++)
-        outcome.solo_ns[d] = info.devices[d].solo_ns;
+        outcome.single_device_ns[d] = info.devices[d].single_device_ns;
     cox_session_destroy(&session);
     for (uint32_t r = 0; r < rig_report_count(rig); r++) {
         const struct cox_frame_report *report = &rig_report_at(rig, r)->frame;
@@ -262,8 +262,8 @@ static struct outcome run_loaded(void)
 /* ---- plausible figures ---- */
 
 static const struct cox_device_profile known[2] = {
-    {.frames = 100, .fixed_ns = 60e3, .launch_ns = 20e3, .ns_per_row = 18e3, .solo_ns = 19e6, .share = 0.34},
-    {.frames = 101, .fixed_ns = 250e3, .launch_ns = 0, .ns_per_row = 9e3, .solo_ns = 0, .share = 0.66},
+    {.frames = 100, .fixed_ns = 60e3, .launch_ns = 20e3, .ns_per_row = 18e3, .single_device_ns = 19e6, .share = 0.34},
+    {.frames = 101, .fixed_ns = 250e3, .launch_ns = 0, .ns_per_row = 9e3, .single_device_ns = 0, .share = 0.66},
 };
 
 Test(device_profile, of_nonsense_is_implausible)
@@ -274,8 +274,8 @@ Test(device_profile, of_nonsense_is_implausible)
         for (int field = 0; field < 6; field++) {
             struct cox_device_profile profiles[2];
             memcpy(profiles, known, sizeof known);
-            double *const fields[] = {&profiles[1].frames,     &profiles[1].fixed_ns, &profiles[1].launch_ns,
-                                      &profiles[1].ns_per_row, &profiles[1].solo_ns,  &profiles[1].share};
+            double *const fields[] = {&profiles[1].frames,     &profiles[1].fixed_ns,         &profiles[1].launch_ns,
+                                      &profiles[1].ns_per_row, &profiles[1].single_device_ns, &profiles[1].share};
             *fields[field] = bad[b];
             cr_assert_not(cox__device_profiles_plausible(profiles, 2), "field %d, %g", field, bad[b]);
         }
@@ -286,7 +286,7 @@ Test(device_profile, of_nonsense_is_implausible)
     memcpy(profiles, known, sizeof known);
     profiles[1].frames = 0;
     cr_assert(cox__device_profiles_plausible(profiles, 2), "the others say nothing");
-    profiles[1].solo_ns = NAN;
+    profiles[1].single_device_ns = NAN;
     cr_assert_not(cox__device_profiles_plausible(profiles, 2), "yet the session takes the time alone from it");
     memcpy(profiles, known, sizeof known);
     profiles[0].share = 0.1;
@@ -309,7 +309,7 @@ Test(device_profile, lets_adaptive_begin_with_the_devices_that_were_in_use)
     const struct cox_policy *policy = cox_policy_find("adaptive");
     const struct cox_sched_device devices[2] = {{.usable = true, .hint = 1}, {.usable = true, .hint = 1}};
     const struct cox_sched_view view = {
-        .rows = 1080, .granule = 8, .device_count = 2, .devices = devices, .in_flight = 2};
+        .rows = 1080, .row_alignment = 8, .device_count = 2, .devices = devices, .in_flight = 2};
     const struct cox_policy_options options = {0};
     struct cox_device_profile profiles[2];
     for (int alone = 0; alone < 2; alone++) {
@@ -319,7 +319,7 @@ Test(device_profile, lets_adaptive_begin_with_the_devices_that_were_in_use)
         memcpy(profiles, known, sizeof known);
         profiles[0].share = alone ? 0 : 0.34;
         profiles[1].share = alone ? 1 : 0.66;
-        profiles[1].solo_ns = 10e6;
+        profiles[1].single_device_ns = 10e6;
         policy->load_profile(state, &view, profiles);
         cr_assert_eq(policy->split(state, &view, &split), COX_OK);
         cr_assert_eq(split.reason, COX_REASON_PROFILE);
@@ -350,9 +350,9 @@ Test(device_profile, of_passes_that_share_a_split_is_of_all_of_them)
     struct outcome second = run_loaded();
     cr_assert_arr_eq(second.first, first.last, sizeof first.last);
     for (int d = 0; d < 3; d++) {
-        cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
-        cr_assert_eq(given_solo_ns[d], (double)first.solo_ns[d], "device %d: %g, %llu", d, given_solo_ns[d],
-                     (unsigned long long)first.solo_ns[d]);
+        cr_assert_eq(second.single_device_ns[d], first.single_device_ns[d]);
+        cr_assert_eq(given_solo_ns[d], (double)first.single_device_ns[d], "device %d: %g, %llu", d, given_solo_ns[d],
+                     (unsigned long long)first.single_device_ns[d]);
     }
     way.params.split_each_pass = true;
     cr_assert_not(run_session().loaded);
@@ -383,7 +383,7 @@ Test(device_profile, lets_the_second_session_warm_up_with_one_run_for_each_devic
     struct outcome second = run_session();
     cr_assert_eq(second.warmups, 3);
     for (int d = 0; d < 3; d++)
-        cr_assert_eq(second.solo_ns[d], first.solo_ns[d]);
+        cr_assert_eq(second.single_device_ns[d], first.single_device_ns[d]);
 }
 
 Test(device_profile, that_holds_no_longer_does_not_hide_what_the_warm_up_shows)
@@ -394,8 +394,8 @@ Test(device_profile, that_holds_no_longer_does_not_hide_what_the_warm_up_shows)
     struct outcome second = run_session();
     cr_assert(second.loaded);
     cr_assert_eq(second.warmups, 4);
-    cr_assert_eq(second.solo_ns[0], first.solo_ns[0]);
-    cr_assert_eq(second.solo_ns[1], 4 * first.solo_ns[1]);
+    cr_assert_eq(second.single_device_ns[0], first.single_device_ns[0]);
+    cr_assert_eq(second.single_device_ns[1], 4 * first.single_device_ns[1]);
 }
 
 Test(device_profile, is_the_same_whatever_the_order_of_the_devices)
@@ -665,22 +665,22 @@ Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
     cr_assert_eq(chmod(dir, 0700), 0);
 }
 
-/* ---- from a predecessor ---- */
+/* ---- from a warm_start ---- */
 
-static cox_status try_map(struct rig_frames *frames, cox_session *predecessor, cox_session **out)
+static cox_status try_map(struct rig_frames *frames, cox_session *warm_start, cox_session **out)
 {
     return rig_map_session(frames,
                            &(const struct cox_session_params){.custom_policy = &learner,
                                                               .report = rig_report,
                                                               .report_user = frames->rig,
-                                                              .predecessor = predecessor},
+                                                              .warm_start = warm_start},
                            out);
 }
 
-static cox_session *make_map(struct rig_frames *frames, cox_session *predecessor)
+static cox_session *make_map(struct rig_frames *frames, cox_session *warm_start)
 {
     cox_session *session = NULL;
-    cr_assert_eq(try_map(frames, predecessor, &session), COX_OK);
+    cr_assert_eq(try_map(frames, warm_start, &session), COX_OK);
     return session;
 }
 
@@ -705,7 +705,7 @@ static enum cox_reason last_split(struct rig *rig, uint32_t *rows)
     return report->reason;
 }
 
-/* Twice the rows: the first frame is split as the predecessor's last one, without a warm-up. */
+/* Twice the rows: the first frame is split as the warm_start's last one, without a warm-up. */
 Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
 {
     struct rig *rig = rig_new(&trio);
@@ -733,7 +733,7 @@ Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
     cr_assert_str_empty(rig_end(&rig));
 }
 
-/* While frames of the predecessor are under way; and nothing is taken of one that has hardly begun, or is of another
+/* While frames of the warm_start are under way; and nothing is taken of one that has hardly begun, or is of another
  * runtime. */
 Test(device_profile, of_a_predecessor_at_work_are_taken_if_it_has_learnt_something)
 {
@@ -746,7 +746,7 @@ Test(device_profile, of_a_predecessor_at_work_are_taken_if_it_has_learnt_somethi
     second = make_map(frames, first);
     cr_assert(begins_with_profile(second));
     cr_assert_eq(try_map(others, first, &foreign), COX_E_INVALID);
-    cr_assert(rig_logged(other, "predecessor"), "%s", rig_log(other));
+    cr_assert(rig_logged(other, "warm_start"), "%s", rig_log(other));
     cox_session_destroy(&second);
     cox_session_destroy(&first);
     rig_frames_free(&frames);

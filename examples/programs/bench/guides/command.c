@@ -22,9 +22,10 @@ static bool find_devices(const char *list, struct guides_sheet *sheets, uint32_t
 {
     cox_runtime *runtime = NULL;
     cox_status status =
-        cox_runtime_create(&runtime, &(const struct cox_runtime_params){.devices = list,
-                                                                        .reserve = COX_RESERVE_OFF,
-                                                                        .log = bench_log});
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = list,
+                                                              .reserve = COX_RESERVE_OFF,
+                                                              .log = bench_log},
+                           &runtime);
 
     if (!bench_good(status, "devices"))
         return false;

@@ -200,7 +200,7 @@ static bool has_traces(const struct lab_scenario *scenario)
 static bool do_check(struct checker *checker, const struct lab_replay_session *session,
                      const struct cox_policy *policy, struct lab_fit_check *check)
 {
-    check->simple = strncmp(check->name, "adaptive", 8) != 0 && policy->next == NULL;
+    check->simple = strncmp(check->name, "adaptive", 8) != 0 && policy->assign == NULL;
     take_recorded(checker, check->name);
     if (checker->period_count == 0)
         return true;

@@ -640,12 +640,12 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     size_t values = 0;
 
     *out = (struct lab_fit){.rows = data->rows,
-                            .granule = data->granule,
+                            .row_alignment = data->row_alignment,
                             .in_flight = data->in_flight,
                             .device_count = data->device_count,
                             .slowdown = 1};
-    if (out->granule > out->rows)
-        out->granule = out->rows;
+    if (out->row_alignment > out->rows)
+        out->row_alignment = out->rows;
     if (out->in_flight == 0)
         out->in_flight = 1;
 

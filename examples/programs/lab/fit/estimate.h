@@ -19,7 +19,7 @@ struct lab_fit_device {
 };
 
 struct lab_fit {
-    uint32_t rows, granule, in_flight;
+    uint32_t rows, row_alignment, in_flight;
     uint64_t frames; /* of the longest session */
     uint32_t device_count;
     char device_names[COX_DEVICES_MAX][LAB_NAME_MAX]; /* all different */

@@ -107,7 +107,7 @@ char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *tex
     json_member_string(&json, "name", name);
     json_member_string(&json, "text", text);
     json_member_unsigned(&json, "rows", fit->rows);
-    json_member_unsigned(&json, "granule", fit->granule);
+    json_member_unsigned(&json, "granule", fit->row_alignment);
     json_member_unsigned(&json, "frames", fit->frames);
 
     json_member_array(&json, "devices", false);

@@ -140,7 +140,7 @@ static double slowest_ns(const struct laptop_probe *probe)
     double slowest = 0;
 
     for (uint32_t d = 0; d < probe->device_count; d++)
-        slowest = fmax(slowest, probe->solo_ns[d]);
+        slowest = fmax(slowest, probe->single_device_ns[d]);
     return slowest;
 }
 
@@ -153,7 +153,7 @@ static double round_s(const struct laptop_probe *probe, uint32_t policies, uint3
                        SPLITS * turn * 1.1 * probe->oracle_ns;
 
     for (uint32_t d = 0; d < probe->device_count; d++)
-        frames_ns += turn * probe->solo_ns[d];
+        frames_ns += turn * probe->single_device_ns[d];
     return slack * (frames_ns + steps * turn * fmax(slowest_ns(probe) / 2, probe->oracle_ns)) / 1e9;
 }
 
@@ -235,7 +235,7 @@ static uint32_t corun_in_flight(const struct laptop_probe *probe)
     double fastest = INFINITY;
 
     for (uint32_t d = 0; d < probe->device_count; d++)
-        fastest = fmin(fastest, probe->solo_ns[d]);
+        fastest = fmin(fastest, probe->single_device_ns[d]);
 
     double frames = ceil(slowest_ns(probe) / fastest) + 2;
     return (uint32_t)fmin(fmax(frames, 4), COX_IN_FLIGHT_MAX);

@@ -31,8 +31,8 @@ bool laptop_probe_read(const char *database, struct laptop_probe *probe)
         copy_text(to->driver, sizeof to->driver, from->driver);
         copy_text(to->type, sizeof to->type, from->type);
         copy_text(to->mode, sizeof to->mode, from->mode);
-        probe->solo_ns[d] = run->phases[0].solo_ns[d];
-        good = isfinite(probe->solo_ns[d]) && probe->solo_ns[d] > 0;
+        probe->single_device_ns[d] = run->phases[0].single_device_ns[d];
+        good = isfinite(probe->single_device_ns[d]) && probe->single_device_ns[d] > 0;
     }
     probe->oracle_ns = NAN;
     if (good)

@@ -17,7 +17,8 @@ struct laptop_device {
 struct laptop_probe {
     uint32_t device_count;
     struct laptop_device devices[COX_DEVICES_MAX];
-    double solo_ns[COX_DEVICES_MAX], oracle_ns; /* of a frame of the size on the command line */
+    double single_device_ns[COX_DEVICES_MAX],
+        oracle_ns; /* of a frame of the size on the command line */
 };
 
 /* From the last run of the database. Prints the reason if it returns false. */

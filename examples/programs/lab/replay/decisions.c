@@ -85,7 +85,7 @@ static void bring_up_to(struct tape *tape, int64_t call)
         struct cox_sched_view *view = &pass_of(tape, tape->views, 8)->view;
 
         view->rows = column_u32(tape->views, 1);
-        view->granule = column_u32(tape->views, 2);
+        view->row_alignment = column_u32(tape->views, 2);
         view->min_band_rows = column_u32(tape->views, 3);
         view->device_count = column_u32(tape->views, 4);
         view->in_flight = column_u32(tape->views, 5);
@@ -101,7 +101,7 @@ static void bring_up_to(struct tape *tape, int64_t call)
             pass_of(tape, tape->devices, 5)->device[d] = (struct cox_sched_device){
                 .usable = sqlite3_column_int(tape->devices, 2),
                 .hint = sqlite3_column_double(tape->devices, 3),
-                .solo_ns = column_u64(tape->devices, 4)};
+                .single_device_ns = column_u64(tape->devices, 4)};
         tape->device_waits = sqlite3_step(tape->devices) == SQLITE_ROW;
     }
 }
@@ -128,8 +128,8 @@ static bool is_sound_view(const struct cox_sched_view *view)
         if (!(view->devices[d].hint > 0 && view->devices[d].hint <= HINT_MAX))
             return false;
 
-    return view->rows > 0 && view->rows <= INT32_MAX && view->granule > 0 &&
-           view->granule <= INT32_MAX;
+    return view->rows > 0 && view->rows <= INT32_MAX && view->row_alignment > 0 &&
+           view->row_alignment <= INT32_MAX;
 }
 
 static bool refuse_tape(const struct tape *tape, char *why, size_t why_bytes)
@@ -198,10 +198,10 @@ static void read_progress(const char *text, uint32_t device_count, struct cox_pr
 static void ask_next(struct tape *tape)
 {
     struct cox_progress progress[COX_DEVICES_MAX] = {{0}};
-    struct cox_grant grant = {0};
+    struct cox_chunk grant = {0};
     char answer[128];
 
-    if (!tape->policy->next) {
+    if (!tape->policy->assign) {
         compare(tape, "none");
         return;
     }
@@ -209,7 +209,7 @@ static void ask_next(struct tape *tape)
     view_frame(tape);
     read_progress((const char *)sqlite3_column_text(tape->calls, PROGRESS),
                   tape->pass->view.device_count, progress);
-    struct cox_offer offer = {
+    struct cox_chunk_request offer = {
         .device = column_u32(tape->calls, DEVICE),
         .first_row = column_u32(tape->calls, FIRST_ROW),
         .rows = column_u32(tape->calls, ROWS),
@@ -218,7 +218,7 @@ static void ask_next(struct tape *tape)
         .progress = progress,
     };
 
-    tape->policy->next(tape->pass->state, &tape->pass->view, &offer, &grant);
+    tape->policy->assign(tape->pass->state, &tape->pass->view, &offer, &grant);
     lab_tape_grant_text(&grant, answer, sizeof answer);
     compare(tape, answer);
     tape->decisions->grants++;

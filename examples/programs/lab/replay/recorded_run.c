@@ -152,7 +152,7 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     copy_text(row, 1, data->kernel, sizeof data->kernel);
     data->finished = sqlite3_column_int(row, 6);
     if (!take_u32(reader, row, 2, 1, ROWS_MAX, &data->rows) ||
-        !take_u32(reader, row, 3, 0, INT32_MAX, &data->granule) ||
+        !take_u32(reader, row, 3, 0, INT32_MAX, &data->row_alignment) ||
         !take_u32(reader, row, 4, 0, 64, &data->in_flight) ||
         !take_number(reader, row, 5, 0, COX_OBJECTIVE_LATENCY, &objective) ||
         !take_number(reader, row, 7, 0, INT64_MAX, &deadline))
@@ -161,8 +161,8 @@ static bool take_run(const struct reader *reader, sqlite3_stmt *row, void *into)
     data->pass_count = 1;
     data->objective = (enum cox_objective)objective;
     data->deadline_ns = (uint64_t)deadline;
-    if (data->granule == 0)
-        data->granule = 1;
+    if (data->row_alignment == 0)
+        data->row_alignment = 1;
 
     return true;
 }
@@ -430,13 +430,13 @@ static bool take_view(const struct reader *reader, sqlite3_stmt *row, void *into
     return take_u32(reader, row, 2, 0, INT32_MAX, &session->min_band_rows);
 }
 
-/* The granule of a further pass; the first one's is the run's. */
-static bool take_granule(const struct reader *reader, sqlite3_stmt *row, void *into)
+/* The row alignment of a further pass; the first one's is the run's. */
+static bool take_row_alignment(const struct reader *reader, sqlite3_stmt *row, void *into)
 {
     (void)into;
     if (reader->pass == 0 || !is_of_pass(reader, row, 1))
         return true;
-    return take_u32(reader, row, 0, 1, INT32_MAX, &reader->data->granule);
+    return take_u32(reader, row, 0, 1, INT32_MAX, &reader->data->row_alignment);
 }
 
 static bool take_change(const struct reader *reader, sqlite3_stmt *row, void *into)
@@ -476,8 +476,8 @@ static bool take_hint(const struct reader *reader, sqlite3_stmt *row, void *into
     session->hints[device] = 1;
     if (isfinite(hint) && hint > 0)
         session->hints[device] = hint;
-    if (session->solo_ns[device] <= 0)
-        session->solo_ns[device] = fmax(0, sqlite3_column_double(row, 2));
+    if (session->single_device_ns[device] <= 0)
+        session->single_device_ns[device] = fmax(0, sqlite3_column_double(row, 2));
 
     return true;
 }
@@ -538,7 +538,7 @@ static bool take_profile(const struct reader *reader, sqlite3_stmt *row, void *i
         .fixed_ns = sqlite3_column_double(row, 2),
         .launch_ns = sqlite3_column_double(row, 3),
         .ns_per_row = sqlite3_column_double(row, 4),
-        .solo_ns = sqlite3_column_double(row, 5),
+        .single_device_ns = sqlite3_column_double(row, 5),
         .share = sqlite3_column_double(row, 6),
     };
     session->profile_loaded = true;
@@ -569,7 +569,7 @@ static const struct {
      take_view},
     {"SELECT v.granule, c.pass FROM call_view v JOIN call c USING (session, call) "
      "WHERE session = ? ORDER BY v.call",
-     take_granule},
+     take_row_alignment},
     {"SELECT d.device, d.hint, d.solo_ns, c.pass FROM call_device d "
      "JOIN call c USING (session, call) "
      "WHERE session = ? ORDER BY d.call",

@@ -69,7 +69,8 @@ struct lab_replay_session {
     struct cox_policy_options options; /* its `ratios` point to the field `ratios` */
     double ratios[COX_DEVICES_MAX];
     double hints[COX_DEVICES_MAX];
-    double solo_ns[COX_DEVICES_MAX]; /* a whole frame alone, measured by warm-up; 0 = unknown */
+    double single_device_ns
+        [COX_DEVICES_MAX]; /* a whole frame alone, measured by warm-up; 0 = unknown */
     struct cox_device_profile profiles[COX_PASSES_MAX][COX_DEVICES_MAX];
 };
 
@@ -80,7 +81,7 @@ struct lab_replay_data {
     struct lab_replay_data *next_pass; /* NULL = no more */
     int64_t run;
     char kernel[128];
-    uint32_t rows, granule, in_flight;
+    uint32_t rows, row_alignment, in_flight;
     uint32_t pass_count; /* of a frame */
     char pass_name[64];  /* of this one; "" = none */
     bool finished;

@@ -32,11 +32,12 @@ static void begin_run(void *ctx, uint64_t seed)
     (void)seed;
 }
 
-static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive)
+static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment,
+                        bool *alive)
 {
     const struct lab_replay *replay = ctx;
     *rows = replay->rows[frame];
-    *granule = replay->data->granule;
+    *row_alignment = replay->data->row_alignment;
     for (uint32_t d = 0; d < replay->world.device_count; d++)
         alive[d] = replay->answering[frame] >> d & 1;
 }
@@ -99,10 +100,10 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
 {
     const struct lab_replay *replay = ctx;
     const struct lab_replay_fit *fit = &replay->fits[launch->device];
-    const double solo_ns = replay->session->solo_ns[launch->device];
+    const double single_device_ns = replay->session->single_device_ns[launch->device];
 
-    if (launch->launch == LAB_LAUNCH_WARMUP && solo_ns > 0)
-        return solo_ns;
+    if (launch->launch == LAB_LAUNCH_WARMUP && single_device_ns > 0)
+        return single_device_ns;
     if (launch->launch == LAB_LAUNCH_WARMUP)
         return lab_replay_cost(fit, launch->rows, 0) + fit->gap_ns[0];
 
@@ -685,7 +686,7 @@ bool lab_replay_policy(const char *name, struct cox_policy *policy)
     *policy = *found;
     policy->name = name;
     if (without)
-        policy->next = NULL;
+        policy->assign = NULL;
 
     return true;
 }
@@ -697,7 +698,7 @@ static bool without_pool(const struct lab_replay_data *data)
         const struct lab_replay_session *session = &data->sessions[s];
         struct cox_policy policy;
         if (session->taped && session->no_pool && lab_replay_policy(session->policy, &policy) &&
-            policy.next)
+            policy.assign)
             return true;
     }
 

@@ -36,7 +36,7 @@ static void facts(const struct chapter *chapter)
     html_raw(out, " × ");
     words_whole(out, run->rows);
     html_raw(out, ", granule ");
-    words_whole(out, run->granule);
+    words_whole(out, run->row_alignment);
     html_raw(out, " rows");
     for (uint32_t p = 0; p < run->pass_count && run->pass_count > 1; p++) {
         if (p)
@@ -129,7 +129,7 @@ static void reference_table(const struct chapter *chapter)
         table_row_begin(out, phase->text);
         frames_cell(out, phase->first_frame, phase->end_frame);
         for (uint32_t device = 0; device < columns; device++)
-            table_cell_ms(out, phase->solo_ns[device], false);
+            table_cell_ms(out, phase->single_device_ns[device], false);
         table_cell_ms(out, phase->best_ns, false);
         table_cell_ms(out, phase->oracle_ns, false);
         table_cell_text(out, phase->oracle_ratios);

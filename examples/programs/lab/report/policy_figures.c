@@ -281,7 +281,7 @@ void report_reasons(const struct report_run *run, uint32_t policy,
             double miss = fabs(frame->time_ns - frame->predicted_ns) / frame->predicted_ns;
 
             frames[frame->reason]++;
-            add(&alternative[frame->reason], frame->alternative_ns, 1);
+            add(&alternative[frame->reason], frame->rejected_ns, 1);
             if (isnan(miss))
                 continue;
 
@@ -296,5 +296,5 @@ void report_reasons(const struct report_run *run, uint32_t policy,
                                                 .predicted_ns = value_of(predicted[i]),
                                                 .measured_ns = value_of(measured[i]),
                                                 .error = value_of(error[i]),
-                                                .alternative_ns = value_of(alternative[i])};
+                                                .rejected_ns = value_of(alternative[i])};
 }

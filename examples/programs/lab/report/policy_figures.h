@@ -44,8 +44,8 @@ struct report_reason_figures {
     size_t frames;
     double predicted_ns; /* means over those of its frames that were predicted */
     double measured_ns;
-    double error;          /* mean of |measured - predicted| / predicted */
-    double alternative_ns; /* mean over those that have one */
+    double error;       /* mean of |measured - predicted| / predicted */
+    double rejected_ns; /* mean over those that have one */
 };
 void report_reasons(const struct report_run *run, uint32_t policy,
                     struct report_reason_figures out[REPORT_REASONS]);

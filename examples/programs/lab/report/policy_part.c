@@ -20,7 +20,7 @@ static void reason_table(const struct chapter *chapter, uint32_t policy)
     report_reasons(chapter->run, policy, reasons);
     for (uint32_t reason = 0; reason < REPORT_REASONS; reason++) {
         predicted |= !isnan(reasons[reason].predicted_ns);
-        alternative |= !isnan(reasons[reason].alternative_ns);
+        alternative |= !isnan(reasons[reason].rejected_ns);
     }
 
     if (predicted)
@@ -47,7 +47,7 @@ static void reason_table(const struct chapter *chapter, uint32_t policy)
             table_cell(out, CELL_PERCENT, figures->error, false);
         }
         if (alternative)
-            table_cell_ms(out, figures->alternative_ns, false);
+            table_cell_ms(out, figures->rejected_ns, false);
         html_raw(out, "</tr>\n");
     }
     table_end(out);

@@ -86,7 +86,7 @@ static struct report_frame frame_of(const struct report_run *run, sqlite3_stmt *
         .late = NAN,
         .time_ns = NAN,
         .predicted_ns = reader_time(statement, 3),
-        .alternative_ns = reader_time(statement, 4),
+        .rejected_ns = reader_time(statement, 4),
         .joules = not_negative(reader_number(statement, 7)),
         .oracle_ns = NAN,
     };

@@ -34,8 +34,9 @@ static bool add_run(struct reader *reader, sqlite3_stmt *row, void *into)
     char **const texts[] = {&run->source, &run->started_at, &run->version,
                             &run->host,   &run->system,     &run->command,
                             &run->kernel, &run->objective,  &run->meter};
-    double *const numbers[] = {&run->columns, &run->rows,        &run->granule,     &run->in_flight,
-                               &run->frames,  &run->deadline_ns, &run->foreign_load};
+    double *const numbers[] = {&run->columns,     &run->rows,   &run->row_alignment,
+                               &run->in_flight,   &run->frames, &run->deadline_ns,
+                               &run->foreign_load};
 
     out->runs = runs;
     *run = (struct report_run){.number = sqlite3_column_int64(row, 0)};
@@ -169,7 +170,7 @@ static struct report_phase *new_phase(struct report_run *run)
                                    .ideal_ns = NAN};
 
     for (int i = 0; i < COX_DEVICES_MAX; i++)
-        phase->solo_ns[i] = phase->solo_mean_ns[i] = NAN;
+        phase->single_device_ns[i] = phase->solo_mean_ns[i] = NAN;
     return phase;
 }
 
@@ -241,7 +242,7 @@ static bool add_reference(struct reader *reader, sqlite3_stmt *row, void *into)
         free(phase->oracle_ratios);
         phase->oracle_ratios = reader_text(row, 4);
     } else if (device < run->device_count && sqlite3_column_type(row, 1) == SQLITE_INTEGER) {
-        phase->solo_ns[device] = reader_time(row, 2);
+        phase->single_device_ns[device] = reader_time(row, 2);
         phase->solo_mean_ns[device] = reader_time(row, 3);
     }
     return true;
@@ -272,9 +273,9 @@ static void combine_references(struct report_run *run)
         double rate = 0;
 
         for (uint32_t device = 0; device < run->device_count; device++)
-            if (phase->solo_ns[device] > 0) {
-                rate += 1 / phase->solo_ns[device];
-                phase->best_ns = fmin(phase->best_ns, phase->solo_ns[device]);
+            if (phase->single_device_ns[device] > 0) {
+                rate += 1 / phase->single_device_ns[device];
+                phase->best_ns = fmin(phase->best_ns, phase->single_device_ns[device]);
                 phase->best_mean_ns = fmin(phase->best_mean_ns, phase->solo_mean_ns[device]);
             }
 

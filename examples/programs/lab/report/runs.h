@@ -41,9 +41,9 @@ struct report_phase {
     double oracle_ns, oracle_mean_ns;
     double oracle_p90_ns; /* nine of ten of the oracle's frames took no longer */
     char *oracle_ratios;
-    double solo_ns[COX_DEVICES_MAX], solo_mean_ns[COX_DEVICES_MAX];
+    double single_device_ns[COX_DEVICES_MAX], solo_mean_ns[COX_DEVICES_MAX];
     double best_ns, best_mean_ns; /* the least of them */
-    double ideal_ns;              /* all devices together without loss: 1 / sum of 1 / solo_ns */
+    double ideal_ns; /* all devices together without loss: 1 / sum of 1 / single_device_ns */
 };
 
 /* Least, mean and most of the values in a bin; count 0 = an empty bin. */
@@ -78,7 +78,7 @@ struct report_frame {
     double late;    /* 1 = it missed its deadline; NaN = no deadline, or latency not known */
     double time_ns; /* wall time while no earlier frame was under way; NaN for a failed frame */
     double predicted_ns;
-    double alternative_ns;
+    double rejected_ns;
     double joules;
     double oracle_ns; /* the oracle's time for this frame, or its mean in the phase */
 };
@@ -100,7 +100,7 @@ struct report_session {
 struct report_run {
     int64_t number;
     char *source, *started_at, *version, *host, *system, *command, *kernel, *objective, *meter;
-    double columns, rows, granule, in_flight, frames, deadline_ns;
+    double columns, rows, row_alignment, in_flight, frames, deadline_ns;
     double foreign_load; /* processors that other programs used during the run */
     bool busy;           /* other programs used so much that the figures are unreliable */
     bool finished;

@@ -209,7 +209,7 @@ bool lab__run_open_baseline(struct run *run)
 
     const struct lab_dmda_params params = {.kernel = lab_kernel_name(run->kernel),
                                            .session = lab_kernel_session(run->kernel),
-                                           .granule = info.granule,
+                                           .row_alignment = info.row_alignment,
                                            .devices = run->devices,
                                            .device_count = run->device_count,
                                            .arithmetic = cox_runtime_arithmetic(run->runtime),

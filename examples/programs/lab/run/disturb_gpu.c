@@ -73,9 +73,10 @@ static bool prepare(void *memory, char *why, size_t why_bytes)
     struct work_pipeline pipeline;
     struct cox_session_params params = {
         .in_flight = IN_FLIGHT, .policy = "single", .no_profile = true};
-    cox_status status = cox_runtime_create(&hog->runtime,
-                                           &(const struct cox_runtime_params){
-                                               .devices = hog->device, .reserve = COX_RESERVE_OFF});
+    cox_status status =
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = hog->device,
+                                                              .reserve = COX_RESERVE_OFF},
+                           &hog->runtime);
 
     if (status == COX_OK) {
         hog->shape = (struct work_shape){

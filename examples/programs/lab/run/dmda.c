@@ -319,7 +319,7 @@ static const struct cox_variant *variant_for(const struct cox_stage *stage, uint
     return found;
 }
 
-/* As the library does it: halve the group's longer side until the device accepts the size. */
+/* As the library does it: box_downscale the group's longer side until the device accepts the size. */
 static void choose_local(struct built *built, cl_device_id id)
 {
     size_t most = 0;
@@ -472,9 +472,9 @@ void lab_dmda_pause(struct lab_dmda *dmda, bool paused)
 
 uint32_t lab_dmda_blocks_most(const struct lab_dmda *dmda)
 {
-    const uint32_t granules = (dmda->params.session->rows + dmda->params.granule - 1) /
-                              dmda->params.granule;
-    return granules < LAB_DMDA_BLOCKS_MAX ? granules : LAB_DMDA_BLOCKS_MAX;
+    const uint32_t row_units = (dmda->params.session->rows + dmda->params.row_alignment - 1) /
+                               dmda->params.row_alignment;
+    return row_units < LAB_DMDA_BLOCKS_MAX ? row_units : LAB_DMDA_BLOCKS_MAX;
 }
 
 static void unregister(struct lab_dmda *dmda)
@@ -530,8 +530,8 @@ static void register_block(struct block *block)
 
 bool lab_dmda_cut(struct lab_dmda *dmda, uint32_t blocks, char *why, size_t why_bytes)
 {
-    const uint32_t rows = dmda->params.session->rows, granule = dmda->params.granule;
-    const uint64_t granules = (rows + granule - 1) / granule;
+    const uint32_t rows = dmda->params.session->rows, row_alignment = dmda->params.row_alignment;
+    const uint64_t row_units = (rows + row_alignment - 1) / row_alignment;
 
     if (blocks < 1 || blocks > lab_dmda_blocks_most(dmda))
         return lab_refuse(why, why_bytes, "a frame of %u rows cannot be cut into %u blocks", rows,
@@ -549,8 +549,8 @@ bool lab_dmda_cut(struct lab_dmda *dmda, uint32_t blocks, char *why, size_t why_
         slot->output_count = 0;
 
         for (uint32_t i = 0; i < blocks; i++) {
-            const uint32_t first = (uint32_t)(granules * i / blocks * granule);
-            uint32_t end = (uint32_t)(granules * (i + 1) / blocks * granule);
+            const uint32_t first = (uint32_t)(row_units * i / blocks * row_alignment);
+            uint32_t end = (uint32_t)(row_units * (i + 1) / blocks * row_alignment);
 
             if (i + 1 == blocks)
                 end = rows;

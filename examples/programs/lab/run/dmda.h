@@ -19,7 +19,7 @@ struct lab_dmda_params {
     const char *kernel; /* for the name of the performance model */
     /* All pointers must stay valid until lab_dmda_close. */
     const struct cox_session_params *session; /* its pipeline */
-    uint32_t granule;
+    uint32_t row_alignment;
     const struct cox_device_info *devices;
     uint32_t device_count;
     enum cox_arithmetic arithmetic; /* the runtime's */

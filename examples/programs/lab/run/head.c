@@ -64,7 +64,7 @@ void lab__run_begin_recording(struct run *run)
                                           .kernel = lab_kernel_name(run->kernel),
                                           .columns = run->size.columns,
                                           .rows = run->size.rows,
-                                          .granule = info.granule,
+                                          .row_alignment = info.row_alignment,
                                           .in_flight = options->in_flight,
                                           .frames = options->frames,
                                           .objective = options->objective,

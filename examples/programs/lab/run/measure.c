@@ -167,11 +167,12 @@ static bool open_devices(struct run *run)
     if (!lab__run_delayed_device(options, &params.delayed, &params.delay_device))
         return false;
 
-    cox_status status = cox_runtime_create(&run->runtime,
-                                           &(const struct cox_runtime_params){
-                                               .devices = options->devices,
-                                               .reserve = reserves[run->command->reserve],
-                                               .log = on_log});
+    cox_status status =
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = options->devices,
+                                                              .reserve =
+                                                                  reserves[run->command->reserve],
+                                                              .log = on_log},
+                           &run->runtime);
 
     if (status != COX_OK)
         return lab_fail("devices '%s': %s", options->devices ? options->devices : "all",

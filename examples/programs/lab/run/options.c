@@ -146,7 +146,7 @@ static bool add_policy(const char *name, struct lab_run_options *options)
         return false;
     }
 
-    if (without && !policy->next)
+    if (without && !policy->assign)
         return lab_fail("--policy %s: %s hands out no rows while a frame runs anyway", name, base);
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (strcmp(options->policies[i].name, name) == 0)
@@ -158,7 +158,7 @@ static bool add_policy(const char *name, struct lab_run_options *options)
     added->policy = *policy;
     added->policy.name = added->name;
     if (without)
-        added->policy.next = NULL;
+        added->policy.assign = NULL;
     options->policy_count++;
     return true;
 }

@@ -130,8 +130,8 @@ static bool begin_sweep(struct run *run, uint32_t phase)
     double speed[COX_DEVICES_MAX];
 
     cox_session_info(run->references.session, &info);
-    lab_sweep_begin(&run->at->sweep, run->device_count, lab_kernel_rows(run->kernel), info.granule,
-                    turn_frames(run) - turn_skipped(run));
+    lab_sweep_begin(&run->at->sweep, run->device_count, lab_kernel_rows(run->kernel),
+                    info.row_alignment, turn_frames(run) - turn_skipped(run));
 
     for (int turn = 0; turn < 2; turn++)
         for (uint32_t d = 0; d < run->device_count; d++)

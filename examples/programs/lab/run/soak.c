@@ -43,7 +43,7 @@ bool lab__run_soak(struct run *run)
     uint32_t rows[COX_DEVICES_MAX];
 
     cox_session_info(run->references.session, &info);
-    lab_sweep_begin(&shape, run->device_count, lab_kernel_rows(run->kernel), info.granule, 1);
+    lab_sweep_begin(&shape, run->device_count, lab_kernel_rows(run->kernel), info.row_alignment, 1);
 
     for (uint32_t d = 0; d < run->device_count; d++) {
         if (!lab__run_measure_alone(run, d, 0.5, &ns))

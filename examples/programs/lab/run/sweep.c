@@ -10,11 +10,11 @@
 /* --- Candidates ------------------------------------------------------------------------------- */
 
 void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows,
-                     uint32_t granule, uint32_t turn)
+                     uint32_t row_alignment, uint32_t turn)
 {
     *sweep = (struct lab_sweep){.device_count = device_count,
                                 .rows = rows,
-                                .granule = granule,
+                                .row_alignment = row_alignment,
                                 .turn = turn,
                                 .kept = device_count,
                                 .count = device_count};
@@ -37,7 +37,7 @@ uint32_t lab_sweep_all(const struct lab_sweep *sweep)
     return sweep->device_count >= 32 ? UINT32_MAX : (1u << sweep->device_count) - 1;
 }
 
-/* The last device with rows. It ends at the frame's last row, which may be within a granule. */
+/* The last device with rows. It ends at the frame's last row, which may be within a row alignment. */
 static uint32_t last_of(const uint32_t *rows, uint32_t device_count)
 {
     uint32_t last = 0;
@@ -64,11 +64,11 @@ void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint3
             continue;
 
         before += speed[d];
-        double granules = 0;
+        double row_units = 0;
         if (sum > 0)
-            granules = floor(before / sum * sweep->rows / sweep->granule + 0.5);
+            row_units = floor(before / sum * sweep->rows / sweep->row_alignment + 0.5);
 
-        uint32_t end = (uint32_t)fmin(granules * sweep->granule, sweep->rows);
+        uint32_t end = (uint32_t)fmin(row_units * sweep->row_alignment, sweep->rows);
         if (!(subset >> d >> 1)) /* the last device */
             end = sweep->rows;
         if (end > used) {
@@ -96,18 +96,18 @@ static void propose(struct lab_sweep *sweep, const uint32_t *rows)
     memcpy(candidate->rows, rows, sweep->device_count * sizeof *rows);
 }
 
-/* Move a share of the frame's rows from one device to another, at least a granule, in whole
- * granules. */
+/* Move a share of the frame's rows from one device to another, at least a row alignment, in whole
+ * multiples of the row alignment. */
 static void propose_moved(struct lab_sweep *sweep, const uint32_t *base, uint32_t from, uint32_t to,
                           double share)
 {
     uint32_t rows[COX_DEVICES_MAX];
-    uint32_t granules = (uint32_t)(share * sweep->rows / sweep->granule + 0.5);
-    uint32_t moved = (granules ? granules : 1) * sweep->granule;
+    uint32_t row_units = (uint32_t)(share * sweep->rows / sweep->row_alignment + 0.5);
+    uint32_t moved = (row_units ? row_units : 1) * sweep->row_alignment;
 
     memcpy(rows, base, sweep->device_count * sizeof *rows);
     if (rows[from] <= moved ||
-        (rows[from] - moved < sweep->granule && from != last_of(base, sweep->device_count)))
+        (rows[from] - moved < sweep->row_alignment && from != last_of(base, sweep->device_count)))
         return;
 
     rows[from] -= moved;
@@ -212,7 +212,7 @@ void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows)
 
     for (uint32_t d = 0; d < sweep->device_count; d++) {
         speed[d] = rows[d];
-        if (rows[d] >= sweep->granule)
+        if (rows[d] >= sweep->row_alignment)
             subset |= 1u << d;
     }
 
@@ -307,15 +307,15 @@ static cox_status chosen_init(void *state, const struct cox_sched_view *view,
 }
 
 /* The end of the chosen rows before a device, in rows of this pass. A pass may have other rows and
- * granules than the frame. */
+ * multiples of the row alignment than the frame. */
 static uint32_t chosen_end(const struct cox_sched_view *view, uint64_t before, uint64_t sum)
 {
     if (before == sum)
         return view->rows;
 
-    const uint64_t granules = (2 * before * view->rows / sum + view->granule) /
-                              (2 * (uint64_t)view->granule);
-    const uint64_t end = granules * view->granule;
+    const uint64_t row_units = (2 * before * view->rows / sum + view->row_alignment) /
+                               (2 * (uint64_t)view->row_alignment);
+    const uint64_t end = row_units * view->row_alignment;
     return (uint32_t)fmin((double)end, view->rows);
 }
 

@@ -29,7 +29,7 @@ struct lab_candidate {
 
 struct lab_sweep {
     uint32_t device_count;
-    uint32_t rows, granule;
+    uint32_t rows, row_alignment;
     uint32_t turn;    /* samples in a row */
     uint32_t kept;    /* the first candidates run in each round: devices alone, and the curve */
     uint32_t refined; /* times */
@@ -42,13 +42,13 @@ struct lab_sweep {
 
 /* The first candidates are each device alone. `turn` >= 1. */
 void lab_sweep_begin(struct lab_sweep *sweep, uint32_t device_count, uint32_t rows,
-                     uint32_t granule, uint32_t turn);
+                     uint32_t row_alignment, uint32_t turn);
 void lab_sweep_end(struct lab_sweep *sweep);
 
 /* The subset of all devices, a bit each. */
 uint32_t lab_sweep_all(const struct lab_sweep *sweep);
 
-/* Rows in proportion to `speed` for the devices in `subset`, in whole granules; none for the
+/* Rows in proportion to `speed` for the devices in `subset`, in whole multiples of the row alignment; none for the
  * others. */
 void lab_sweep_balance(const struct lab_sweep *sweep, const double *speed, uint32_t subset,
                        uint32_t *rows);
@@ -61,7 +61,7 @@ void lab_sweep_curve(struct lab_sweep *sweep, const double *speed, uint32_t step
  * per time. */
 void lab_sweep_spread(struct lab_sweep *sweep, const double *speed);
 
-/* Add a policy's split of a frame, rounded to whole granules. */
+/* Add a policy's split of a frame, rounded to whole multiples of the row alignment. */
 void lab_sweep_propose(struct lab_sweep *sweep, const uint32_t *rows);
 
 /* Add candidates around the best one so far, at a distance that changes with each call. */

@@ -16,7 +16,7 @@ static const double DEAD_TIMES = 10;
 
 static bool has_next(const struct lab_sim *sim)
 {
-    return sim->policy && sim->policy->next;
+    return sim->policy && sim->policy->assign;
 }
 
 /* The device's next band from index `at` on; band_count after the last one. */
@@ -80,24 +80,25 @@ static uint32_t ask(struct lab_sim *sim, const struct lab_run *run, uint32_t d,
 
     view.frame = run->frame;
     view.rows = run->rows;
-    view.granule = run->granule;
+    view.row_alignment = run->row_alignment;
     view.waited_ns = lab_whole(sim->now_ns - run->submit_ns);
     view.deadline_ns = sim->options->policy.deadline_ns;
     for (uint32_t i = 0; i < view.device_count; i++)
         progress[i] = progress_of(sim, run, i);
 
-    struct cox_offer offer = {.device = d,
-                              .first_row = range->first_row,
-                              .rows = range->rows,
-                              .elapsed_ns = lab_whole(sim->now_ns - run->start_ns),
-                              .last = is_last(sim, run, d),
-                              .progress = progress};
-    struct cox_grant grant = {0};
-    sim->policy->next(sim->sharing[run->pass].state, &view, &offer, &grant);
+    struct cox_chunk_request offer = {.device = d,
+                                      .first_row = range->first_row,
+                                      .rows = range->rows,
+                                      .elapsed_ns = lab_whole(sim->now_ns - run->start_ns),
+                                      .last = is_last(sim, run, d),
+                                      .progress = progress};
+    struct cox_chunk grant = {0};
+    sim->policy->assign(sim->sharing[run->pass].state, &view, &offer, &grant);
     *predicted_ns = grant.predicted_ns;
 
     /* An invalid grant, or none to the last device: it gets all rows. */
-    if (grant.rows > offer.rows || (grant.rows % view.granule != 0 && grant.rows != offer.rows) ||
+    if (grant.rows > offer.rows ||
+        (grant.rows % view.row_alignment != 0 && grant.rows != offer.rows) ||
         (grant.rows == 0 && offer.last)) {
         *predicted_ns = 0;
         return offer.rows;
@@ -112,7 +113,7 @@ static uint32_t ask(struct lab_sim *sim, const struct lab_run *run, uint32_t d,
     uint64_t least = ((uint64_t)offer.rows + room - 1) / room;
     if (grant.rows < least) {
         *predicted_ns = 0;
-        least = (least + view.granule - 1) / view.granule * view.granule;
+        least = (least + view.row_alignment - 1) / view.row_alignment * view.row_alignment;
         return (uint32_t)(least < offer.rows ? least : offer.rows);
     }
 
@@ -133,7 +134,7 @@ static double lost_at(const struct lab_sim *sim, const struct lab_run *run, uint
 
     for (uint32_t d = 0; d < sim->view.device_count; d++)
         if (sim->workers[d].usable)
-            best_ns = fmin(best_ns, sharing->solo_ns[d]);
+            best_ns = fmin(best_ns, sharing->single_device_ns[d]);
     return from_ns + best_ns * run->rows / sharing->solo_rows * DEAD_TIMES;
 }
 
@@ -163,12 +164,12 @@ static void take(struct lab_sim *sim, struct lab_run *run, uint32_t d, struct la
 
 uint32_t lab_handout_best(const struct lab_sim *sim, uint32_t pass)
 {
-    const double *solo_ns = sim->sharing[pass].solo_ns;
+    const double *single_device_ns = sim->sharing[pass].single_device_ns;
     uint32_t best = sim->view.device_count;
 
     for (uint32_t d = 0; d < sim->view.device_count; d++)
         if (sim->workers[d].usable &&
-            (best == sim->view.device_count || solo_ns[d] < solo_ns[best]))
+            (best == sim->view.device_count || single_device_ns[d] < single_device_ns[best]))
             best = d;
 
     return best;

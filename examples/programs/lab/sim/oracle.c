@@ -17,7 +17,7 @@ struct problem {
     const struct lab_world *world;
     uint64_t frame;
     uint32_t rows;
-    uint32_t granule;
+    uint32_t row_alignment;
 };
 
 double lab_makespan(const struct lab_world *world, uint64_t frame, const double *work_ns)
@@ -72,17 +72,17 @@ static double cost(const struct problem *p, uint32_t device, uint32_t first_row,
 
 static uint32_t rows_of(const struct problem *p, uint32_t first_row, uint64_t units)
 {
-    uint64_t rows = units * p->granule;
+    uint64_t rows = units * p->row_alignment;
     if (rows > p->rows - first_row)
         return p->rows - first_row;
     return (uint32_t)rows;
 }
 
-/* The most granules from `first_row` on that the device finishes by `ns`. The cost is nearly a
- * straight line: every other guess is on that line, the others halve. */
+/* The most multiples of the row alignment from `first_row` on that the device finishes by `ns`. The cost is nearly a
+ * straight line: every other guess is on that line, the others box_downscale. */
 static uint64_t capacity(const struct problem *p, uint32_t device, uint32_t first_row, double ns)
 {
-    uint64_t high = (p->rows - first_row + (uint64_t)p->granule - 1) / p->granule;
+    uint64_t high = (p->rows - first_row + (uint64_t)p->row_alignment - 1) / p->row_alignment;
     double high_ns = cost(p, device, first_row, rows_of(p, first_row, high));
     if (high == 0 || high_ns <= ns)
         return high;
@@ -92,9 +92,9 @@ static uint64_t capacity(const struct problem *p, uint32_t device, uint32_t firs
     if (low_ns > ns)
         return 0;
 
-    for (bool halve = false; high - low > 1; halve = !halve) {
+    for (bool box_downscale = false; high - low > 1; box_downscale = !box_downscale) {
         uint64_t guess = low + (high - low) / 2;
-        if (!halve) {
+        if (!box_downscale) {
             double part = (ns - low_ns) / (high_ns - low_ns) * (double)(high - low);
             guess = low + 1;
             if (part > 1)
@@ -200,7 +200,7 @@ static double best_of_set(const struct problem *p, uint32_t set, uint32_t *rows)
     return high;
 }
 
-/* Move one granule at a time from band to band while the frame gets shorter. */
+/* Move one row alignment at a time from band to band while the frame gets shorter. */
 static double refine(const struct problem *p, uint32_t *rows, double ns)
 {
     uint32_t count = p->world->device_count;
@@ -211,14 +211,14 @@ static double refine(const struct problem *p, uint32_t *rows, double ns)
 
         for (uint32_t from = 0; from < count; from++) {
             for (uint32_t to = 0; to < count; to++) {
-                if (from == to || rows[from] < p->granule || rows[to] == 0)
+                if (from == to || rows[from] < p->row_alignment || rows[to] == 0)
                     continue;
 
-                rows[from] -= p->granule;
-                rows[to] += p->granule;
+                rows[from] -= p->row_alignment;
+                rows[to] += p->row_alignment;
                 double tried = makespan_of(p, rows);
-                rows[from] += p->granule;
-                rows[to] -= p->granule;
+                rows[from] += p->row_alignment;
+                rows[to] -= p->row_alignment;
 
                 if (tried < best) {
                     best = tried;
@@ -231,8 +231,8 @@ static double refine(const struct problem *p, uint32_t *rows, double ns)
         if (best >= ns)
             break;
 
-        rows[best_from] -= p->granule;
-        rows[best_to] += p->granule;
+        rows[best_from] -= p->row_alignment;
+        rows[best_to] += p->row_alignment;
         ns = best;
     }
 
@@ -285,14 +285,15 @@ static void search_descending(const struct problem *p, uint32_t all, struct lab_
     }
 }
 
-void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
-                     const bool *alive, struct lab_oracle *out)
+void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows,
+                     uint32_t row_alignment, const bool *alive, struct lab_oracle *out)
 {
-    const struct problem p = {.world = world, .frame = frame, .rows = rows, .granule = granule};
+    const struct problem p = {
+        .world = world, .frame = frame, .rows = rows, .row_alignment = row_alignment};
     struct lab_oracle best = {.expected_ns = HUGE_VAL};
     uint32_t tried[COX_DEVICES_MAX] = {0};
     uint32_t all = 0, count = 0;
-    double solo_ns = HUGE_VAL;
+    double single_device_ns = HUGE_VAL;
 
     for (uint32_t d = 0; d < world->device_count; d++) {
         if (!alive[d])
@@ -300,14 +301,14 @@ void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t row
         all |= 1u << d;
         count++;
         const double ns = cost(&p, d, 0, rows);
-        if (ns < solo_ns) {
-            solo_ns = ns;
+        if (ns < single_device_ns) {
+            single_device_ns = ns;
             best.solo = d;
         }
     }
 
     tried[best.solo] = rows;
-    keep(&best, world, solo_ns, tried);
+    keep(&best, world, single_device_ns, tried);
 
     if (!contended(world, frame, all)) {
         keep(&best, world, best_of_set(&p, all, tried), tried);
@@ -358,8 +359,8 @@ static void try_all(struct priced *p, uint32_t d, uint32_t first_row)
         return;
     }
 
-    const uint64_t past = (uint64_t)p->problem.rows + p->problem.granule;
-    for (uint64_t row = first_row; row < past; row += p->problem.granule) {
+    const uint64_t past = (uint64_t)p->problem.rows + p->problem.row_alignment;
+    for (uint64_t row = first_row; row < past; row += p->problem.row_alignment) {
         const uint32_t end = (uint32_t)(row < p->problem.rows ? row : p->problem.rows);
 
         p->work_ns[d] = 0;
@@ -373,11 +374,11 @@ static void try_all(struct priced *p, uint32_t d, uint32_t first_row)
 }
 
 double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows,
-                        uint32_t granule, const bool *alive, double limit_ns, lab_price_fn *price,
-                        const void *ctx)
+                        uint32_t row_alignment, const bool *alive, double limit_ns,
+                        lab_price_fn *price, const void *ctx)
 {
     struct priced p = {
-        .problem = {.world = world, .frame = frame, .rows = rows, .granule = granule},
+        .problem = {.world = world, .frame = frame, .rows = rows, .row_alignment = row_alignment},
         .alive = alive,
         .limit_ns = limit_ns,
         .price = price,

@@ -19,8 +19,8 @@ double lab_makespan(const struct lab_world *world, uint64_t frame, const double 
  * With contention and up to six devices, every set is searched. With more devices, one device after
  * the other is left out, and only the sets that remain are searched. Granules are then moved
  * between bands while that helps, since a device that ends early stops slowing down the others. */
-void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows, uint32_t granule,
-                     const bool *alive, struct lab_oracle *out);
+void lab_oracle_find(const struct lab_world *world, uint64_t frame, uint32_t rows,
+                     uint32_t row_alignment, const bool *alive, struct lab_oracle *out);
 
 /* The cost of a split in something else than time, such as joules, from the busy nanoseconds of
  * each device and the frame's time. */
@@ -32,7 +32,7 @@ enum { LAB_ORACLE_PRICED_MAX = 3 };
  * possible, apart from chance. Tries all splits. Negative for more than LAB_ORACLE_PRICED_MAX
  * devices. */
 double lab_oracle_price(const struct lab_world *world, uint64_t frame, uint32_t rows,
-                        uint32_t granule, const bool *alive, double limit_ns, lab_price_fn *price,
-                        const void *ctx);
+                        uint32_t row_alignment, const bool *alive, double limit_ns,
+                        lab_price_fn *price, const void *ctx);
 
 #endif

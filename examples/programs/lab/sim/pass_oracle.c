@@ -148,7 +148,8 @@ static void find_oracle(const struct lab_sim *sim, const struct lab_run *run,
 
     for (uint32_t d = 0; d < world.device_count; d++)
         alive[d] = sim->workers[d].alive;
-    lab_oracle_find(&world, sim->view.frame, sim->view.rows, sim->view.granule, alive, oracle);
+    lab_oracle_find(&world, sim->view.frame, sim->view.rows, sim->view.row_alignment, alive,
+                    oracle);
 }
 
 static bool same_done(const struct lab_done *a, const struct lab_done *b)
@@ -220,7 +221,7 @@ void lab_pass_compare(const struct lab_sim *sim, const struct lab_run *run,
     const struct lab_launch solo = {
         .frame = frame, .device = oracle->solo, .rows = sim->view.rows, .pass = run->pass};
     const double slower = lab_world_slowdown(world, frame, solo.device, 1u << solo.device);
-    out->solo_ns += pause_ns + world->launch_ns(world->ctx, &solo) * slower;
+    out->single_device_ns += pause_ns + world->launch_ns(world->ctx, &solo) * slower;
 }
 
 struct cox_split lab_pass_oracle_split(const struct lab_sim *sim, const struct lab_oracle *oracle)

@@ -55,7 +55,7 @@ static struct pending *pending_of(struct recorder *recorder, uint64_t frame)
 
 static void on_next(struct pending *pending, const struct lab_call *call)
 {
-    const struct cox_offer *offer = call->offer;
+    const struct cox_chunk_request *offer = call->offer;
     uint32_t rows = call->grant->rows;
 
     if (offer->last && rows == 0)
@@ -161,7 +161,7 @@ static void find_times(const struct recorder *recorder, const struct cox_frame_m
 static void report_frame(struct recorder *recorder, struct pending *pending,
                          const struct cox_frame_measurement *whole)
 {
-    uint64_t end_ns, wall_ns, predicted_ns = 0, alternative_ns = 0;
+    uint64_t end_ns, wall_ns, predicted_ns = 0, rejected_ns = 0;
     uint64_t start_ns = 0, submit_ns = 0;
     uint32_t pool_rows = 0;
 
@@ -178,7 +178,7 @@ static void report_frame(struct recorder *recorder, struct pending *pending,
 
     for (uint32_t p = 0; p < recorder->pass_count; p++) {
         predicted_ns += pending->passes[p].predicted_ns;
-        alternative_ns += pending->passes[p].alternative_ns;
+        rejected_ns += pending->passes[p].rejected_ns;
         pool_rows += pending->passes[p].pool_rows;
         pending->passes[p].start_ns += start_ns;
         pending->passes[p].end_ns += start_ns;
@@ -193,7 +193,7 @@ static void report_frame(struct recorder *recorder, struct pending *pending,
                                                  .deadline_ns = whole->deadline_ns,
                                                  .reason = pending->passes[0].reason,
                                                  .predicted_ns = predicted_ns,
-                                                 .alternative_ns = alternative_ns,
+                                                 .rejected_ns = rejected_ns,
                                                  .pool_rows = pool_rows,
                                                  .joules = whole->joules,
                                                  .band_count = pending->band_count,
@@ -243,7 +243,7 @@ static void on_split(struct recorder *recorder, uint32_t pass, const struct cox_
                                                                  pending->waited_ns,
                                                      .reason = split->reason,
                                                      .predicted_ns = split->predicted_ns,
-                                                     .alternative_ns = split->alternative_ns,
+                                                     .rejected_ns = split->rejected_ns,
                                                      .pool_rows = split->pool_rows};
 }
 
@@ -426,10 +426,10 @@ static void record_head(const struct job *job)
     const struct lab_world *world = job->world;
     const struct lab_sim_options *options = record->options;
     bool alive[COX_DEVICES_MAX];
-    uint32_t rows = 0, granule = 0, pass = 0;
+    uint32_t rows = 0, row_alignment = 0, pass = 0;
 
     world->begin_run(world->ctx, record->seed);
-    world->begin_frame(world->ctx, 0, &rows, &granule, alive);
+    world->begin_frame(world->ctx, 0, &rows, &row_alignment, alive);
     lab_store_begin_run(job->store, &(struct lab_store_run){
                                         .source = "simulation",
                                         .host = "simulation",
@@ -438,7 +438,7 @@ static void record_head(const struct job *job)
                                         .kernel = record->scenario,
                                         .columns = 1,
                                         .rows = rows,
-                                        .granule = granule,
+                                        .row_alignment = row_alignment,
                                         .in_flight = options->in_flight ? options->in_flight : 1,
                                         .frames = world->frames,
                                         .objective = options->policy.objective,
@@ -446,7 +446,7 @@ static void record_head(const struct job *job)
 
     for (const struct lab_world *of = world; of && job->pass_count > 1; of = of->next_pass) {
         of->begin_run(of->ctx, record->seed);
-        of->begin_frame(of->ctx, 0, &rows, &granule, alive);
+        of->begin_frame(of->ctx, 0, &rows, &row_alignment, alive);
         lab_store_pass(job->store, pass++, of->name, rows, 0);
     }
 

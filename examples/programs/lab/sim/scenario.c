@@ -118,19 +118,20 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
                                        "before_us", "moved_row_us", NULL};
     struct lab_scenario_pass *pass = &out->passes[out->pass_count++];
     struct strict_place at;
-    uint64_t rows = out->rows, granule = out->granule;
+    uint64_t rows = out->rows, row_alignment = out->row_alignment;
 
     memcpy(pass->devices, out->devices, sizeof pass->devices);
     if (!strict_enter(&at, reader, value, keys, "passes[#]", index) ||
         !strict_string(&at, "name", false, sizeof pass->name, pass->name) ||
         !strict_integer(&at, "rows", false, 1, LAB_ROWS_MAX, &rows) ||
-        !strict_integer(&at, "granule", false, 1, rows, &granule))
+        !strict_integer(&at, "granule", false, 1, rows, &row_alignment))
         return false;
 
-    if (granule > rows)
-        return strict_refuse(&at, "rows", "must be a granule at least, which is %" PRIu64, granule);
+    if (row_alignment > rows)
+        return strict_refuse(&at, "rows", "must be a granule at least, which is %" PRIu64,
+                             row_alignment);
     pass->rows = (uint32_t)rows;
-    pass->granule = (uint32_t)granule;
+    pass->row_alignment = (uint32_t)row_alignment;
 
     if (index == 0 &&
         (json_object_get(value, "before_us") || json_object_get(value, "moved_row_us")))
@@ -202,7 +203,7 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
         change.kind = LAB_ROWS;
         if (out->pass_count > 0)
             return strict_refuse(&at, "rows", "does not go with \"passes\"");
-        strict_integer(&at, "rows", true, out->granule, LAB_ROWS_MAX, &rows);
+        strict_integer(&at, "rows", true, out->row_alignment, LAB_ROWS_MAX, &rows);
         change.rows = (uint32_t)rows;
     } else {
         change.kind = LAB_GONE;
@@ -355,7 +356,7 @@ static bool check_alive(const struct strict_place *at, const struct lab_scenario
 
 static bool check_size(const struct strict_place *at, const struct lab_scenario *scenario)
 {
-    uint64_t rows = scenario->rows, granules = 0;
+    uint64_t rows = scenario->rows, row_units = 0;
     for (uint32_t i = 0; i < scenario->change_count; i++)
         if (scenario->changes[i].kind == LAB_ROWS && scenario->changes[i].rows > rows)
             rows = scenario->changes[i].rows;
@@ -365,10 +366,10 @@ static bool check_size(const struct strict_place *at, const struct lab_scenario 
                              LAB_FRAMES_TIMES_DEVICES_MAX);
 
     for (uint32_t p = 0; p < scenario->pass_count; p++)
-        granules += scenario->passes[p].rows / scenario->passes[p].granule;
+        row_units += scenario->passes[p].rows / scenario->passes[p].row_alignment;
     if (scenario->pass_count == 0)
-        granules = rows / scenario->granule;
-    if (scenario->frames * granules > LAB_FRAMES_TIMES_GRANULES_MAX)
+        row_units = rows / scenario->row_alignment;
+    if (scenario->frames * row_units > LAB_FRAMES_TIMES_GRANULES_MAX)
         return strict_refuse(at, "frames", "frames times granules must be at most %d",
                              LAB_FRAMES_TIMES_GRANULES_MAX);
     return true;
@@ -411,18 +412,18 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
         "contention", "heavy",       "scenes", "objective", "deadline_us", "base_watts", "bars",
         "engine",     "application", "bursts", "links",     "passes",      NULL};
     struct strict_place at;
-    uint64_t rows = 0, granule = 1;
+    uint64_t rows = 0, row_alignment = 1;
 
     out->frames = 400;
     if (!strict_enter(&at, reader, root, keys, NULL, 0) ||
         !strict_string(&at, "name", false, sizeof out->name, out->name) ||
         !strict_string(&at, "text", false, sizeof out->text, out->text) ||
         !strict_integer(&at, "rows", true, 1, LAB_ROWS_MAX, &rows) ||
-        !strict_integer(&at, "granule", false, 1, rows, &granule) ||
+        !strict_integer(&at, "granule", false, 1, rows, &row_alignment) ||
         !strict_integer(&at, "frames", false, 1, LAB_FRAMES_MAX, &out->frames))
         return false;
     out->rows = (uint32_t)rows;
-    out->granule = (uint32_t)granule;
+    out->row_alignment = (uint32_t)row_alignment;
 
     return read_each(&at, "devices", true, COX_DEVICES_MAX, read_device, out) &&
            read_each(&at, "passes", false, COX_PASSES_MAX, read_pass, out) &&

@@ -110,7 +110,7 @@ struct lab_scenario_heavy {
 
 struct lab_scenario_pass {
     char name[LAB_NAME_MAX]; /* "" = none */
-    uint32_t rows, granule;
+    uint32_t rows, row_alignment;
     double before_ns;    /* pause between the pass before and this one */
     double moved_row_ns; /* extra time of a row that another device did in the pass before */
     struct lab_scenario_device devices[COX_DEVICES_MAX]; /* with the costs of this pass */
@@ -152,7 +152,7 @@ struct lab_scenario {
     char name[LAB_NAME_MAX];
     char text[LAB_TEXT_MAX];
     uint32_t rows;
-    uint32_t granule;
+    uint32_t row_alignment;
     uint64_t frames;
     uint32_t device_count;
     struct lab_scenario_device devices[COX_DEVICES_MAX];

@@ -413,7 +413,8 @@ static uint64_t condition_of(const struct lab_scenario *scenario, const struct m
     return hash ? hash : 1;
 }
 
-static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive)
+static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment,
+                        bool *alive)
 {
     struct lab_scenario_world *world = ctx;
     const struct lab_scenario *scenario = world->scenario;
@@ -463,7 +464,7 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *gra
     moment->segments[moment->segment_count] = (struct segment){moment->rows, 1};
 
     *rows = moment->rows;
-    *granule = world->shape.granule;
+    *row_alignment = world->shape.row_alignment;
     moment->condition = condition_of(scenario, moment, frame);
 }
 
@@ -662,7 +663,8 @@ static void find_pass(struct lab_scenario_world *world)
         return;
     }
 
-    world->shape = (struct lab_scenario_pass){.rows = scenario->rows, .granule = scenario->granule};
+    world->shape = (struct lab_scenario_pass){.rows = scenario->rows,
+                                              .row_alignment = scenario->row_alignment};
     memcpy(world->shape.devices, scenario->devices, sizeof world->shape.devices);
 }
 

@@ -37,7 +37,7 @@ struct lab_range {
 };
 
 struct lab_shape {
-    uint32_t rows, granule;
+    uint32_t rows, row_alignment;
 };
 
 /* Which device did which rows of a pass. */
@@ -61,7 +61,7 @@ struct lab_run {
     struct lab_done done, before; /* of this pass, of the pass before */
     struct lab_done oracle;       /* rows of the oracle's devices in the pass before */
 
-    uint32_t rows, granule;
+    uint32_t rows, row_alignment;
     struct cox_split split;
     double start_ns, end_ns;
     double split_ns;            /* start of the pass whose split it uses */
@@ -113,8 +113,8 @@ struct lab_worker {
 /* How the rows of one pass are split, frame after frame. */
 struct lab_sharing {
     const struct lab_world *world;
-    void *state;                     /* the policy's */
-    double solo_ns[COX_DEVICES_MAX]; /* of the warm-up, for `solo_rows` */
+    void *state;                              /* the policy's */
+    double single_device_ns[COX_DEVICES_MAX]; /* of the warm-up, for `solo_rows` */
     uint32_t solo_rows;
     struct cox_split split; /* the latest */
     bool split_made;

@@ -41,9 +41,9 @@ static bool knows_all(const struct lab_sim *sim)
 /* Whether this pass of a frame uses the split of the pass before, as in the runtime. */
 static bool shares(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass)
 {
-    return pass > 0 && !knows_all(sim) && !sim->policy->next && !sim->options->split_each_pass &&
+    return pass > 0 && !knows_all(sim) && !sim->policy->assign && !sim->options->split_each_pass &&
            run->shapes[pass].rows == run->shapes[pass - 1].rows &&
-           run->shapes[pass].granule == run->shapes[pass - 1].granule;
+           run->shapes[pass].row_alignment == run->shapes[pass - 1].row_alignment;
 }
 
 /* The first of the passes that share a split with this one, and their number. */
@@ -124,7 +124,7 @@ static cox_status decide(struct lab_sim *sim, const struct lab_run *run)
         snprintf(what, sizeof what, "no split: %s", cox_status_text(status));
     else
         status = cox_split_check(&split, &sim->view, what, sizeof what);
-    if (status == COX_OK && split.pool_rows > 0 && !sim->policy->next) {
+    if (status == COX_OK && split.pool_rows > 0 && !sim->policy->assign) {
         snprintf(what, sizeof what,
                  "rows are left in a pool, and the policy has no function that hands them out");
         status = COX_E_POLICY;
@@ -154,7 +154,7 @@ static void decide_as_before(struct lab_sim *sim, const struct lab_run *run)
 
     *split = run->split;
     split->reason = COX_REASON_SHARED;
-    split->predicted_ns = split->alternative_ns = 0;
+    split->predicted_ns = split->rejected_ns = 0;
     memset(split->device_ns, 0, sizeof split->device_ns);
     if (cox_split_check(split, &sim->view, NULL, 0))
         whole_frame(sim, run->pass, split);
@@ -302,7 +302,7 @@ static void look_at(struct lab_sim *sim, uint64_t frame, const struct lab_shape 
 {
     sim->view.frame = frame;
     sim->view.rows = shape->rows;
-    sim->view.granule = shape->granule;
+    sim->view.row_alignment = shape->row_alignment;
 }
 
 /* What the policy may know of the devices, for `count` passes that share a split. */
@@ -311,23 +311,24 @@ static void show_devices(struct lab_sim *sim, const struct lab_sharing *sharing,
 {
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         struct cox_sched_device *device = &sim->devices[d];
-        double solo_ns = 0;
+        double single_device_ns = 0;
 
         device->usable = sim->workers[d].usable;
         device->hint = sim->world->hints ? sim->world->hints[d] : 1;
-        device->solo_ns = 0;
+        device->single_device_ns = 0;
         if (!warmed_up || !sim->warmed[d])
             continue;
 
         for (uint32_t p = 0; p < count; p++)
-            solo_ns += sharing[p].solo_ns[d] * sim->view.rows / sharing[p].solo_rows;
-        device->solo_ns = lab_whole(solo_ns);
+            single_device_ns += sharing[p].single_device_ns[d] * sim->view.rows /
+                                sharing[p].solo_rows;
+        device->single_device_ns = lab_whole(single_device_ns);
     }
 }
 
 /* --- frames --- */
 
-/* Find each pass's rows and granule, and the devices that answer. False if a shape is invalid. */
+/* Find each pass's rows and row alignment, and the devices that answer. False if a shape is invalid. */
 static bool find_shapes(struct lab_sim *sim, uint64_t frame, struct lab_shape *shapes, bool *alive)
 {
     bool good = true;
@@ -337,9 +338,9 @@ static bool find_shapes(struct lab_sim *sim, uint64_t frame, struct lab_shape *s
         struct lab_shape *shape = &shapes[p];
 
         *shape = (struct lab_shape){0};
-        world->begin_frame(world->ctx, frame, &shape->rows, &shape->granule, alive);
-        good = good && shape->rows > 0 && shape->granule > 0 && shape->rows <= INT32_MAX &&
-               shape->granule <= shape->rows;
+        world->begin_frame(world->ctx, frame, &shape->rows, &shape->row_alignment, alive);
+        good = good && shape->rows > 0 && shape->row_alignment > 0 && shape->rows <= INT32_MAX &&
+               shape->row_alignment <= shape->rows;
     }
 
     return good;
@@ -385,7 +386,7 @@ static void warm_up(struct lab_sim *sim, uint32_t pass, const struct lab_shape *
     for (uint32_t d = 0; d < sim->view.device_count; d++) {
         const struct lab_launch launch = {
             .device = d, .rows = shape->rows, .launch = LAB_LAUNCH_WARMUP, .pass = pass};
-        sharing->solo_ns[d] = sharing->world->launch_ns(sharing->world->ctx, &launch);
+        sharing->single_device_ns[d] = sharing->world->launch_ns(sharing->world->ctx, &launch);
         sim->warmed[d] = sim->workers[d].alive;
     }
 }
@@ -463,7 +464,7 @@ static void note_split(const struct lab_sim *sim, const struct lab_run *run, boo
     if (run->pass == 0)
         out->reason = split->reason;
     out->predicted_ns += (double)split->predicted_ns;
-    out->alternative_ns += (double)split->alternative_ns;
+    out->rejected_ns += (double)split->rejected_ns;
     if (sim->options->no_oracle)
         return;
 
@@ -517,7 +518,7 @@ static cox_status split_pass(struct lab_sim *sim, struct lab_run *run)
     note_split(sim, run, run->frame > 0 && !same_bands(&before, &sharing->split));
     run->between = false;
     run->rows = sim->view.rows;
-    run->granule = sim->view.granule;
+    run->row_alignment = sim->view.row_alignment;
     run->split = sharing->split;
     run->start_ns = run->end_ns = sim->now_ns;
     if (lead == run->pass)
@@ -688,7 +689,7 @@ cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *
                                      .devices = sim->devices,
                                      .min_band_rows = options->min_band_rows,
                                      .in_flight = in_flight,
-                                     .pool = policy && policy->next && !options->no_pool,
+                                     .pool = policy && policy->assign && !options->no_pool,
                                      .shadow = !options->no_shadow}};
     sim->runs = calloc(in_flight, sizeof *sim->runs);
 

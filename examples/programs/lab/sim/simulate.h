@@ -69,9 +69,10 @@ struct lab_world {
     uint64_t frames;
     void (*begin_run)(void *ctx, uint64_t seed);
 
-    /* Called once before each frame: its rows and granule, and which devices answer. Up to
+    /* Called once before each frame: its rows and row alignment, and which devices answer. Up to
      * LAB_IN_FLIGHT_MAX frames are under way. */
-    void (*begin_frame)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *granule, bool *alive);
+    void (*begin_frame)(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment,
+                        bool *alive);
 
     /* Nanoseconds of work without contention, with the chance of this launch. The chance depends
      * only on seed, frame, device and `launch`, not on the policy. */
@@ -175,14 +176,14 @@ struct lab_sim_frame {
      * the best set of devices. This is its time with the chance of this frame. */
     double oracle_ns;
     double oracle_expected_ns; /* the same without chance */
-    double solo_ns;            /* the best single device by `expected_ns`, with chance */
+    double single_device_ns;   /* the best single device by `expected_ns`, with chance */
 
     /* The time of the policy's bands, with the pool shared out perfectly, without chance. The
      * excess over oracle_expected_ns is the policy's fault. wall_ns if a band is on a device that
      * does not answer. */
     double expected_ns;
     double predicted_ns; /* 0 = the policy made no prediction */
-    double alternative_ns;
+    double rejected_ns;
     double joules;     /* negative = not modelled */
     double latency_ns; /* from the submission to the delivery */
     uint32_t reason;

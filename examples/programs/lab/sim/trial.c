@@ -31,7 +31,7 @@ struct event {
 
 /* Over all frames of all seeds. */
 struct sums {
-    double period_ns, solo_ns, joules;
+    double period_ns, single_device_ns, joules;
     double rows[COX_DEVICES_MAX];
     uint64_t moves, late, refused;
     double worst; /* frames until the split was near the optimum again */
@@ -119,7 +119,7 @@ static void add_run(const struct lab_scenario *scenario, const struct lab_sim_fr
     for (uint64_t f = 0; f < scenario->frames; f++) {
         periods[f] = frames[f].period_ns;
         sums->period_ns += frames[f].period_ns;
-        sums->solo_ns += frames[f].solo_ns;
+        sums->single_device_ns += frames[f].single_device_ns;
         sums->moves += frames[f].moved;
         sums->refused += frames[f].refused;
         sums->joules += frames[f].joules;
@@ -165,7 +165,7 @@ static void finish(const struct lab_trial *trial, const struct sums *sums,
     out->value[LAB_FIGURE_P99] = quantile_of(periods, count, 0.99) / out->oracle_ns;
     out->value[LAB_FIGURE_P995] = quantile_of(periods, count, 0.995) / out->oracle_ns;
     out->value[LAB_FIGURE_STATIC] = out->mean_ns / out->static_ns;
-    out->value[LAB_FIGURE_SINGLE] = sums->period_ns / oracle->solo_ns;
+    out->value[LAB_FIGURE_SINGLE] = sums->period_ns / oracle->single_device_ns;
     out->value[LAB_FIGURE_CHANGES] = 100.0 * (double)sums->moves / (double)count;
     out->value[LAB_FIGURE_RECONVERGED] = worst_mean(sums->steps, sums->step_count);
     if (sums->deaths > 0)
@@ -236,17 +236,17 @@ static double find_least_joules(const struct lab_trial *trial, const struct lab_
 
     world->begin_run(world->ctx, trial->first_seed);
     for (uint64_t f = 0; f < scenario->frames; f++) {
-        uint32_t rows, granule;
+        uint32_t rows, row_alignment;
         bool alive[COX_DEVICES_MAX];
 
-        world->begin_frame(world->ctx, f, &rows, &granule, alive);
+        world->begin_frame(world->ctx, f, &rows, &row_alignment, alive);
         const uint64_t condition = world->condition(world->ctx, f);
-        if (condition == 0 || rows / granule > ENERGY_GRANULES_MAX)
+        if (condition == 0 || rows / row_alignment > ENERGY_GRANULES_MAX)
             return -1;
 
         if (condition != before) {
-            least = lab_oracle_price(world, f, rows, granule, alive, limit_ns, lab_scenario_joules,
-                                     scenario);
+            least = lab_oracle_price(world, f, rows, row_alignment, alive, limit_ns,
+                                     lab_scenario_joules, scenario);
             if (least < 0 || ++searched > ENERGY_SEARCHES_MAX)
                 return -1;
         }

@@ -78,7 +78,7 @@ struct lab_store_run {
     const char *command;
     const char *kernel; /* "tonemap", "video", "work" or a file's name; a simulation's scenario */
     uint32_t columns, rows;
-    uint32_t granule; /* 0 = lab_store_granule sets it later */
+    uint32_t row_alignment; /* 0 = lab_store_row_alignment sets it later */
     uint32_t in_flight;
     uint64_t frames; /* of each policy session, as planned */
     enum cox_objective objective;
@@ -89,7 +89,7 @@ struct lab_store_run {
 /* What follows belongs to this run. Its frames have one pass of all rows, unless lab_store_pass
  * adds more. Returns its number in the database; 0 if it could not be recorded. */
 int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run *run);
-void lab_store_granule(struct lab_store *store, uint32_t granule);
+void lab_store_row_alignment(struct lab_store *store, uint32_t row_alignment);
 
 /* Another parameter of the run: "reserve", "ratio", "source", ... The last value of a name
  * counts. */

@@ -36,7 +36,7 @@ static void write_pass(struct lab_store *store, const struct lab_session *sessio
     lab__store_put(store, LAB_SQL_FRAME_PASS, "iiiiiiiii", session->number, (int64_t)frame->index,
                    (int64_t)number, (int64_t)(pass->start_ns - frame->start_ns),
                    (int64_t)(pass->end_ns - frame->start_ns), (int64_t)pass->reason,
-                   (int64_t)pass->predicted_ns, (int64_t)pass->alternative_ns,
+                   (int64_t)pass->predicted_ns, (int64_t)pass->rejected_ns,
                    (int64_t)pass->pool_rows);
 }
 
@@ -49,7 +49,7 @@ static void write_passes(struct lab_store *store, const struct lab_session *sess
                                           .end_ns = frame->end_ns,
                                           .reason = frame->reason,
                                           .predicted_ns = frame->predicted_ns,
-                                          .alternative_ns = frame->alternative_ns,
+                                          .rejected_ns = frame->rejected_ns,
                                           .pool_rows = frame->pool_rows};
 
     if (!frame->passes && frame->pass_count <= 1)
@@ -153,7 +153,7 @@ static void write_frame(struct lab_store *store, struct lab_session *session,
                    (int64_t)phase_of(session, frame->index), (int64_t)rows_of_first_pass(frame),
                    (int64_t)(frame->start_ns - session->origin_ns),
                    (int64_t)(frame->end_ns - frame->start_ns), (int64_t)take_period(session, frame),
-                   (int64_t)frame->predicted_ns, (int64_t)frame->alternative_ns,
+                   (int64_t)frame->predicted_ns, (int64_t)frame->rejected_ns,
                    (int64_t)frame->reason, (int64_t)frame->pool_rows, (int64_t)frame->status,
                    (int64_t)(frame->delivered_ns - frame->submit_ns), (int64_t)frame->deadline_ns,
                    joules);

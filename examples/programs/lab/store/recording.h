@@ -121,8 +121,8 @@ struct lab_queued_call {
         struct cox_device_profile profiles[COX_DEVICES_MAX];
         struct cox_split split;
         struct {
-            struct cox_offer values;
-            struct cox_grant grant;
+            struct cox_chunk_request values;
+            struct cox_chunk grant;
             struct cox_progress progress[COX_DEVICES_MAX];
         } next;
         struct cox_measurement measurement;

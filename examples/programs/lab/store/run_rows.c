@@ -47,7 +47,7 @@ int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run 
     store->phase_count = 0;
     lab__store_put(store, LAB_SQL_RUN, "tttttttiiiiitit", run->source, run->started_at,
                    cox_version(), host, system, run->command, run->kernel, (int64_t)run->columns,
-                   (int64_t)run->rows, (int64_t)run->granule, (int64_t)run->in_flight,
+                   (int64_t)run->rows, (int64_t)run->row_alignment, (int64_t)run->in_flight,
                    (int64_t)run->frames, lab_objective_name(run->objective),
                    (int64_t)run->deadline_ns, run->meter);
     if (store->error[0])
@@ -62,9 +62,9 @@ int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run 
     return store->run_number;
 }
 
-void lab_store_granule(struct lab_store *store, uint32_t granule)
+void lab_store_row_alignment(struct lab_store *store, uint32_t row_alignment)
 {
-    lab__store_put(store, LAB_SQL_GRANULE, "ii", store->run_number, (int64_t)granule);
+    lab__store_put(store, LAB_SQL_GRANULE, "ii", store->run_number, (int64_t)row_alignment);
 }
 
 void lab_store_setting(struct lab_store *store, const char *name, const char *value)

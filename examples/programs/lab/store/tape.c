@@ -67,9 +67,9 @@ static void taped_observe(void *state, const struct cox_measurement *measurement
 }
 
 static void taped_next(void *state, const struct cox_sched_view *view,
-                       const struct cox_offer *offer, struct cox_grant *out)
+                       const struct cox_chunk_request *offer, struct cox_chunk *out)
 {
-    tape_of(state)->inner->next(inner_state(state), view, offer, out);
+    tape_of(state)->inner->assign(inner_state(state), view, offer, out);
 
     tell(state,
          &(struct lab_call){.kind = LAB_CALL_NEXT, .view = view, .offer = offer, .grant = out});
@@ -116,8 +116,8 @@ void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_t
         .observe = taped_observe,
         .observe_frame = taped_observe_frame,
     };
-    if (inner->next)
-        tape->policy.next = taped_next;
+    if (inner->assign)
+        tape->policy.assign = taped_next;
     if (inner->load_profile)
         tape->policy.load_profile = taped_load_profile;
     if (inner->save_profile)
@@ -159,7 +159,7 @@ void lab_tape_split_text(const struct cox_split *split, cox_status status, uint3
         return;
     }
     append(&to, "why=%d expects=%" PRIu64 " alternative=%" PRIu64 " pool=%" PRIu32 "+%" PRIu32,
-           (int)split->reason, split->predicted_ns, split->alternative_ns, split->pool_first_row,
+           (int)split->reason, split->predicted_ns, split->rejected_ns, split->pool_first_row,
            split->pool_rows);
 
     append(&to, " shadow=%" PRIu32 ":%" PRIu32 "+%" PRIu32, split->shadow.device,
@@ -174,7 +174,7 @@ void lab_tape_split_text(const struct cox_split *split, cox_status status, uint3
         append(&to, "%s%" PRIu64, d ? "," : " done=", split->device_ns[d]);
 }
 
-void lab_tape_grant_text(const struct cox_grant *grant, char *text, size_t bytes)
+void lab_tape_grant_text(const struct cox_chunk *grant, char *text, size_t bytes)
 {
     struct text to = {text, bytes};
     append(&to, "rows=%" PRIu32 " expects=%" PRIu64, grant->rows, grant->predicted_ns);

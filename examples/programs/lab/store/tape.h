@@ -27,8 +27,8 @@ struct lab_call {
     const struct cox_policy_options *options;
     const struct cox_device_profile *profiles; /* view->device_count of them */
     const struct cox_split *split;
-    const struct cox_offer *offer;
-    const struct cox_grant *grant;
+    const struct cox_chunk_request *offer;
+    const struct cox_chunk *grant;
     const struct cox_measurement *measurement;
     const struct cox_frame_measurement *whole;
 };
@@ -56,6 +56,6 @@ void lab_tape_begin(struct lab_tape *tape, const struct cox_policy *inner, lab_t
 enum { LAB_ANSWER_BYTES = 8192 };
 void lab_tape_split_text(const struct cox_split *split, cox_status status, uint32_t device_count,
                          char *text, size_t bytes);
-void lab_tape_grant_text(const struct cox_grant *grant, char *text, size_t bytes);
+void lab_tape_grant_text(const struct cox_chunk *grant, char *text, size_t bytes);
 
 #endif

@@ -71,8 +71,8 @@ static void fill_options(struct lab_queued_call *queued, const struct cox_policy
         queued->options.ratios[r] = options->ratios[r];
 }
 
-static void fill_next(struct lab_queued_call *queued, const struct cox_offer *offer,
-                      const struct cox_grant *grant, uint32_t devices)
+static void fill_next(struct lab_queued_call *queued, const struct cox_chunk_request *offer,
+                      const struct cox_chunk *grant, uint32_t devices)
 {
     struct cox_progress *progress = queued->next.progress;
 
@@ -121,9 +121,9 @@ void lab__queued_call_fill(struct lab_queued_call *queued, const struct lab_call
 
 static bool same_view(const struct cox_sched_view *a, const struct cox_sched_view *b)
 {
-    return a->rows == b->rows && a->granule == b->granule && a->min_band_rows == b->min_band_rows &&
-           a->device_count == b->device_count && a->in_flight == b->in_flight &&
-           a->pool == b->pool && a->shadow == b->shadow;
+    return a->rows == b->rows && a->row_alignment == b->row_alignment &&
+           a->min_band_rows == b->min_band_rows && a->device_count == b->device_count &&
+           a->in_flight == b->in_flight && a->pool == b->pool && a->shadow == b->shadow;
 }
 
 /* The view and the devices, if they have changed since the call before. */
@@ -136,7 +136,7 @@ static void write_view(struct lab_store *store, struct lab_session *session,
 
     if (!last->known || !same_view(now, then))
         lab__store_put(store, LAB_SQL_VIEW, "iiiiiiiii", session->number, number,
-                       (int64_t)now->rows, (int64_t)now->granule, (int64_t)now->min_band_rows,
+                       (int64_t)now->rows, (int64_t)now->row_alignment, (int64_t)now->min_band_rows,
                        (int64_t)now->device_count, (int64_t)now->in_flight, (int64_t)now->pool,
                        (int64_t)now->shadow);
 
@@ -145,10 +145,10 @@ static void write_view(struct lab_store *store, struct lab_session *session,
         struct cox_sched_device *known = &last->devices[d];
 
         if (!last->known || d >= then->device_count || device->usable != known->usable ||
-            device->hint != known->hint || device->solo_ns != known->solo_ns)
+            device->hint != known->hint || device->single_device_ns != known->single_device_ns)
             lab__store_put(store, LAB_SQL_VIEW_DEVICE, "iiiiri", session->number, number,
                            (int64_t)d, (int64_t)device->usable, device->hint,
-                           (int64_t)device->solo_ns);
+                           (int64_t)device->single_device_ns);
         *known = *device;
     }
 
@@ -181,7 +181,7 @@ static void write_profiles(struct lab_store *store, const struct lab_session *se
 
         lab__store_put(store, LAB_SQL_PROFILE, "iiirrrrrr", session->number, (int64_t)call->pass,
                        (int64_t)d, profile->frames, profile->fixed_ns, profile->launch_ns,
-                       profile->ns_per_row, profile->solo_ns, profile->share);
+                       profile->ns_per_row, profile->single_device_ns, profile->share);
     }
 }
 
@@ -214,7 +214,7 @@ static void write_split(struct lab_store *store, const struct lab_session *sessi
 static void write_next(struct lab_store *store, const struct lab_session *session,
                        const struct lab_queued_call *call)
 {
-    const struct cox_offer *offer = &call->next.values;
+    const struct cox_chunk_request *offer = &call->next.values;
     char progress[COX_DEVICES_MAX * 48], answer[128];
 
     progress_text(call, progress, sizeof progress);
