@@ -1,17 +1,15 @@
-/* Filters of planes: convolution, recursive Gaussian, box and guided filter, transposition, prefix sums; each as the
- * passes of a session.
+/* Filters of planes: convolution, recursive Gaussian, guided filter. Each is a pipeline for a session.
  *
  * A plane is one buffer of `height` rows of `width` pixels with 1 to 4 interleaved channels, each filtered for itself.
  * Every device gives the same bits, wherever the frame was cut. docs/guide/filters.md shows the use,
  * docs/internals/kernels.md has formulas, numerics and sources.
  *
- * A function that fills a session sets its rows, bindings, passes and params_bytes; the other fields are left alone, so
- * zero them first. What it points to lives in `storage`, which must stay where it is until cox_session_create has
- * returned. The bindings that the application gives buffers for come first, in the order that the function's text says;
- * the rest is scratch. The parameter block of a frame comes from the function's `prepare` for the same shape: the
- * kernels trust the sizes in it.
+ * A function makes the passes for planes of a shape (cox_session_params.pipeline). Frames give buffers in the order that
+ * the function's text says, and constants from the function's `prepare` for the same shape: the kernels trust the sizes
+ * in it.
  *
  * There is no log here. Errors of every function:
+ *   COX_E_NOMEM
  *   COX_E_INVALID      an argument is NULL; a field of `shape` is not what cox_filter_shape and the function's text say
  * No pointer is NULL unless a function says so.
  * Thread-safety: every function here is pure: safe from any thread, on arguments no other thread changes.
@@ -69,14 +67,9 @@ struct cox_filter_shape {
     uint32_t group;
 };
 
-/* Parameters of one frame, opaque; `cox_frame.params` points to one. */
+/* Parameters of one frame, opaque; `cox_frame.constants` points to one. */
 struct cox_filter_params {
     uint64_t word[256];
-};
-
-/* What a session's pipeline points to, opaque. */
-struct cox_filter_storage {
-    uint64_t word[2048];
 };
 
 /* Weights of a convolution: weight i meets the sample i - radius beside the pixel (correlation: nothing is flipped).
@@ -92,70 +85,41 @@ struct cox_filter_weights {
     uint32_t shift;
 };
 
-/* Separable convolution, radii up to 31: along the rows, then down the columns. Bindings: input, output.
+/* Separable convolution, radii up to 31: along the rows, then down the columns. Buffers: input, output.
  * Errors of prepare: COX_E_INVALID too for weights that are missing for the samples, NaN or too large. */
 COX_API COX_MUST_CHECK cox_status cox_filter_separable(const struct cox_filter_shape *shape,
-                                                       struct cox_filter_storage *storage,
-                                                       struct cox_session_params *session);
+                                                       cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status
 cox_filter_separable_prepare(const struct cox_filter_shape *shape,
                              const struct cox_filter_weights *weights,
                              struct cox_filter_params *params);
 
-/* Convolution in two dimensions, radii up to 7, in one pass. Bindings: input, output. Errors as above. */
+/* Convolution in two dimensions, radii up to 7, in one pass. Buffers: input, output. Errors as above. */
 COX_API COX_MUST_CHECK cox_status cox_filter_convolution(const struct cox_filter_shape *shape,
-                                                         struct cox_filter_storage *storage,
-                                                         struct cox_session_params *session);
+                                                         cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status
 cox_filter_convolution_prepare(const struct cox_filter_shape *shape,
                                const struct cox_filter_weights *weights,
                                struct cox_filter_params *params);
 
 /* Gaussian of float samples by a recursive filter, whose time does not depend on sigma; lines go on beyond the edges as
- * they end. Bindings: input, output.
+ * they end. Buffers: input, output.
  * Errors of prepare: COX_E_INVALID too for a sigma that is not 0.5 .. 128 pixels. */
 COX_API COX_MUST_CHECK cox_status cox_filter_gaussian(const struct cox_filter_shape *shape,
-                                                      struct cox_filter_storage *storage,
-                                                      struct cox_session_params *session);
+                                                      cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *shape,
                                                               float sigma_x, float sigma_y,
                                                               struct cox_filter_params *params);
 
-/* Mean of a window, radii up to 127, of integer samples: of its part in the frame, rounded. Bindings: input, output. */
-COX_API COX_MUST_CHECK cox_status cox_filter_box(const struct cox_filter_shape *shape,
-                                                 struct cox_filter_storage *storage,
-                                                 struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status cox_filter_box_prepare(const struct cox_filter_shape *shape,
-                                                         struct cox_filter_params *params);
-
 /* Guided filter (He, Sun, Tang 2010), radii up to 63, of integer samples; guide and input are of the same samples and
  * channels. `epsilon` is in squares of the full range, as in the paper (0.1^2): up to 1, at least a code's square.
- * Bindings: input, output, and the guide unless the input is its own (guide_pitch_bytes 0).
+ * Buffers: input, output, and the guide unless the input is its own (guide_pitch_bytes 0).
  * Errors of prepare: COX_E_INVALID too for an epsilon that is not 0 .. 1. */
 COX_API COX_MUST_CHECK cox_status cox_filter_guided(const struct cox_filter_shape *shape,
-                                                    struct cox_filter_storage *storage,
-                                                    struct cox_session_params *session);
+                                                    cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_filter_guided_prepare(const struct cox_filter_shape *shape,
                                                             float epsilon,
                                                             struct cox_filter_params *params);
-
-/* Transposition of 4-byte (channels 1) or 16-byte (channels 4) pixels; `sample` is COX_FILTER_FLOAT, and any bits pass.
- * The output has `width` rows of `height` pixels. Bindings: input, output. */
-COX_API COX_MUST_CHECK cox_status cox_filter_transposition(const struct cox_filter_shape *shape,
-                                                           struct cox_filter_storage *storage,
-                                                           struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status
-cox_filter_transposition_prepare(const struct cox_filter_shape *shape,
-                                 struct cox_filter_params *params);
-
-/* Prefix sums along rows of integer samples, one channel: the output's uint32_t x is the sum of samples 0 .. x, modulo
- * 2^32. Bindings: input, output. */
-COX_API COX_MUST_CHECK cox_status cox_filter_prefix_sums(const struct cox_filter_shape *shape,
-                                                         struct cox_filter_storage *storage,
-                                                         struct cox_session_params *session);
-COX_API COX_MUST_CHECK cox_status
-cox_filter_prefix_sums_prepare(const struct cox_filter_shape *shape,
-                               struct cox_filter_params *params);
 
 #ifdef __cplusplus
 }

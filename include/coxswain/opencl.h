@@ -118,27 +118,6 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_comman
 COX_API COX_MUST_CHECK cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index,
                                                        int fd, size_t bytes, cl_mem *out);
 
-/* A kernel's argument: a binding as a read_only image2d_t, for samplers, which the kernel declares itself. `order` and
- * `type` are OpenCL's (CL_R, CL_UNSIGNED_INT8), `columns` the pixels of a row, which lie within its pitch.
- *
- * The image has the rows that COX_ARG_BUFFER would point to, row 0 the first of them (COX_ARG_ORIGIN), and no more:
- * where a band ends at the frame's edge CLK_ADDRESS_CLAMP_TO_EDGE repeats the frame's last row; elsewhere a HALO
- * binding has the rows beyond. A processor's wraps them where they lie. Into another device's they are copied, on a
- * staged one in the place of a buffer, and it is made anew where a band's height changes. What passes hand on as an
- * image does not stay on a staged device.
- *
- * The pass only reads the binding: by rows, or WHOLE, which then has a pitch too and bytes / pitch_bytes rows. The
- * pitch is a multiple of a pixel's bytes, to which wrapped memory is aligned. The same pass may have the binding as a
- * buffer as well. All images of one binding of a session are of one format.
- *
- * A device without images, or without this format, leaves the session, with a line in the log (COX_E_UNSUPPORTED if
- * none is left); COX_E_INVALID if a row has fewer columns. Devices give the same bits with integer formats, nearest
- * filtering and coordinates that are not normalised; otherwise they may differ in the last places. */
-#define COX_ARG_IMAGE(binding, order, type, columns)                                       \
-    {                                                                                      \
-        COX_ARG_KIND_IMAGE, (binding), ((size_t)(order) << 16) | (size_t)(type), (columns) \
-    }
-
 #ifdef __cplusplus
 }
 #endif

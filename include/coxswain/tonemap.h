@@ -86,30 +86,24 @@ struct cox_tonemap_analysis {
     uint32_t reserved[4]; /* 0 */
 };
 
-/* Per-frame parameters of the mapping pipeline, opaque; `cox_frame.params` points to one. */
+/* Per-frame parameters of the mapping pipeline, opaque; `cox_frame.constants` points to one. */
 struct cox_tonemap_params {
     uint32_t word[64];
 };
 
-/* The buffer written by the analysis pipeline: COX_TONEMAP_HISTOGRAM_BYTES, binding 1. */
+/* The histogram that the analysis writes. */
 enum {
     COX_TONEMAP_HISTOGRAM_BINS = 1024,
     COX_TONEMAP_HISTOGRAM_BYTES = 4 * (COX_TONEMAP_HISTOGRAM_BINS + 2)
 };
 
-/* What a session's pipeline points to, filled by cox_tonemap_mapping or cox_tonemap_analysis, opaque. */
-struct cox_tonemap_storage {
-    uint64_t word[2048];
-};
-
-/* Fill a session's pipeline (rows, bindings, stages or passes, params_bytes; the other fields are left alone). What it
- * points to lives in `storage`, which must stay where it is until cox_session_create has returned. The mapping with
- * `local` is four passes, with three bindings of scratch after those below, for which a frame gives NULL:
- * session->binding_count buffers in all. Its settings have `op` COX_OPERATOR_LOCAL.
+/* Make the passes for pictures of that shape (cox_session_params.pipeline). Frames give buffers in this order:
+ *   mapping   input picture, output picture; constants from cox_tonemap_prepare
+ *   analysis  input picture, histogram of COX_TONEMAP_HISTOGRAM_BYTES; no constants
+ * A mapping with `local` is for settings with COX_OPERATOR_LOCAL.
  *
- * mapping:  binding 0 = input picture (ROWS, READ), binding 1 = output picture (ROWS, WRITE)
- * analysis: binding 0 = input picture (ROWS, READ), binding 1 = histogram (REDUCE)
  * There is no log here. Errors:
+ *   COX_E_NOMEM
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
  *     width, height                    1 .. 65536; for the analysis fewer than 2^32 pixels
  *     in, out                          an enumerator
@@ -117,13 +111,11 @@ struct cox_tonemap_storage {
  *     in_pitch_bytes, out_pitch_bytes  a multiple of one pixel, from a row's bytes to 2^31 - 1
  * Thread-safety: safe from any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape,
-                                                      struct cox_tonemap_storage *storage,
-                                                      struct cox_session_params *session);
+                                                      cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape,
-                                                       struct cox_tonemap_storage *storage,
-                                                       struct cox_session_params *session);
+                                                       cox_pipeline **out);
 
-/* Compute the mapping pipeline's parameter block for one frame (curve constants in double precision, rounded once).
+/* Compute the mapping pipeline's constants for one frame (curve constants in double precision, rounded once).
  * The analysis pipeline takes none.
  * There is no log here. Errors:
  *   COX_E_INVALID      an argument is NULL, `shape` is invalid (cox_tonemap_mapping), or a field of

@@ -140,21 +140,14 @@ struct cox_video_params {
  * COX_VIDEO_BINS equal steps of the signal (PQ or HLG, or for linear input log2, see cox_video_read_scene). */
 enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 
-/* What a session's pipeline points to, filled by cox_video_mapping or cox_video_analysis, opaque. */
-struct cox_video_storage {
-    uint64_t word[2048];
-};
-
-/* Fill a session's pipeline (rows, bindings, stages or passes, params_bytes; the other fields are left alone, so zero
- * them first). What it points to lives in `storage`, which must stay where it is until cox_session_create has returned.
- *
- * mapping:  input planes (READ), output planes (ROWS, WRITE), and with `analyse` the histogram (REDUCE)
- * analysis: input planes, histogram: for a look ahead
- * With COX_OPERATOR_LOCAL or COX_SCALE_FILTER, scratch bindings follow these, for which a frame
- * gives NULL: session->binding_count buffers in all. Histograms are of the input, or of the scaled
- * frame if it is scaled.
+/* Make the passes for frames of that shape (cox_session_params.pipeline). Frames give buffers in this order:
+ *   mapping   input planes, output planes, and with `analyse` the histogram
+ *   analysis  input planes, histogram: for a look ahead
+ * and constants from cox_video_prepare. Histograms have COX_VIDEO_HISTOGRAM_BYTES. They are of the input, or of the
+ * scaled frame if it is scaled.
  *
  * There is no log here. Errors:
+ *   COX_E_NOMEM
  *   COX_E_INVALID      an argument is NULL, or a field of `shape` is not one of these:
  *     width, height                    1 .. 65536, and fewer than 2^32 pixels
  *     in, out                          in both formats:
@@ -172,11 +165,9 @@ struct cox_video_storage {
  *     out_width, out_height            0, or with COX_SCALE_FILTER an eighth to eightfold of the input's, 1 .. 65536
  *     op                               any operator but COX_OPERATOR_EXPOSURE */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape,
-                                                    bool analyse, struct cox_video_storage *storage,
-                                                    struct cox_session_params *session);
+                                                    bool analyse, cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shape *shape,
-                                                     struct cox_video_storage *storage,
-                                                     struct cox_session_params *session);
+                                                     cox_pipeline **out);
 
 /* The parameter block of one frame, for either pipeline (constants in double precision, rounded once).
  * There is no log here. Errors:

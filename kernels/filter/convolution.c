@@ -80,9 +80,9 @@ static size_t sums_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)cox__plan_columns(shape));
 }
 
-cox_status cox_filter_separable(const struct cox_filter_shape *given,
-                                struct cox_filter_storage *storage,
-                                struct cox_session_params *session)
+cox_status cox__filter_separable(const struct cox_filter_shape *given,
+                                struct cox__pipeline_storage *storage,
+                                struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, SEPARABLE_RADIUS);
@@ -90,9 +90,9 @@ cox_status cox_filter_separable(const struct cox_filter_shape *given,
     if (!plan)
         return status ? status : COX_E_INVALID;
     const size_t params = sizeof(struct separable_params);
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
     const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows", sums_pitch(&shape));
     cox__plan_first_step(plan, &shape, "separable", "rows");
@@ -100,29 +100,29 @@ cox_status cox_filter_separable(const struct cox_filter_shape *given,
     cox__plan_first_writes(plan, &shape, sums);
     add_stage(plan, "separable_rows", cox__source_filter_separable, &shape, in, sums, params, 1);
     cox__plan_second_step(plan, &shape, "columns", sums);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "separable_columns", cox__source_filter_separable, &shape, sums, out, params,
               COLUMN_ROWS);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
-cox_status cox_filter_convolution(const struct cox_filter_shape *given,
-                                  struct cox_filter_storage *storage,
-                                  struct cox_session_params *session)
+cox_status cox__filter_convolution(const struct cox_filter_shape *given,
+                                  struct cox__pipeline_storage *storage,
+                                  struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, CONVOLVE_RADIUS);
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.height);
     if (!plan)
         return status ? status : COX_E_INVALID;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
     cox__plan_pass(plan, "convolution", shape.height);
-    cox__plan_use(plan, in, COX_HALO, COX_READ, shape.radius_y);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, in, COX__HALO, COX__READ, shape.radius_y);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "convolve", cox__source_filter_convolve, &shape, in, out,
               sizeof(struct convolve_params), 1);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);

@@ -88,8 +88,8 @@ static void add_pass(struct cox__plan *plan, const char *name, uint32_t rows, ui
                      uint32_t from, uint32_t to, size_t params)
 {
     cox__plan_pass(plan, name, rows);
-    cox__plan_use(plan, from, COX_WHOLE, COX_READ, 0);
-    cox__plan_use(plan, to, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, from, COX__WHOLE, COX__READ, 0);
+    cox__plan_use(plan, to, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, lines, from, to, params);
 }
 
@@ -108,7 +108,7 @@ static void add_lines_passes(struct cox__plan *plan, const struct cox_filter_sha
                              uint32_t in, uint32_t out)
 {
     const uint32_t columns = cox__plan_columns(shape);
-    const uint32_t turned = cox__plan_binding(plan, "turned", COX_WRITE, turned_pitch(shape),
+    const uint32_t turned = cox__plan_binding(plan, "turned", COX__WRITE, turned_pitch(shape),
                                               columns, true);
     add_pass(plan, "columns", columns, 1, in, turned, offsetof(struct params, first));
     add_pass(plan, "rows", shape->height, shape->channels, turned, out,
@@ -171,21 +171,21 @@ static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_sh
     const uint32_t height = shape->height, columns = cox__plan_columns(shape),
                    blocks = blocks_of(height);
     const uint32_t records = blocks_of(shape->width) * shape->channels;
-    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX_READ_WRITE,
+    const uint32_t row_sums = cox__plan_binding(plan, "row sums", COX__READ_WRITE,
                                                 row_sums_pitch(shape), blocks, true);
-    const uint32_t across = cox__plan_binding(plan, "rows", COX_WRITE, straight_pitch(shape),
+    const uint32_t across = cox__plan_binding(plan, "rows", COX__WRITE, straight_pitch(shape),
                                               height, true);
-    const uint32_t column_sums = cox__plan_binding(plan, "column sums", COX_WRITE,
+    const uint32_t column_sums = cox__plan_binding(plan, "column sums", COX__WRITE,
                                                    column_pitch(shape, SUMS), blocks, true);
-    const uint32_t states = cox__plan_binding(plan, "states", COX_READ_WRITE,
+    const uint32_t states = cox__plan_binding(plan, "states", COX__READ_WRITE,
                                               column_pitch(shape, STATES), blocks, true);
     cox__plan_pass(plan, "rows", height);
-    cox__plan_use(plan, in, COX_HALO, COX_READ, 0);
-    cox__plan_use(plan, row_sums, COX_HALO, COX_READ_WRITE,
+    cox__plan_use(plan, in, COX__HALO, COX__READ, 0);
+    cox__plan_use(plan, row_sums, COX__HALO, COX__READ_WRITE,
                   0); /* each band's own, with lanes past the last row */
     cox__plan_divide(plan, BLOCK);
-    cox__plan_use(plan, across, COX_ROWS, COX_WRITE, 0);
-    cox__plan_use(plan, column_sums, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, across, COX__ROWS, COX__WRITE, 0);
+    cox__plan_use(plan, column_sums, COX__ROWS, COX__WRITE, 0);
     cox__plan_divide(plan, BLOCK);
     add_blocks_stage(plan, shape, "gauss_row_sums", true, true, records, (uint32_t[]){in, row_sums},
                      2);
@@ -196,29 +196,29 @@ static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_sh
     add_blocks_stage(plan, shape, "gauss_column_sums", false, true, columns,
                      (uint32_t[]){across, column_sums}, 2);
     cox__plan_pass(plan, "columns", height);
-    cox__plan_use(plan, across, COX_ROWS, COX_READ, 0);
-    cox__plan_use(plan, column_sums, COX_WHOLE, COX_READ, 0);
-    cox__plan_use(plan, states, COX_HALO, COX_READ_WRITE, blocks);
+    cox__plan_use(plan, across, COX__ROWS, COX__READ, 0);
+    cox__plan_use(plan, column_sums, COX__WHOLE, COX__READ, 0);
+    cox__plan_use(plan, states, COX__HALO, COX__READ_WRITE, blocks);
     cox__plan_divide(plan, BLOCK);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     add_blocks_stage(plan, shape, "gauss_column_carry", false, false, columns,
                      (uint32_t[]){column_sums, states}, 2);
     add_blocks_stage(plan, shape, "gauss_column_apply", false, false, columns,
                      (uint32_t[]){across, states, out}, 3);
 }
 
-cox_status cox_filter_gaussian(const struct cox_filter_shape *given,
-                               struct cox_filter_storage *storage,
-                               struct cox_session_params *session)
+cox_status cox__filter_gaussian(const struct cox_filter_shape *given,
+                               struct cox__pipeline_storage *storage,
+                               struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given);
     struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.height);
     if (!plan)
         return status ? status : COX_E_INVALID;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
     (in_blocks(&shape) ? add_blocks_passes : add_lines_passes)(plan, &shape, in, out);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);

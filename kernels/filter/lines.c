@@ -37,9 +37,9 @@ static cox_status read_transposition(struct cox_filter_shape *to,
     return good ? COX_OK : COX_E_INVALID;
 }
 
-cox_status cox_filter_transposition(const struct cox_filter_shape *given,
-                                    struct cox_filter_storage *storage,
-                                    struct cox_session_params *session)
+cox_status cox__filter_transposition(const struct cox_filter_shape *given,
+                                    struct cox__pipeline_storage *storage,
+                                    struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -57,13 +57,13 @@ cox_status cox_filter_transposition(const struct cox_filter_shape *given,
                                    .item_rows = TILE / group_rows,
                                    .options = options};
 
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.width, false);
     cox__plan_pass(plan, "transpose", shape.width);
-    cox__plan_use(plan, in, COX_WHOLE, COX_READ, 0);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, in, COX__WHOLE, COX__READ, 0);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     cox__plan_stage(plan, "transpose", cox__source_filter_transpose, shape.height,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
@@ -80,7 +80,7 @@ static cox_status put_params(const struct cox_filter_shape *shape, struct cox_fi
     return COX_OK;
 }
 
-cox_status cox_filter_transposition_prepare(const struct cox_filter_shape *given,
+cox_status cox__filter_transposition_prepare(const struct cox_filter_shape *given,
                                             struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
@@ -101,9 +101,9 @@ static cox_status read_prefix_sums(struct cox_filter_shape *to, const struct cox
     return good ? COX_OK : COX_E_INVALID;
 }
 
-cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given,
-                                  struct cox_filter_storage *storage,
-                                  struct cox_session_params *session)
+cox_status cox__filter_prefix_sums(const struct cox_filter_shape *given,
+                                  struct cox__pipeline_storage *storage,
+                                  struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);
@@ -114,20 +114,20 @@ cox_status cox_filter_prefix_sums(const struct cox_filter_shape *given,
     snprintf(options, sizeof options, "-DCOX_SAMPLE_BYTES=%u -DCOX_GROUP=%u",
              (unsigned)cox__plan_sample_bytes(&shape), shape.group);
     const struct cox__form form = {.vector = 1, .local_columns = shape.group, .options = options};
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
     cox__plan_pass(plan, "prefix sums", shape.height);
-    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, in, COX__ROWS, COX__READ, 0);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
-cox_status cox_filter_prefix_sums_prepare(const struct cox_filter_shape *given,
+cox_status cox__filter_prefix_sums_prepare(const struct cox_filter_shape *given,
                                           struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_filter_storage), "fits");
-_Static_assert(sizeof(struct cox_filter_params) <= COX_PARAMS_MAX, "fits in a frame");
+_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
+_Static_assert(sizeof(struct cox_filter_params) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
 
 enum { SIDE_MAX = 65536, SCRATCH_ALIGN = 512, GROUP = 256, GROUP_LEAST = 32, GROUP_MOST = 1024 };
 
@@ -46,7 +46,7 @@ size_t cox__plan_scratch_pitch(size_t row_bytes)
     return (row_bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
 }
 
-struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session,
+struct cox__plan *cox__plan_begin(void *storage, const struct cox__session_spec *session,
                                   uint32_t rows)
 {
     struct cox__plan *plan = storage;
@@ -57,11 +57,11 @@ struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params
     return plan;
 }
 
-uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access,
+uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__access access,
                            size_t pitch_bytes, uint32_t rows, bool scratch)
 {
-    plan->bindings[plan->binding_count] = (struct cox_binding){.name = name,
-                                                               .contract = COX_ROWS,
+    plan->bindings[plan->binding_count] = (struct cox__binding){.name = name,
+                                                               .row_access = COX__ROWS,
                                                                .access = access,
                                                                .pitch_bytes = pitch_bytes,
                                                                .bytes = pitch_bytes * rows,
@@ -71,38 +71,38 @@ uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_ac
 
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows)
 {
-    plan->passes[plan->pass_count] = (struct cox_pass){.name = name,
+    plan->passes[plan->pass_count] = (struct cox__pass_spec){.name = name,
                                                        .rows = rows,
                                                        .uses = plan->uses[plan->pass_count],
                                                        .stages = &plan->stages[plan->stage_count]};
     plan->pass_count++;
 }
 
-void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract,
-                   enum cox_access access, uint32_t halo_rows)
+void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_access contract,
+                   enum cox__access access, uint32_t halo_rows)
 {
-    struct cox_pass *pass = &plan->passes[plan->pass_count - 1];
-    if (contract == COX_WHOLE && !plan->bindings[binding].scratch)
-        plan->bindings[binding].contract = COX_WHOLE; /* of its own number of rows */
-    plan->uses[plan->pass_count - 1][pass->use_count++] = (struct cox_use){
+    struct cox__pass_spec *pass = &plan->passes[plan->pass_count - 1];
+    if (contract == COX__WHOLE && !plan->bindings[binding].scratch)
+        plan->bindings[binding].row_access = COX__WHOLE; /* of its own number of rows */
+    plan->uses[plan->pass_count - 1][pass->use_count++] = (struct cox__pass_binding){
         .binding = binding,
-        .contract = contract,
+        .row_access = contract,
         .access = access,
         .halo_rows = halo_rows < pass->rows ? halo_rows : pass->rows};
 }
 
 void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)
 {
-    const struct cox_pass *pass = &plan->passes[plan->pass_count - 1];
+    const struct cox__pass_spec *pass = &plan->passes[plan->pass_count - 1];
     plan->uses[plan->pass_count - 1][pass->use_count - 1].row_divisor = row_divisor;
 }
 
 /* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
-static struct cox_variant make_variant(char options[COX__PLAN_OPTIONS], enum cox_device_type type,
+static struct cox__variant make_variant(char options[COX__PLAN_OPTIONS], enum cox_device_type type,
                                        const char *source, const struct cox__form *form)
 {
     snprintf(options, COX__PLAN_OPTIONS, "-w -DCOX_WIDTH=%d %s", form->vector, form->options);
-    return (struct cox_variant){.type = type,
+    return (struct cox__variant){.type = type,
                                 .source = source,
                                 .options = options,
                                 .local_columns = form->local_columns,
@@ -115,7 +115,7 @@ uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_
                              uint32_t arg_count)
 {
     const uint32_t s = plan->stage_count++;
-    plan->stages[s] = (struct cox_stage){.kernel = kernel,
+    plan->stages[s] = (struct cox__stage){.kernel = kernel,
                                          .columns = columns,
                                          .variants = plan->variants[s],
                                          .variant_count = 2,
@@ -134,12 +134,12 @@ void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *sou
     const uint32_t s = cox__plan_add_stage(plan, kernel, columns, 2 * binding_count + 3);
     uint32_t args = 0;
     for (uint32_t b = 0; b < binding_count; b++)
-        plan->args[s][args++] = (struct cox_arg)COX_ARG_BUFFER(bindings[b]);
+        plan->args[s][args++] = (struct cox__arg)COX__ARG_BUFFER(bindings[b]);
     for (uint32_t b = 0; b < binding_count; b++)
-        plan->args[s][args++] = (struct cox_arg)COX_ARG_ORIGIN(bindings[b]);
-    plan->args[s][args++] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, params_offset, params_bytes};
-    plan->args[s][args++] = (struct cox_arg)COX_ARG_FIRST_ROW;
-    plan->args[s][args++] = (struct cox_arg)COX_ARG_ROWS;
+        plan->args[s][args++] = (struct cox__arg)COX__ARG_ORIGIN(bindings[b]);
+    plan->args[s][args++] = (struct cox__arg){COX__ARG_KIND_PARAMS, 0, params_offset, params_bytes};
+    plan->args[s][args++] = (struct cox__arg)COX__ARG_FIRST_ROW;
+    plan->args[s][args++] = (struct cox__arg)COX__ARG_ROWS;
     plan->variants[s][0] = make_variant(plan->options[s][0], COX_DEVICE_CPU, source, cpu);
     plan->variants[s][1] = make_variant(plan->options[s][1], 0, source, gpu);
 }
@@ -154,7 +154,7 @@ static bool overlaps(const struct cox_filter_shape *shape)
 uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
                         const char *name, size_t pitch_bytes)
 {
-    return cox__plan_binding(plan, name, overlaps(shape) ? COX_READ_WRITE : COX_WRITE, pitch_bytes,
+    return cox__plan_binding(plan, name, overlaps(shape) ? COX__READ_WRITE : COX__WRITE, pitch_bytes,
                              shape->height, true);
 }
 
@@ -167,16 +167,16 @@ void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape 
 void cox__plan_first_reads(struct cox__plan *plan, const struct cox_filter_shape *shape,
                            uint32_t binding)
 {
-    cox__plan_use(plan, binding, overlaps(shape) ? COX_HALO : COX_ROWS, COX_READ, 0);
+    cox__plan_use(plan, binding, overlaps(shape) ? COX__HALO : COX__ROWS, COX__READ, 0);
 }
 
 void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shape *shape,
                             uint32_t sums)
 {
     if (overlaps(shape))
-        cox__plan_use(plan, sums, COX_HALO, COX_READ_WRITE, shape->radius_y);
+        cox__plan_use(plan, sums, COX__HALO, COX__READ_WRITE, shape->radius_y);
     else
-        cox__plan_use(plan, sums, COX_ROWS, COX_WRITE, 0);
+        cox__plan_use(plan, sums, COX__ROWS, COX__WRITE, 0);
 }
 
 void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
@@ -185,7 +185,7 @@ void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape
     if (overlaps(shape))
         return;
     cox__plan_pass(plan, second, shape->height);
-    cox__plan_use(plan, sums, COX_HALO, COX_READ, shape->radius_y);
+    cox__plan_use(plan, sums, COX__HALO, COX__READ, shape->radius_y);
 }
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
@@ -197,7 +197,7 @@ void cox__plan_params(struct cox_filter_params *to, const void *from, size_t byt
 }
 
 void cox__plan_end(const struct cox__plan *plan, size_t params_bytes,
-                   struct cox_session_params *session)
+                   struct cox__session_spec *session)
 {
     session->rows = plan->rows;
     session->bindings = plan->bindings;

@@ -5,10 +5,10 @@
 #ifndef COX_FILTER_PLAN_H
 #define COX_FILTER_PLAN_H
 
-#include <coxswain/filter.h>
+#include "specs.h"
 
 enum {
-    COX__PLAN_BINDINGS = COX_BINDINGS_MAX,
+    COX__PLAN_BINDINGS = COX_BUFFERS_MAX,
     COX__PLAN_PASSES = 4,
     COX__PLAN_STAGES = 7,
     COX__PLAN_USES = 8,
@@ -18,14 +18,14 @@ enum {
     COX__PLAN_GROUP = 128,   /* work-items in a group of the form for GPUs */
 };
 
-/* What `struct cox_filter_storage` holds, and the storage of the tone mappers. */
+/* What `struct cox__pipeline_storage` holds, and the storage of the tone mappers. */
 struct cox__plan {
-    struct cox_binding bindings[COX__PLAN_BINDINGS];
-    struct cox_pass passes[COX__PLAN_PASSES];
-    struct cox_use uses[COX__PLAN_PASSES][COX__PLAN_USES];
-    struct cox_stage stages[COX__PLAN_STAGES];
-    struct cox_variant variants[COX__PLAN_STAGES][2];
-    struct cox_arg args[COX__PLAN_STAGES][COX__PLAN_ARGS];
+    struct cox__binding bindings[COX__PLAN_BINDINGS];
+    struct cox__pass_spec passes[COX__PLAN_PASSES];
+    struct cox__pass_binding uses[COX__PLAN_PASSES][COX__PLAN_USES];
+    struct cox__stage stages[COX__PLAN_STAGES];
+    struct cox__variant variants[COX__PLAN_STAGES][2];
+    struct cox__arg args[COX__PLAN_STAGES][COX__PLAN_ARGS];
     char options[COX__PLAN_STAGES][2][COX__PLAN_OPTIONS];
     uint32_t rows, binding_count, pass_count, stage_count;
 };
@@ -55,18 +55,18 @@ static inline uint32_t cox__plan_columns(const struct cox_filter_shape *shape)
 size_t cox__plan_scratch_pitch(size_t row_bytes);
 
 /* Begin a plan in a storage of at least sizeof(struct cox__plan); NULL if an argument is NULL. */
-struct cox__plan *cox__plan_begin(void *storage, const struct cox_session_params *session,
+struct cox__plan *cox__plan_begin(void *storage, const struct cox__session_spec *session,
                                   uint32_t rows);
 
 /* A binding of `rows` rows (as WHOLE it is pitch times rows); returns its index. */
-uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox_access access,
+uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__access access,
                            size_t pitch_bytes, uint32_t rows, bool scratch);
 
 /* A pass over `rows` rows; how it uses a binding; a stage with arguments: for each binding of `bindings` the buffer,
  * for each its origin, then `params_bytes` of parameters from `params_offset`, the first row, the number of rows. */
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows);
-void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox_contract contract,
-                   enum cox_access access, uint32_t halo_rows);
+void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_access contract,
+                   enum cox__access access, uint32_t halo_rows);
 void cox__plan_divide(struct cox__plan *plan,
                       uint32_t row_divisor); /* the last use: rows of the pass per buffer row */
 void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source,
@@ -96,6 +96,6 @@ void cox__plan_params(struct cox_filter_params *to, const void *from, size_t byt
 
 /* Point the session to the plan. */
 void cox__plan_end(const struct cox__plan *plan, size_t params_bytes,
-                   struct cox_session_params *session);
+                   struct cox__session_spec *session);
 
 #endif

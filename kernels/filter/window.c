@@ -76,8 +76,8 @@ static size_t box_sums_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)cox__plan_columns(shape));
 }
 
-cox_status cox_filter_box(const struct cox_filter_shape *given, struct cox_filter_storage *storage,
-                          struct cox_session_params *session)
+cox_status cox__filter_box(const struct cox_filter_shape *given, struct cox__pipeline_storage *storage,
+                          struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, BOX_RADIUS);
@@ -85,9 +85,9 @@ cox_status cox_filter_box(const struct cox_filter_shape *given, struct cox_filte
     if (!plan)
         return status ? status : COX_E_INVALID;
     const size_t params = sizeof(struct box_params);
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
     const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows", box_sums_pitch(&shape));
     cox__plan_first_step(plan, &shape, "box", "rows");
@@ -96,14 +96,14 @@ cox_status cox_filter_box(const struct cox_filter_shape *given, struct cox_filte
     add_stage(plan, "box_rows", cox__source_filter_box, &shape, (const uint32_t[]){in, sums}, 2,
               params, false);
     cox__plan_second_step(plan, &shape, "columns", sums);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "box_columns", cox__source_filter_box, &shape, (const uint32_t[]){sums, out}, 2,
               params, true);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
-cox_status cox_filter_box_prepare(const struct cox_filter_shape *given,
+cox_status cox__filter_box_prepare(const struct cox_filter_shape *given,
                                   struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
@@ -136,8 +136,8 @@ static size_t scratch_pitch(const struct cox_filter_shape *shape, size_t words)
 }
 enum { SUMS_WORDS = 6, AB_WORDS = 3, SUMS_AB_WORDS = 4 };
 
-cox_status cox_filter_guided(const struct cox_filter_shape *given,
-                             struct cox_filter_storage *storage, struct cox_session_params *session)
+cox_status cox__filter_guided(const struct cox_filter_shape *given,
+                             struct cox__pipeline_storage *storage, struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, GUIDED_RADIUS);
@@ -148,18 +148,18 @@ cox_status cox_filter_guided(const struct cox_filter_shape *given,
     const uint32_t rows = shape.height;
     const size_t bytes = sizeof(struct guided_params);
     const char *source = cox__source_filter_guided;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape.in_pitch_bytes, rows,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes, rows,
                                           false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape.out_pitch_bytes, rows,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes, rows,
                                            false);
     const uint32_t guide = self ? in
-                                : cox__plan_binding(plan, "guide", COX_READ,
+                                : cox__plan_binding(plan, "guide", COX__READ,
                                                     shape.guide_pitch_bytes, rows, false);
     const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows",
                                          scratch_pitch(&shape, SUMS_WORDS));
-    const uint32_t ab = cox__plan_binding(plan, "a and b", COX_WRITE,
+    const uint32_t ab = cox__plan_binding(plan, "a and b", COX__WRITE,
                                           scratch_pitch(&shape, AB_WORDS), rows, true);
-    const uint32_t sums_ab = cox__plan_binding(plan, "sums of a and b", COX_WRITE,
+    const uint32_t sums_ab = cox__plan_binding(plan, "sums of a and b", COX__WRITE,
                                                scratch_pitch(&shape, SUMS_AB_WORDS), rows, true);
     cox__plan_first_step(plan, &shape, "fit", "rows");
     cox__plan_first_reads(plan, &shape, in);
@@ -169,15 +169,15 @@ cox_status cox_filter_guided(const struct cox_filter_shape *given,
     add_stage(plan, "guided_rows", source, &shape, (const uint32_t[]){guide, in, sums}, 3, bytes,
               false);
     cox__plan_second_step(plan, &shape, "fit", sums);
-    cox__plan_use(plan, ab, COX_ROWS, COX_WRITE, 0);
-    cox__plan_use(plan, sums_ab, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, ab, COX__ROWS, COX__WRITE, 0);
+    cox__plan_use(plan, sums_ab, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "guided_fit", source, &shape, (const uint32_t[]){sums, ab}, 2, bytes, true);
     add_stage(plan, "guided_rows_ab", source, &shape, (const uint32_t[]){ab, sums_ab}, 2, bytes,
               false);
     cox__plan_pass(plan, "apply", rows);
-    cox__plan_use(plan, guide, COX_ROWS, COX_READ, 0);
-    cox__plan_use(plan, sums_ab, COX_HALO, COX_READ, shape.radius_y);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, guide, COX__ROWS, COX__READ, 0);
+    cox__plan_use(plan, sums_ab, COX__HALO, COX__READ, shape.radius_y);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "guided_apply", source, &shape, (const uint32_t[]){guide, sums_ab, out}, 3,
               bytes, true);
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);

@@ -61,10 +61,10 @@ struct cox__local_scratch cox__local_bindings(struct cox__plan *plan,
 {
     const uint32_t rows = (uint32_t)local->height;
     struct cox__local_scratch scratch;
-    scratch.moments = cox__plan_binding(plan, "moments", COX_WRITE, (size_t)local->moments_pitch,
+    scratch.moments = cox__plan_binding(plan, "moments", COX__WRITE, (size_t)local->moments_pitch,
                                         rows, true);
-    scratch.ab = cox__plan_binding(plan, "a and b", COX_WRITE, (size_t)local->ab_pitch, rows, true);
-    scratch.base = cox__plan_binding(plan, "base", COX_WRITE, (size_t)local->base_pitch, rows,
+    scratch.ab = cox__plan_binding(plan, "a and b", COX__WRITE, (size_t)local->ab_pitch, rows, true);
+    scratch.base = cox__plan_binding(plan, "base", COX__WRITE, (size_t)local->base_pitch, rows,
                                      true);
     return scratch;
 }
@@ -97,14 +97,14 @@ void cox__local_passes(struct cox__plan *plan, const struct cox__local *local,
     add_stage(plan, "base_rows", local, columns, 1u << local->block_log2, &scratch.moments, 1,
               params_offset);
     cox__plan_pass(plan, "fit", rows);
-    cox__plan_use(plan, scratch.moments, COX_HALO, COX_READ, FIT_HALO);
-    cox__plan_use(plan, scratch.ab, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, scratch.moments, COX__HALO, COX__READ, FIT_HALO);
+    cox__plan_use(plan, scratch.ab, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "base_fit", local, columns, 1, (const uint32_t[]){scratch.moments, scratch.ab},
               2, params_offset);
     add_stage(plan, "base_rows_ab", local, columns, 1, &scratch.ab, 1, params_offset);
     cox__plan_pass(plan, "base", rows);
-    cox__plan_use(plan, scratch.ab, COX_HALO, COX_READ, MEAN_HALO);
-    cox__plan_use(plan, scratch.base, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, scratch.ab, COX__HALO, COX__READ, MEAN_HALO);
+    cox__plan_use(plan, scratch.base, COX__ROWS, COX__WRITE, 0);
     add_stage(plan, "base_columns", local, columns, 1, (const uint32_t[]){scratch.ab, scratch.base},
               2, params_offset);
     add_stage(plan, "base_widen", local, columns + 1, 1, &scratch.base, 1, params_offset);

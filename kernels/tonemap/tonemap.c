@@ -68,16 +68,16 @@ cox_status cox_operator_find(const char *name, enum cox_operator *op)
 
 /* --- Pipelines ---------------------------------------------------------------------------------------------------- */
 
-/* What `struct cox_tonemap_storage` holds. */
+/* What `struct cox__pipeline_storage` holds. */
 struct storage {
-    struct cox_binding bindings[2];
-    struct cox_stage stage;
-    struct cox_variant variants[2];
-    struct cox_arg args[4];
+    struct cox__binding bindings[2];
+    struct cox__stage stage;
+    struct cox__variant variants[2];
+    struct cox__arg args[4];
     char options[2][160];
 };
-_Static_assert(sizeof(struct storage) <= sizeof(struct cox_tonemap_storage), "fits");
-_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_tonemap_storage), "fits");
+_Static_assert(sizeof(struct storage) <= sizeof(struct cox__pipeline_storage), "fits");
+_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
 
 static bool shape_ok(const struct cox_tonemap_shape *s)
 {
@@ -167,7 +167,7 @@ static void histogram_options(char *at, const struct cox_tonemap_shape *shape, s
 
 /* One stage of two variants, [0] for CPUs and [1] for everything else. */
 static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_count,
-                         size_t params_bytes, struct cox_session_params *session)
+                         size_t params_bytes, struct cox__session_spec *session)
 {
     storage->stage.variants = storage->variants;
     storage->stage.variant_count = 2;
@@ -182,19 +182,19 @@ static void fill_session(struct storage *storage, uint32_t height, uint32_t arg_
 }
 
 /* The variants of the kernel that maps. */
-static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox_variant variants[2],
+static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox__variant variants[2],
                              char *cpu_options, char *gpu_options)
 {
     mapping_options(cpu_options, shape, CPU_WIDTH, CPU_ITEM);
     mapping_options(gpu_options, shape, 1, 1);
-    variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+    variants[0] = (struct cox__variant){.type = COX_DEVICE_CPU,
                                        .source = cox__source_tonemap_picture,
                                        .options = cpu_options,
                                        .local_columns = CPU_LOCAL,
                                        .local_rows = 1,
                                        .item_columns = CPU_ITEM,
                                        .item_rows = 1};
-    variants[1] = (struct cox_variant){.source = cox__source_tonemap_picture,
+    variants[1] = (struct cox__variant){.source = cox__source_tonemap_picture,
                                        .options = gpu_options,
                                        .local_columns = GPU_LOCAL,
                                        .local_rows = 1,
@@ -203,24 +203,24 @@ static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox_v
 }
 
 static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storage *storage,
-                            struct cox_session_params *session)
+                            struct cox__session_spec *session)
 {
     memset(storage, 0, sizeof(*storage));
-    storage->bindings[0] = (struct cox_binding){.name = "input",
-                                                .contract = COX_ROWS,
-                                                .access = COX_READ,
+    storage->bindings[0] = (struct cox__binding){.name = "input",
+                                                .row_access = COX__ROWS,
+                                                .access = COX__READ,
                                                 .pitch_bytes = shape->in_pitch_bytes};
-    storage->bindings[1] = (struct cox_binding){.name = "output",
-                                                .contract = COX_ROWS,
-                                                .access = COX_WRITE,
+    storage->bindings[1] = (struct cox__binding){.name = "output",
+                                                .row_access = COX__ROWS,
+                                                .access = COX__WRITE,
                                                 .pitch_bytes = shape->out_pitch_bytes};
     mapping_variants(shape, storage->variants, storage->options[0], storage->options[1]);
-    storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
-    storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
-    storage->args[2] = (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0,
+    storage->args[0] = (struct cox__arg)COX__ARG_BUFFER(0);
+    storage->args[1] = (struct cox__arg)COX__ARG_BUFFER(1);
+    storage->args[2] = (struct cox__arg){COX__ARG_KIND_PARAMS, 0, 0,
                                         offsetof(struct picture_params, surround)};
-    storage->args[3] = (struct cox_arg)COX_ARG_ROWS;
-    storage->stage = (struct cox_stage){.kernel = "picture", .columns = shape->width};
+    storage->args[3] = (struct cox__arg)COX__ARG_ROWS;
+    storage->stage = (struct cox__stage){.kernel = "picture", .columns = shape->width};
     fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
 }
 
@@ -244,41 +244,41 @@ static void add_blocks(struct cox__plan *plan, const struct cox_tonemap_shape *s
 }
 
 static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__plan *plan,
-                          struct cox_session_params *session)
+                          struct cox__session_spec *session)
 {
     const struct cox__local local = cox__local_of(shape->width, shape->height, 0);
     const uint32_t side = 1u << local.block_log2;
-    const uint32_t in = cox__plan_binding(plan, "input", COX_READ, shape->in_pitch_bytes,
+    const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape->in_pitch_bytes,
                                           shape->height, false);
-    const uint32_t out = cox__plan_binding(plan, "output", COX_WRITE, shape->out_pitch_bytes,
+    const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape->out_pitch_bytes,
                                            shape->height, false);
     const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
     cox__plan_pass(plan, "blocks", shape->height);
-    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
-    cox__plan_use(plan, scratch.moments, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, in, COX__ROWS, COX__READ, 0);
+    cox__plan_use(plan, scratch.moments, COX__ROWS, COX__WRITE, 0);
     cox__plan_divide(plan, side);
     add_blocks(plan, shape, &local, in, scratch.moments);
     cox__local_passes(plan, &local, scratch, offsetof(struct picture_params, surround));
     cox__plan_pass(plan, "map", shape->height);
-    cox__plan_use(plan, in, COX_ROWS, COX_READ, 0);
-    cox__plan_use(plan, out, COX_ROWS, COX_WRITE, 0);
-    cox__plan_use(plan, scratch.base, COX_HALO, COX_READ, 1);
+    cox__plan_use(plan, in, COX__ROWS, COX__READ, 0);
+    cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
+    cox__plan_use(plan, scratch.base, COX__HALO, COX__READ, 1);
     cox__plan_divide(plan, side);
     const uint32_t s = cox__plan_add_stage(plan, "picture", shape->width, 7);
-    const struct cox_arg args[] = {COX_ARG_BUFFER(in),
-                                   COX_ARG_BUFFER(out),
-                                   COX_ARG_BUFFER(scratch.base),
-                                   COX_ARG_ORIGIN(scratch.base),
-                                   COX_ARG_FIRST_ROW,
-                                   COX_ARG_PARAMS(struct picture_params),
-                                   COX_ARG_ROWS};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(in),
+                                   COX__ARG_BUFFER(out),
+                                   COX__ARG_BUFFER(scratch.base),
+                                   COX__ARG_ORIGIN(scratch.base),
+                                   COX__ARG_FIRST_ROW,
+                                   COX__ARG_PARAMS(struct picture_params),
+                                   COX__ARG_ROWS};
     memcpy(plan->args[s], args, sizeof args);
     mapping_variants(shape, plan->variants[s], plan->options[s][0], plan->options[s][1]);
     cox__plan_end(plan, sizeof(struct cox_tonemap_params), session);
 }
 
-cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *given,
-                               struct cox_tonemap_storage *room, struct cox_session_params *session)
+cox_status cox__tonemap_mapping(const struct cox_tonemap_shape *given,
+                               struct cox__pipeline_storage *room, struct cox__session_spec *session)
 {
     struct cox_tonemap_shape shape;
     const cox_status status = read_shape(&shape, given);
@@ -304,9 +304,9 @@ static void merge_histogram(void *into, const void *partial, size_t bytes, void 
         total[COX_TONEMAP_HISTOGRAM_BINS + 1] = part[COX_TONEMAP_HISTOGRAM_BINS + 1];
 }
 
-cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given,
-                                struct cox_tonemap_storage *room,
-                                struct cox_session_params *session)
+cox_status cox__tonemap_analysis_spec(const struct cox_tonemap_shape *given,
+                                struct cox__pipeline_storage *room,
+                                struct cox__session_spec *session)
 {
     struct cox_tonemap_shape copy;
     const struct cox_tonemap_shape *shape = &copy;
@@ -316,35 +316,35 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *given,
     if (status || !storage || !session || (uint64_t)shape->width * shape->height > UINT32_MAX)
         return status ? status : COX_E_INVALID;
     memset(storage, 0, sizeof(*storage));
-    storage->bindings[0] = (struct cox_binding){.name = "input",
-                                                .contract = COX_ROWS,
-                                                .access = COX_READ,
+    storage->bindings[0] = (struct cox__binding){.name = "input",
+                                                .row_access = COX__ROWS,
+                                                .access = COX__READ,
                                                 .pitch_bytes = shape->in_pitch_bytes};
-    storage->bindings[1] = (struct cox_binding){.name = "histogram",
-                                                .contract = COX_REDUCE,
-                                                .access = COX_WRITE,
+    storage->bindings[1] = (struct cox__binding){.name = "histogram",
+                                                .row_access = COX__REDUCE,
+                                                .access = COX__WRITE,
                                                 .bytes = COX_TONEMAP_HISTOGRAM_BYTES,
                                                 .merge = merge_histogram};
     histogram_options(storage->options[0], shape, CPU_WIDTH, 1, 1);
     histogram_options(storage->options[1], shape, 1, HISTOGRAM_LANES, HISTOGRAM_GROUP);
     /* On a CPU one work-item takes whole rows. */
-    storage->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+    storage->variants[0] = (struct cox__variant){.type = COX_DEVICE_CPU,
                                                 .source = cox__source_tonemap_histogram,
                                                 .options = storage->options[0],
                                                 .local_columns = 1,
                                                 .local_rows = 1,
                                                 .item_columns = HISTOGRAM_LANES,
                                                 .item_rows = HISTOGRAM_ROWS};
-    storage->variants[1] = (struct cox_variant){.source = cox__source_tonemap_histogram,
+    storage->variants[1] = (struct cox__variant){.source = cox__source_tonemap_histogram,
                                                 .options = storage->options[1],
                                                 .local_columns = HISTOGRAM_GROUP,
                                                 .local_rows = 1,
                                                 .item_columns = 1,
                                                 .item_rows = HISTOGRAM_ROWS};
-    storage->args[0] = (struct cox_arg)COX_ARG_BUFFER(0);
-    storage->args[1] = (struct cox_arg)COX_ARG_BUFFER(1);
-    storage->args[2] = (struct cox_arg)COX_ARG_ROWS;
-    storage->stage = (struct cox_stage){.kernel = "histogram", .columns = HISTOGRAM_LANES};
+    storage->args[0] = (struct cox__arg)COX__ARG_BUFFER(0);
+    storage->args[1] = (struct cox__arg)COX__ARG_BUFFER(1);
+    storage->args[2] = (struct cox__arg)COX__ARG_ROWS;
+    storage->stage = (struct cox__stage){.kernel = "histogram", .columns = HISTOGRAM_LANES};
     fill_session(storage, shape->height, 3, 0, session);
     return COX_OK;
 }

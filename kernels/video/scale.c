@@ -70,8 +70,8 @@ struct cox_video_shape cox__scale_result(const struct cox_video_shape *shape)
 static uint32_t add_scratch(struct cox__plan *plan, const char *name, size_t pitch_bytes,
                             uint32_t rows)
 {
-    const uint32_t b = cox__plan_binding(plan, name, COX_READ_WRITE, pitch_bytes, rows, true);
-    plan->bindings[b].contract = COX_HALO;
+    const uint32_t b = cox__plan_binding(plan, name, COX__READ_WRITE, pitch_bytes, rows, true);
+    plan->bindings[b].row_access = COX__HALO;
     return b;
 }
 

@@ -37,10 +37,10 @@ struct video_params {
 
 _Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params),
                "fits in the public block");
-_Static_assert(sizeof(struct cox_video_params) <= COX_PARAMS_MAX, "fits in a frame");
+_Static_assert(sizeof(struct cox_video_params) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
 
-/* What `struct cox_video_storage` holds. */
-_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox_video_storage), "fits");
+/* What `struct cox__pipeline_storage` holds. */
+_Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
 
 enum {
     SIZE_MAX_PIXELS = 65536,
@@ -261,14 +261,14 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
     const struct work gpu = {map, analyse, 1, GPU_COLUMNS, rows, GPU_LOCAL};
     build_options(plan->options[s][0], shape, &cpu);
     build_options(plan->options[s][1], shape, &gpu);
-    plan->variants[s][0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+    plan->variants[s][0] = (struct cox__variant){.type = COX_DEVICE_CPU,
                                                 .source = cox__source_video_frame,
                                                 .options = plan->options[s][0],
                                                 .local_columns = 1,
                                                 .local_rows = 1,
                                                 .item_columns = out_width(shape),
                                                 .item_rows = (uint32_t)rows};
-    plan->variants[s][1] = (struct cox_variant){.source = cox__source_video_frame,
+    plan->variants[s][1] = (struct cox__variant){.source = cox__source_video_frame,
                                                 .options = plan->options[s][1],
                                                 .local_columns = GPU_LOCAL,
                                                 .local_rows = 1,
@@ -277,20 +277,20 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
 }
 
 /* Of an input that is halved two rows are one of the session's, but for chroma that has half as many. */
-static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_format *format,
+static uint32_t add_planes(struct cox__binding *bindings, const struct cox_video_format *format,
                            uint32_t width, uint32_t height, const size_t *pitches,
-                           enum cox_access access, bool box_downscale)
+                           enum cox__access access, bool box_downscale)
 {
     static const char *const names[2][2] = {{"input", "input chroma"}, {"output", "output chroma"}};
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, width, height, planes);
     for (uint32_t i = 0; i < count; i++) {
         /* Chroma between two rows of samples is interpolated. */
-        const bool halo = access == COX_READ && planes[i].row_divisor > 1;
+        const bool halo = access == COX__READ && planes[i].row_divisor > 1;
         const bool paired = box_downscale && planes[i].row_divisor == 1;
-        bindings[i] = (struct cox_binding){
-            .name = names[access != COX_READ][i && !cox__video_is_rgb(format)],
-            .contract = halo ? COX_HALO : COX_ROWS,
+        bindings[i] = (struct cox__binding){
+            .name = names[access != COX__READ][i && !cox__video_is_rgb(format)],
+            .row_access = halo ? COX__HALO : COX__ROWS,
             .access = access,
             .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
             .row_divisor = box_downscale ? 1 : planes[i].row_divisor,
@@ -300,10 +300,10 @@ static uint32_t add_planes(struct cox_binding *bindings, const struct cox_video_
 }
 
 /* The parameters as a kernel has them: the operator local's own only where there is one. */
-static struct cox_arg params_arg(const struct cox_video_shape *shape)
+static struct cox__arg params_arg(const struct cox_video_shape *shape)
 {
     const size_t own = shape->op == COX_OPERATOR_LOCAL ? sizeof(struct cox__local) : 0;
-    return (struct cox_arg){COX_ARG_KIND_PARAMS, 0, 0,
+    return (struct cox__arg){COX__ARG_KIND_PARAMS, 0, 0,
                             offsetof(struct video_params, surround) + own};
 }
 
@@ -315,22 +315,22 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
                             const uint32_t *base)
 {
     const uint32_t s = cox__plan_add_stage(plan, "video", out_width(shape), 0);
-    struct cox_arg *args = plan->args[s];
+    struct cox__arg *args = plan->args[s];
     uint32_t count = 0, chroma = 0;
     for (uint32_t i = 0; i < (scaled ? COX_VIDEO_PLANES_MAX : planes); i++) {
         chroma = scaled ? scaled[i] : i;
-        args[count++] = (struct cox_arg)COX_ARG_BUFFER(chroma);
+        args[count++] = (struct cox__arg)COX__ARG_BUFFER(chroma);
     }
     for (uint32_t i = 0; i < outs; i++)
-        args[count++] = (struct cox_arg)COX_ARG_BUFFER(planes + i);
+        args[count++] = (struct cox__arg)COX__ARG_BUFFER(planes + i);
     if (base) {
-        args[count++] = (struct cox_arg)COX_ARG_BUFFER(*base);
-        args[count++] = (struct cox_arg)COX_ARG_ORIGIN(*base);
+        args[count++] = (struct cox__arg)COX__ARG_BUFFER(*base);
+        args[count++] = (struct cox__arg)COX__ARG_ORIGIN(*base);
     }
     args[count++] = params_arg(shape);
-    args[count++] = (struct cox_arg)COX_ARG_FIRST_ROW;
-    args[count++] = (struct cox_arg)COX_ARG_ROWS;
-    args[count++] = (struct cox_arg)COX_ARG_ORIGIN(chroma);
+    args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
+    args[count++] = (struct cox__arg)COX__ARG_ROWS;
+    args[count++] = (struct cox__arg)COX__ARG_ORIGIN(chroma);
     plan->stages[s].arg_count = count;
     fill_variants(shape, map, analyse, plan, s);
 }
@@ -342,15 +342,15 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
     const struct cox_video_format *in = &shape->in;
     const uint32_t side = 1u << local->block_log2, pairs = ((uint32_t)local->width + 1) / 2;
     const uint32_t s = cox__plan_add_stage(plan, "blocks", pairs, 0);
-    struct cox_arg *args = plan->args[s];
+    struct cox__arg *args = plan->args[s];
     uint32_t count = 0;
     for (uint32_t i = 0; i < planes; i++)
-        args[count++] = (struct cox_arg)COX_ARG_BUFFER(i);
-    args[count++] = (struct cox_arg)COX_ARG_BUFFER(moments);
-    args[count++] = (struct cox_arg)COX_ARG_ORIGIN(moments);
+        args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
+    args[count++] = (struct cox__arg)COX__ARG_BUFFER(moments);
+    args[count++] = (struct cox__arg)COX__ARG_ORIGIN(moments);
     args[count++] = params_arg(shape);
-    args[count++] = (struct cox_arg)COX_ARG_FIRST_ROW;
-    args[count++] = (struct cox_arg)COX_ARG_ROWS;
+    args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
+    args[count++] = (struct cox__arg)COX__ARG_ROWS;
     plan->stages[s].arg_count = count;
     for (int item = 0; item < 2; item++) {
         snprintf(
@@ -360,7 +360,7 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
             item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in), (int)in->layout,
             in->depth > 8 ? 2 : 1, in->msb_aligned ? 16 - in->depth : 0, in->chroma_x_log2,
             in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
-        plan->variants[s][item] = (struct cox_variant){.type = item ? 0 : COX_DEVICE_CPU,
+        plan->variants[s][item] = (struct cox__variant){.type = item ? 0 : COX_DEVICE_CPU,
                                                        .source = cox__source_video_blocks,
                                                        .options = plan->options[s][item],
                                                        .local_columns = item ? GPU_LOCAL : 1,
@@ -373,8 +373,8 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
 static void use_bindings(struct cox__plan *plan, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = begin; i < end; i++) {
-        const struct cox_binding *b = &plan->bindings[i];
-        cox__plan_use(plan, i, b->contract, b->access, b->halo_rows);
+        const struct cox__binding *b = &plan->bindings[i];
+        cox__plan_use(plan, i, b->row_access, b->access, b->halo_rows);
         cox__plan_divide(plan, b->row_divisor);
     }
 }
@@ -389,16 +389,16 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
     cox__plan_pass(plan, "blocks", shape->height);
     for (uint32_t i = 0; i < planes; i++) {
-        cox__plan_use(plan, i, COX_ROWS, COX_READ, 0);
+        cox__plan_use(plan, i, COX__ROWS, COX__READ, 0);
         cox__plan_divide(plan, plan->bindings[i].row_divisor);
     }
-    cox__plan_use(plan, scratch.moments, COX_ROWS, COX_WRITE, 0);
+    cox__plan_use(plan, scratch.moments, COX__ROWS, COX__WRITE, 0);
     cox__plan_divide(plan, side);
     add_blocks(plan, shape, &local, planes, scratch.moments);
     cox__local_passes(plan, &local, scratch, offsetof(struct video_params, surround));
     cox__plan_pass(plan, "map", shape->height);
     use_bindings(plan, 0, bindings);
-    cox__plan_use(plan, scratch.base, COX_HALO, COX_READ, 1);
+    cox__plan_use(plan, scratch.base, COX__HALO, COX__READ, 1);
     cox__plan_divide(plan, side);
     add_frame_stage(plan, shape, true, analyse, planes, bindings - planes, NULL, &scratch.base);
 }
@@ -413,16 +413,16 @@ static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *sha
     uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
     cox_video_planes(&shape->in, shape->width, shape->height, in);
     for (uint32_t i = 0; i < planes; i++)
-        plan->bindings[i] = (struct cox_binding){.name = plan->bindings[i].name,
-                                                 .contract = COX_WHOLE,
-                                                 .access = COX_READ,
+        plan->bindings[i] = (struct cox__binding){.name = plan->bindings[i].name,
+                                                 .row_access = COX__WHOLE,
+                                                 .access = COX__READ,
                                                  .bytes = shape->in_pitch_bytes[i] * in[i].rows};
     cox__scale_stages(plan, shape, in, planes, offsetof(struct video_params, scale), scaled);
     add_frame_stage(plan, &result, map, analyse, planes, outs, scaled, NULL);
 }
 
 static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
-                               struct cox_video_storage *room, struct cox_session_params *session)
+                               struct cox__pipeline_storage *room, struct cox__session_spec *session)
 {
     struct cox_video_shape copy;
     const struct cox_video_shape *shape = &copy;
@@ -434,15 +434,15 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     if (!plan)
         return COX_E_INVALID;
     uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height,
-                                   shape->in_pitch_bytes, COX_READ, shape->scale == COX_SCALE_HALF);
+                                   shape->in_pitch_bytes, COX__READ, shape->scale == COX_SCALE_HALF);
     const uint32_t planes = bindings;
     if (map)
         bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
-                               shape->out_pitch_bytes, COX_WRITE, false);
+                               shape->out_pitch_bytes, COX__WRITE, false);
     if (analyse)
-        plan->bindings[bindings++] = (struct cox_binding){.name = "histogram",
-                                                          .contract = COX_REDUCE,
-                                                          .access = COX_WRITE,
+        plan->bindings[bindings++] = (struct cox__binding){.name = "histogram",
+                                                          .row_access = COX__REDUCE,
+                                                          .access = COX__WRITE,
                                                           .bytes = COX_VIDEO_HISTOGRAM_BYTES,
                                                           .merge = merge_histogram};
     plan->binding_count = bindings;
@@ -464,14 +464,14 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     return COX_OK;
 }
 
-cox_status cox_video_mapping(const struct cox_video_shape *shape, bool analyse,
-                             struct cox_video_storage *storage, struct cox_session_params *session)
+cox_status cox__video_mapping(const struct cox_video_shape *shape, bool analyse,
+                             struct cox__pipeline_storage *storage, struct cox__session_spec *session)
 {
     return fill_session(shape, true, analyse, storage, session);
 }
 
-cox_status cox_video_analysis(const struct cox_video_shape *shape,
-                              struct cox_video_storage *storage, struct cox_session_params *session)
+cox_status cox__video_analysis(const struct cox_video_shape *shape,
+                              struct cox__pipeline_storage *storage, struct cox__session_spec *session)
 {
     return fill_session(shape, false, true, storage, session);
 }

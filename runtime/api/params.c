@@ -13,43 +13,43 @@ static bool array_ok(const char *name, const void *elements, uint32_t count, uin
     return false;
 }
 
-static bool stages_ok(const struct cox_stage *stages, uint32_t count, uint32_t least, uint32_t most,
+static bool stages_ok(const struct cox__stage *stages, uint32_t count, uint32_t least, uint32_t most,
                       const struct cox__log *log)
 {
     if (!array_ok("stages", stages, count, least, most, log))
         return false;
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct cox_stage *stage = &stages[i];
+        const struct cox__stage *stage = &stages[i];
         if (!array_ok("variants", stage->variants, stage->variant_count, 1, COX_DEVICES_MAX, log) ||
-            !array_ok("arguments", stage->args, stage->arg_count, 0, COX_ARGS_MAX, log))
+            !array_ok("arguments", stage->args, stage->arg_count, 0, COX_ARGUMENTS_MAX, log))
             return false;
     }
     return true;
 }
 
-static bool passes_ok(const struct cox_pass *passes, uint32_t count, const struct cox__log *log)
+static bool passes_ok(const struct cox__pass_spec *passes, uint32_t count, const struct cox__log *log)
 {
     if (!array_ok("passes", passes, count, 0, COX_PASSES_MAX, log))
         return false;
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct cox_pass *pass = &passes[i];
-        if (!array_ok("uses", pass->uses, pass->use_count, 0, COX_BINDINGS_MAX, log) ||
-            !stages_ok(pass->stages, pass->stage_count, 1, COX_STAGES_MAX, log))
+        const struct cox__pass_spec *pass = &passes[i];
+        if (!array_ok("uses", pass->uses, pass->use_count, 0, COX_BUFFERS_MAX, log) ||
+            !stages_ok(pass->stages, pass->stage_count, 1, COX_FUSED_MAX, log))
             return false;
     }
     return true;
 }
 
-cox_status cox__params_check(const struct cox_session_params *params, const struct cox__log *log)
+cox_status cox__params_check(const struct cox__session_spec *params, const struct cox__log *log)
 {
     /* Either the session has stages, or each pass has its own. */
     const uint32_t least_stages = params->pass_count ? 0 : 1;
-    const uint32_t most_stages = params->pass_count ? 0 : COX_STAGES_MAX;
+    const uint32_t most_stages = params->pass_count ? 0 : COX_FUSED_MAX;
 
     const bool ok =
-        array_ok("bindings", params->bindings, params->binding_count, 1, COX_BINDINGS_MAX, log) &&
+        array_ok("bindings", params->bindings, params->binding_count, 1, COX_BUFFERS_MAX, log) &&
         stages_ok(params->stages, params->stage_count, least_stages, most_stages, log) &&
         passes_ok(params->passes, params->pass_count, log);
     return ok ? COX_OK : COX_E_INVALID;

@@ -7,6 +7,6 @@
 #include <coxswain/session.h>
 
 /* Errors: COX_E_INVALID (an array is missing, empty or too long). The log says which. */
-cox_status cox__params_check(const struct cox_session_params *params, const struct cox__log *log);
+cox_status cox__params_check(const struct cox__session_spec *params, const struct cox__log *log);
 
 #endif

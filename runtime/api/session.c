@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Which of the runtime's devices take part; checks the list. */
-static cox_status choose_devices(cox_runtime *runtime, const struct cox_session_params *params,
+static cox_status choose_devices(cox_runtime *runtime, const struct cox__session_spec *params,
                                  uint32_t *devices, uint32_t *count)
 {
     uint32_t all = runtime->backend->ops->device_count(runtime->backend);
@@ -120,8 +120,8 @@ static void set_row_alignment(cox_runtime *runtime, struct cox__pass *pass, cons
 static void keep_outputs(struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].contract == COX_ROWS && pass->bindings[i].access == COX_WRITE)
-            pass->bindings[i].access = COX_READ_WRITE;
+        if (pass->bindings[i].row_access == COX__ROWS && pass->bindings[i].access == COX__WRITE)
+            pass->bindings[i].access = COX__READ_WRITE;
 }
 
 /* Bands that a device has at once: as many as keep it busy, one for each of a staged device's copies in, kernels and
@@ -265,7 +265,7 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
 
 /* The policy that a pass names as `own`, or the policy of all passes that name none. NULL: no
  * policy has the name. */
-static const struct cox_policy *find_policy(const struct cox_session_params *params,
+static const struct cox_policy *find_policy(const struct cox__session_spec *params,
                                             const char *own)
 {
     return params->custom_policy && !own ? params->custom_policy
@@ -285,7 +285,7 @@ static bool can_share(const cox_session *session, uint32_t number, uint32_t devi
 }
 
 /* Which passes share a split, and the row alignment that suits all that do. */
-static void share_splits(cox_session *session, const struct cox_session_params *params,
+static void share_splits(cox_session *session, const struct cox__session_spec *params,
                          uint32_t devices)
 {
     const struct cox_policy *policy = find_policy(params, NULL);
@@ -305,7 +305,7 @@ static void share_splits(cox_session *session, const struct cox_session_params *
 }
 
 static cox_status start_policy(cox_session *session, uint32_t number,
-                               const struct cox_session_params *params)
+                               const struct cox__session_spec *params)
 {
     struct cox__sharing *sharing = &session->sharing[number];
     const char *own = session->pipeline.passes[number].policy;
@@ -397,9 +397,7 @@ static cox_status create_frames(cox_session *session)
     if (made) {
         const uint32_t bands = session->frames[0].band_max;
         session->sorted = calloc(bands, sizeof *session->sorted);
-        session->sorted_notices = calloc(bands, sizeof *session->sorted_notices);
-        session->sorted_passes = calloc(bands, sizeof *session->sorted_passes);
-        made = session->sorted && session->sorted_notices && session->sorted_passes;
+        made = session->sorted != NULL;
     }
     if (!made) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
@@ -443,8 +441,6 @@ static void free_session(cox_session *session)
         free(session->sharing[p].together);
     }
     free(session->sorted);
-    free(session->sorted_notices);
-    free(session->sorted_passes);
     cox__residency_free_history(session);
     cox__pipeline_clear(&session->pipeline);
     pthread_cond_destroy(&session->slot_free);
@@ -472,7 +468,7 @@ static void destroy_instances(cox_session *session)
 }
 
 /* Other threads know the session from here on. */
-static void begin_joining(cox_session *session, const struct cox_session_params *params)
+static void begin_joining(cox_session *session, const struct cox__session_spec *params)
 {
     session->ready = params->ready;
     session->ready_user = params->ready_user;
@@ -482,7 +478,7 @@ static void begin_joining(cox_session *session, const struct cox_session_params 
         cox__loop_wake(session->runtime->loop);
 }
 
-static cox_status create(cox_runtime *runtime, const struct cox_session_params *params,
+static cox_status create(cox_runtime *runtime, const struct cox__session_spec *params,
                          cox_session **out)
 {
     if (params->in_flight > COX_IN_FLIGHT_MAX) {
@@ -540,7 +536,7 @@ static cox_status create(cox_runtime *runtime, const struct cox_session_params *
     }
     share_splits(session, params, count);
     /* To verify, another device does the rows of a pass that is over, from the host's memory. */
-    if (params->verify > 0 || params->copy_between_passes)
+    if (params->verify > 0)
         session->pipeline.resident = 0;
     session->pipeline.sets = session->in_flight + 1;
     if (runtime->topology)
@@ -580,7 +576,7 @@ fail:
     return status;
 }
 
-cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+cox_status cox__session_create(cox_runtime *runtime, const struct cox__session_spec *params,
                               cox_session **out)
 {
     if (out)
@@ -591,7 +587,7 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
         return COX_E_INVALID;
 
     static const struct cox_policy_options default_options = {0};
-    struct cox_session_params with_options = *params;
+    struct cox__session_spec with_options = *params;
     if (!with_options.policy_options)
         with_options.policy_options = &default_options;
 
@@ -613,21 +609,11 @@ static cox_status make_warmup_mems(cox_session *session)
     return status;
 }
 
-/* Wait until the warm-up is over. Called with the lock held, which is not held while `progress` runs. */
-static cox_status await_warm(cox_session *session, cox_warm_fn *progress, void *user)
+/* Wait until the warm-up is over. Called with the lock held. */
+static cox_status await_warm(cox_session *session)
 {
-    uint32_t told = UINT32_MAX;
-    while (session->warmth == COX__SESSION_WARMING && !session->no_device) {
-        const uint32_t done = session->warm_devices;
-        if (!progress || done == told) {
-            pthread_cond_wait(&session->delivered, &session->lock);
-            continue;
-        }
-        told = done;
-        pthread_mutex_unlock(&session->lock);
-        progress(user, done, session->device_count);
-        pthread_mutex_lock(&session->lock);
-    }
+    while (session->warmth == COX__SESSION_WARMING && !session->no_device)
+        pthread_cond_wait(&session->delivered, &session->lock);
     if (session->warmth == COX__SESSION_WARM || session->warmth == COX__SESSION_NOTHING_TO_WARM)
         return COX_OK;
     if (session->warmth == COX__SESSION_WARM_IN_VAIN || session->no_device)
@@ -637,8 +623,7 @@ static cox_status await_warm(cox_session *session, cox_warm_fn *progress, void *
     return COX_E_NOMEM;
 }
 
-cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_fn *progress,
-                            void *user)
+cox_status cox_session_warm(cox_session *session, const void *constants)
 {
     if (!session || cox__misuse(session->runtime, "cox_session_warm"))
         return COX_E_INVALID;
@@ -652,8 +637,8 @@ cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_f
     pthread_mutex_unlock(&session->lock);
     cox_status status = begins ? make_warmup_mems(session) : COX_OK;
     if (begins && status == COX_OK) {
-        if (params)
-            memcpy(session->warmup.params, params, session->pipeline.params_bytes);
+        if (constants)
+            memcpy(session->warmup.params, constants, session->pipeline.params_bytes);
         session->warmup.request = (struct cox__request){.kind = COX__REQUEST_WARM,
                                                         .session = session};
         if (cox__engine_request(session->runtime, &session->warmup.request))
@@ -661,15 +646,13 @@ cox_status cox_session_warm(cox_session *session, const void *params, cox_warm_f
     }
     pthread_mutex_lock(&session->lock);
     if (status == COX_OK) {
-        status = await_warm(session, progress, user);
+        status = await_warm(session);
     } else {
         if (session->warmth == COX__SESSION_WARMING) /* the first frame has not done it meanwhile */
             cox__transition_warmth(session, before);
         pthread_cond_broadcast(&session->delivered);
     }
     pthread_mutex_unlock(&session->lock);
-    if (status == COX_OK && progress)
-        progress(user, session->device_count, session->device_count);
     pthread_mutex_lock(&session->lock);
     session->warmers--;
     pthread_mutex_unlock(&session->lock);
@@ -737,7 +720,7 @@ void cox_session_destroy(cox_session **out)
     atomic_fetch_sub(&runtime->session_count, 1);
 }
 
-static cox_status check_frame(const cox_session *session, const struct cox_frame *frame)
+static cox_status check_frame(const cox_session *session, const struct cox__frame_spec *frame)
 {
     const struct cox__pipeline *pipeline = &session->pipeline;
     const struct cox__log *log = &session->runtime->log;
@@ -772,8 +755,8 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
             return COX_E_INVALID;
         }
         for (uint32_t j = 0; j < i; j++)
-            if (frame->buffers[j] == buffer && (pipeline->bindings[i].access != COX_READ ||
-                                                pipeline->bindings[j].access != COX_READ)) {
+            if (frame->buffers[j] == buffer && (pipeline->bindings[i].access != COX__READ ||
+                                                pipeline->bindings[j].access != COX__READ)) {
                 cox__log(log, COX_LOG_ERROR, "buffers %u and %u are the same, and one is written",
                          j, i);
                 return COX_E_INVALID;
@@ -785,7 +768,7 @@ static cox_status check_frame(const cox_session *session, const struct cox_frame
 static void run_done(void *user, uint64_t frame, cox_status status);
 
 static void fill_frame(struct cox__frame *slot, const cox_session *session,
-                       const struct cox_frame *frame, cox_done_fn *done, void *user)
+                       const struct cox__frame_spec *frame, cox_done_fn *done, void *user)
 {
     for (uint32_t i = 0; i < frame->buffer_count; i++) {
         slot->buffers[i] = frame->buffers[i];
@@ -804,17 +787,17 @@ static void fill_frame(struct cox__frame *slot, const cox_session *session,
 }
 
 /* The frame's, else the session's; 0 = none. */
-static uint64_t deadline_of(const struct cox_session *session, const struct cox_frame *frame)
+static uint64_t deadline_of(const struct cox_session *session, const struct cox__frame_spec *frame)
 {
     const uint64_t deadline_ns = frame->deadline_ns ? frame->deadline_ns : session->deadline_ns;
     return deadline_ns == UINT64_MAX ? 0 : deadline_ns;
 }
 
 /* `*wake`: the scheduler thread has to be woken for the frame. */
-static cox_status submit(cox_session *session, const struct cox_frame *frame, cox_done_fn *done,
+static cox_status submit(cox_session *session, const struct cox__frame_spec *frame, cox_done_fn *done,
                          void *user, bool *wake)
 {
-    static const struct cox_frame empty = {0};
+    static const struct cox__frame_spec empty = {0};
     if (!frame)
         frame = &empty;
     *wake = false;
@@ -857,7 +840,7 @@ static cox_status submit(cox_session *session, const struct cox_frame *frame, co
     return COX_OK;
 }
 
-cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+cox_status cox__session_submit(cox_session *session, const struct cox__frame_spec *frame,
                               cox_done_fn *done, void *user)
 {
     bool wake;
@@ -906,7 +889,7 @@ static void run_done(void *user, uint64_t frame, cox_status status)
     cox__engine_awaited(runtime);
 }
 
-cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
+cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *frame)
 {
     struct run_wait wait = {.session = session};
     bool wake;
@@ -954,8 +937,8 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
             .lost = device->lost,
             .returned = device->returned,
             .single_device_ns = cox__device_solo_ns(session, d),
-            .max_rows = device->passes[0].max_rows};
-        found.host_memory[d] = device->info.host_memory;
+            .max_rows = device->passes[0].max_rows,
+            .host_memory = device->info.host_memory};
     }
     pthread_mutex_unlock(&session->lock);
     *info = found;

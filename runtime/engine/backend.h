@@ -20,6 +20,7 @@
 
 #include "engine/failure/watchdog.h"
 #include "base/mpsc.h"
+#include "base/spec.h"
 #include <coxswain/session.h>
 
 struct cox__backend;
@@ -28,7 +29,7 @@ struct cox__instance; /* device instance: one device's part of one session */
 struct cox__log;
 
 /* The contract of a binding that a pass does not touch. */
-#define COX__UNUSED ((enum cox_contract)(COX_REDUCE + 1))
+#define COX__UNUSED ((enum cox__row_access)(COX__REDUCE + 1))
 
 /* One pass over the frame, validated and copied. */
 struct cox__pass {
@@ -36,12 +37,12 @@ struct cox__pass {
     uint32_t rows;
     uint32_t row_alignment; /* filled in by the engine from cox__pipeline_pass_row_alignment() */
     uint32_t binding_count;
-    struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them; row_divisor >= 1 */
+    struct cox__binding bindings[COX_BUFFERS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
     /* 0-defaults resolved in the variants: local and item sizes >= 1 */
-    struct cox_stage stages[COX_STAGES_MAX];
+    struct cox__stage stages[COX_FUSED_MAX];
     uint32_t extents
-        [COX_STAGES_MAX];  /* per stage: rows that it does beyond the band's, above and below */
+        [COX_FUSED_MAX];  /* per stage: rows that it does beyond the band's, above and below */
     size_t partial_bytes;  /* of all REDUCE bindings */
     uint32_t written;      /* a bit for each binding that devices write in the frame's memory */
     uint32_t images;       /* a bit for each that a stage takes as an image */
@@ -58,10 +59,10 @@ struct cox__pass {
 struct cox__pipeline {
     uint32_t binding_count;
     /* access: as the frame sees it, all passes taken together */
-    struct cox_binding bindings[COX_BINDINGS_MAX];
-    size_t bytes[COX_BINDINGS_MAX]; /* that the memory must have; 0 = each band has its own */
+    struct cox__binding bindings[COX_BUFFERS_MAX];
+    size_t bytes[COX_BUFFERS_MAX]; /* that the memory must have; 0 = each band has its own */
     /* the image that stages take of it; NULL = none */
-    const struct cox_arg *images[COX_BINDINGS_MAX];
+    const struct cox__arg *images[COX_BUFFERS_MAX];
     uint32_t pass_count;
     struct cox__pass passes[COX_PASSES_MAX];
     size_t params_bytes;
@@ -80,7 +81,7 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
                                           const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
-const struct cox_variant *cox__pipeline_stage_variant(const struct cox_stage *stage,
+const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
                                                       uint32_t device, enum cox_device_type type);
 
 /* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is

@@ -6,32 +6,32 @@
 #include "backend.h"
 
 /* Whether a band has its own rows of the binding, as opposed to the whole buffer. */
-static inline bool cox__by_rows(const struct cox_binding *binding)
+static inline bool cox__by_rows(const struct cox__binding *binding)
 {
-    return binding->contract == COX_ROWS || binding->contract == COX_HALO;
+    return binding->row_access == COX__ROWS || binding->row_access == COX__HALO;
 }
 
 /* Whether devices write the binding's buffer. REDUCE results come from the host. */
-static inline bool cox__written_by_rows(const struct cox_binding *binding)
+static inline bool cox__written_by_rows(const struct cox__binding *binding)
 {
-    return binding->contract == COX_ROWS && binding->access != COX_READ;
+    return binding->row_access == COX__ROWS && binding->access != COX__READ;
 }
 
 /* Whether each band has memory of its own for it, which no other pass and no other device sees. */
-static inline bool cox__is_own(const struct cox_binding *binding)
+static inline bool cox__is_own(const struct cox__binding *binding)
 {
-    return binding->contract == COX_HALO && binding->access == COX_READ_WRITE;
+    return binding->row_access == COX__HALO && binding->access == COX__READ_WRITE;
 }
 
 /* Whether a band of the pass has to do with the memory of a frame there. */
-static inline bool cox__is_shared(const struct cox_binding *binding)
+static inline bool cox__is_shared(const struct cox__binding *binding)
 {
-    return binding->contract != COX__UNUSED && !cox__is_own(binding);
+    return binding->row_access != COX__UNUSED && !cox__is_own(binding);
 }
 
 /* The stage's first argument of that kind that is about the binding, or NULL. */
-static inline const struct cox_arg *cox__stage_arg(const struct cox_stage *stage,
-                                                   enum cox_arg_kind kind, uint32_t binding)
+static inline const struct cox__arg *cox__stage_arg(const struct cox__stage *stage,
+                                                   enum cox__arg_kind kind, uint32_t binding)
 {
     for (uint32_t a = 0; a < stage->arg_count; a++)
         if (stage->args[a].kind == kind && stage->args[a].index == binding)
@@ -40,14 +40,14 @@ static inline const struct cox_arg *cox__stage_arg(const struct cox_stage *stage
 }
 
 /* Whether a stage takes a binding's memory as an argument, a copy of it in an image too. */
-static inline bool cox__stage_takes(const struct cox_stage *stage, uint32_t binding)
+static inline bool cox__stage_takes(const struct cox__stage *stage, uint32_t binding)
 {
-    return cox__stage_arg(stage, COX_ARG_KIND_BUFFER, binding) ||
-           cox__stage_arg(stage, COX_ARG_KIND_IMAGE, binding);
+    return cox__stage_arg(stage, COX__ARG_KIND_BUFFER, binding) ||
+           cox__stage_arg(stage, COX__ARG_KIND_IMAGE, binding);
 }
 
 /* For messages. */
-static inline const char *cox__binding_name(const struct cox_binding *binding)
+static inline const char *cox__binding_name(const struct cox__binding *binding)
 {
     return binding->name ? binding->name : "unnamed";
 }
@@ -59,9 +59,9 @@ static inline uint32_t cox__buffer_rows(uint32_t rows, uint32_t divisor)
 }
 
 /* Bytes of a session's binding, before its passes say more: by rows, the frame's; 0 = it says nothing. */
-static inline size_t cox__session_bytes(const struct cox_session_params *params, uint32_t binding)
+static inline size_t cox__session_bytes(const struct cox__session_spec *params, uint32_t binding)
 {
-    const struct cox_binding *of = &params->bindings[binding];
+    const struct cox__binding *of = &params->bindings[binding];
     const uint32_t divisor = of->row_divisor ? of->row_divisor : 1;
     return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(params->rows, divisor) : of->bytes;
 }
@@ -69,7 +69,7 @@ static inline size_t cox__session_bytes(const struct cox_session_params *params,
 /* Bytes of all of a pass's rows of a binding, or of the whole buffer. */
 static inline size_t cox__pass_bytes(const struct cox__pass *pass, uint32_t binding)
 {
-    const struct cox_binding *of = &pass->bindings[binding];
+    const struct cox__binding *of = &pass->bindings[binding];
     return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor)
                             : of->bytes;
 }

@@ -10,12 +10,12 @@
 
 static bool writes(const struct cox_session *session, uint32_t binding)
 {
-    return session->pipeline.bindings[binding].access != COX_READ;
+    return session->pipeline.bindings[binding].access != COX__READ;
 }
 
 static bool reads(const struct cox_session *session, uint32_t binding)
 {
-    return session->pipeline.bindings[binding].access != COX_WRITE;
+    return session->pipeline.bindings[binding].access != COX__WRITE;
 }
 
 /* A buffer that is bound twice is only read, so that its second use does not wait for the first. */
@@ -87,7 +87,7 @@ static void end_buffer(cox_buffer *buffer)
 
 void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers)
 {
-    bool last[COX_BINDINGS_MAX] = {false};
+    bool last[COX_BUFFERS_MAX] = {false};
     struct cox_runtime *runtime = session->runtime;
     pthread_mutex_lock(
         &runtime->release_lock); /* for cox_buffer_destroy, both counts change at once */

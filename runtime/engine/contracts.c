@@ -11,16 +11,16 @@ enum { SIDE_MAX = 65536 }; /* of a work-group, and of what a work-item covers */
 
 /* One pass while it is checked. */
 struct check {
-    const struct cox_session_params *params;
-    const struct cox_pass *pass;
+    const struct cox__session_spec *params;
+    const struct cox__pass_spec *pass;
     uint32_t rows;
-    struct cox_binding bindings[COX_BINDINGS_MAX]; /* as the pass touches them */
+    struct cox__binding bindings[COX_BUFFERS_MAX]; /* as the pass touches them */
     const struct cox__log *log;
     char where[80]; /* "pass 1 (blur), ", or nothing where there is one pass only */
 };
 
 /* A pitch of 0, or one that makes so many rows larger than a buffer can be. */
-static cox_status check_pitch(const struct cox_binding *binding, uint32_t index, uint32_t rows,
+static cox_status check_pitch(const struct cox__binding *binding, uint32_t index, uint32_t rows,
                               const struct cox__log *log)
 {
     const size_t most = SIZE_MAX / 2 /
@@ -31,28 +31,28 @@ static cox_status check_pitch(const struct cox_binding *binding, uint32_t index,
     return COX_OK;
 }
 
-static cox_status check_binding(const struct cox_binding *binding, uint32_t index, uint32_t rows,
+static cox_status check_binding(const struct cox__binding *binding, uint32_t index, uint32_t rows,
                                 bool allow_in_place, const struct cox__log *log)
 {
     const char *name = cox__binding_name(binding);
-    if ((unsigned)binding->contract > COX_REDUCE || (unsigned)binding->access > COX_READ_WRITE)
+    if ((unsigned)binding->row_access > COX__REDUCE || (unsigned)binding->access > COX__READ_WRITE)
         return REFUSE(
             log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known",
-            index, name, (int)binding->contract, (int)binding->access, COX_REDUCE, COX_READ_WRITE);
+            index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE, COX__READ_WRITE);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
         if (status)
             return status;
-        if (binding->contract == COX_HALO && binding->access != COX_READ &&
-            !(binding->scratch && binding->access == COX_READ_WRITE))
+        if (binding->row_access == COX__HALO && binding->access != COX__READ &&
+            !(binding->scratch && binding->access == COX__READ_WRITE))
             return REFUSE(
                 log,
                 "binding %u (%s): a HALO binding is never written, unless it is scratch and READ_WRITE",
                 index, name);
-        if (binding->contract == COX_HALO && binding->halo_rows > INT32_MAX)
+        if (binding->row_access == COX__HALO && binding->halo_rows > INT32_MAX)
             return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index,
                           name, binding->halo_rows, INT32_MAX);
-        if (binding->contract == COX_ROWS && binding->access == COX_READ_WRITE && !allow_in_place)
+        if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE && !allow_in_place)
             return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset",
                           index, name);
         return COX_OK;
@@ -60,9 +60,9 @@ static cox_status check_binding(const struct cox_binding *binding, uint32_t inde
     if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
         return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index,
                       name, binding->bytes, SIZE_MAX / 2);
-    if (binding->contract == COX_WHOLE && binding->access != COX_READ)
+    if (binding->row_access == COX__WHOLE && binding->access != COX__READ)
         return REFUSE(log, "binding %u (%s): a WHOLE binding is never written", index, name);
-    if (binding->contract == COX_REDUCE && (binding->access != COX_WRITE || !binding->merge))
+    if (binding->row_access == COX__REDUCE && (binding->access != COX__WRITE || !binding->merge))
         return REFUSE(log,
                       "binding %u (%s): a REDUCE binding is written and needs a merge function",
                       index, name);
@@ -74,13 +74,13 @@ static cox_status check_binding(const struct cox_binding *binding, uint32_t inde
 static bool is_used(const struct check *check, uint32_t binding)
 {
     return binding < check->params->binding_count &&
-           check->bindings[binding].contract != COX__UNUSED;
+           check->bindings[binding].row_access != COX__UNUSED;
 }
 
-static cox_status check_index(const struct check *check, const struct cox_arg *arg, uint32_t stage,
+static cox_status check_index(const struct check *check, const struct cox__arg *arg, uint32_t stage,
                               uint32_t index)
 {
-    const struct cox_session_params *params = check->params;
+    const struct cox__session_spec *params = check->params;
     if (arg->index >= params->binding_count)
         return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u",
                       check->where, stage, index, arg->index, params->binding_count);
@@ -93,15 +93,15 @@ static cox_status check_index(const struct check *check, const struct cox_arg *a
 }
 
 /* An image is a copy of rows before the pass's first stage. The format is the backend's to judge. */
-static cox_status check_image(const struct check *check, const struct cox_arg *arg, uint32_t stage,
+static cox_status check_image(const struct check *check, const struct cox__arg *arg, uint32_t stage,
                               uint32_t index)
 {
-    const struct cox_session_params *params = check->params;
+    const struct cox__session_spec *params = check->params;
     const cox_status status = check_index(check, arg, stage, index);
     if (status)
         return status;
-    const struct cox_binding *binding = &check->bindings[arg->index];
-    if (binding->access != COX_READ)
+    const struct cox__binding *binding = &check->bindings[arg->index];
+    if (binding->access != COX__READ)
         return REFUSE(
             check->log,
             "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
@@ -118,17 +118,17 @@ static cox_status check_image(const struct check *check, const struct cox_arg *a
     return COX_OK;
 }
 
-static cox_status check_arg(const struct check *check, const struct cox_arg *arg, uint32_t stage,
+static cox_status check_arg(const struct check *check, const struct cox__arg *arg, uint32_t stage,
                             uint32_t index)
 {
-    const struct cox_session_params *params = check->params;
+    const struct cox__session_spec *params = check->params;
     switch (arg->kind) {
-    case COX_ARG_KIND_BUFFER:
-    case COX_ARG_KIND_ORIGIN:
+    case COX__ARG_KIND_BUFFER:
+    case COX__ARG_KIND_ORIGIN:
         return check_index(check, arg, stage, index);
-    case COX_ARG_KIND_IMAGE:
+    case COX__ARG_KIND_IMAGE:
         return check_image(check, arg, stage, index);
-    case COX_ARG_KIND_PARAMS:
+    case COX__ARG_KIND_PARAMS:
         if (!arg->bytes || arg->offset > params->params_bytes ||
             arg->bytes > params->params_bytes - arg->offset)
             return REFUSE(check->log,
@@ -136,24 +136,25 @@ static cox_status check_arg(const struct check *check, const struct cox_arg *arg
                           check->where, stage, index, arg->bytes, arg->offset,
                           params->params_bytes);
         return COX_OK;
-    case COX_ARG_KIND_LOCAL:
+    case COX__ARG_KIND_LOCAL:
         if (!arg->bytes)
             return REFUSE(
                 check->log,
                 "%sstage %u, argument %u: local memory of 0 bytes; 1 or more are possible",
                 check->where, stage, index);
         return COX_OK;
-    case COX_ARG_KIND_FIRST:
-    case COX_ARG_KIND_ROWS:
-    case COX_ARG_KIND_FRAME:
-    case COX_ARG_KIND_COLUMNS:
+    case COX__ARG_KIND_FIRST:
+    case COX__ARG_KIND_ROWS:
+    case COX__ARG_KIND_FRAME:
+    case COX__ARG_KIND_COLUMNS:
+    case COX__ARG_KIND_VALUE:
         return COX_OK;
     }
     return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; 0 to %d are known",
-                  check->where, stage, index, (int)arg->kind, COX_ARG_KIND_IMAGE);
+                  check->where, stage, index, (int)arg->kind, COX__ARG_KIND_VALUE);
 }
 
-static cox_status check_stage(const struct check *check, const struct cox_stage *stage,
+static cox_status check_stage(const struct check *check, const struct cox__stage *stage,
                               uint32_t index)
 {
     const struct cox__log *log = check->log;
@@ -163,7 +164,7 @@ static cox_status check_stage(const struct check *check, const struct cox_stage 
         return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where,
                       index, stage->kernel, stage->columns, INT32_MAX);
     for (uint32_t v = 0; v < stage->variant_count; v++) {
-        const struct cox_variant *variant = &stage->variants[v];
+        const struct cox__variant *variant = &stage->variants[v];
         if (!variant->source)
             return REFUSE(log, "%sstage %u (%s), variant %u has no source", check->where, index,
                           stage->kernel, v);
@@ -187,7 +188,7 @@ static cox_status check_stage(const struct check *check, const struct cox_stage 
  * and what it reads must be there for those rows too. */
 static cox_status check_overlap(const struct check *check, uint32_t own)
 {
-    const struct cox_pass *pass = check->pass;
+    const struct cox__pass_spec *pass = check->pass;
     const char *name = cox__binding_name(&check->bindings[own]);
     uint32_t writer = 0, takers = 0;
     for (uint32_t s = pass->stage_count; s-- > 0;)
@@ -202,8 +203,8 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
             "later one reads; %u of them take it",
             check->where, own, name, takers);
     for (uint32_t i = 0; i < check->params->binding_count; i++) {
-        const struct cox_binding *binding = &check->bindings[i];
-        const bool fits = binding->contract == COX_HALO || binding->contract == COX_WHOLE;
+        const struct cox__binding *binding = &check->bindings[i];
+        const bool fits = binding->row_access == COX__HALO || binding->row_access == COX__WHOLE;
         if (cox__stage_takes(&pass->stages[writer], i) && !fits)
             return REFUSE(
                 check->log,
@@ -218,28 +219,28 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
 
 /* ---- a pass's uses ---- */
 
-static cox_status check_use(struct check *check, const struct cox_use *use)
+static cox_status check_use(struct check *check, const struct cox__pass_binding *use)
 {
-    const struct cox_session_params *params = check->params;
+    const struct cox__session_spec *params = check->params;
     if (use->binding >= params->binding_count)
         return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where,
                       use->binding, params->binding_count);
-    struct cox_binding *binding = &check->bindings[use->binding];
-    const struct cox_binding *of = &params->bindings[use->binding];
-    if (binding->contract != COX__UNUSED)
+    struct cox__binding *binding = &check->bindings[use->binding];
+    const struct cox__binding *of = &params->bindings[use->binding];
+    if (binding->row_access != COX__UNUSED)
         return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding,
                       cox__binding_name(of));
-    if ((use->contract == COX_REDUCE) != (of->contract == COX_REDUCE) && use->contract != COX_WHOLE)
+    if ((use->row_access == COX__REDUCE) != (of->row_access == COX__REDUCE) && use->row_access != COX__WHOLE)
         return REFUSE(
             check->log,
             "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
             "nothing else as REDUCE",
             check->where, use->binding, cox__binding_name(of));
-    binding->contract = use->contract;
+    binding->row_access = use->row_access;
     binding->access = use->access;
     binding->row_divisor = use->row_divisor;
     binding->halo_rows = use->halo_rows;
-    if (use->contract == COX_HALO && use->halo_rows > check->rows)
+    if (use->row_access == COX__HALO && use->halo_rows > check->rows)
         return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u",
                       check->where, use->binding, cox__binding_name(of), use->halo_rows,
                       check->rows);
@@ -249,15 +250,15 @@ static cox_status check_use(struct check *check, const struct cox_use *use)
 /* Whether the pass uses the whole of a binding that the session has by rows: then it has no `bytes`, but a pitch. */
 static bool is_whole_of_rows(const struct check *check, uint32_t binding)
 {
-    return check->pass->use_count && check->bindings[binding].contract == COX_WHOLE &&
+    return check->pass->use_count && check->bindings[binding].row_access == COX__WHOLE &&
            cox__by_rows(&check->params->bindings[binding]);
 }
 
 static cox_status check_bindings(const struct check *check)
 {
     for (uint32_t i = 0; i < check->params->binding_count; i++) {
-        struct cox_binding binding = check->bindings[i];
-        if (binding.contract == COX__UNUSED && check->pass->use_count)
+        struct cox__binding binding = check->bindings[i];
+        if (binding.row_access == COX__UNUSED && check->pass->use_count)
             continue;
         cox_status status = COX_OK;
         if (is_whole_of_rows(check, i)) {
@@ -273,9 +274,9 @@ static cox_status check_bindings(const struct check *check)
     return COX_OK;
 }
 
-static cox_status check_pass(struct check *check, const struct cox_pass *pass, uint32_t index)
+static cox_status check_pass(struct check *check, const struct cox__pass_spec *pass, uint32_t index)
 {
-    const struct cox_session_params *params = check->params;
+    const struct cox__session_spec *params = check->params;
     check->pass = pass;
     check->rows = pass->rows ? pass->rows : params->rows;
     check->where[0] = '\0';
@@ -287,7 +288,7 @@ static cox_status check_pass(struct check *check, const struct cox_pass *pass, u
                       INT32_MAX);
     memcpy(check->bindings, params->bindings, params->binding_count * sizeof *check->bindings);
     for (uint32_t i = 0; i < params->binding_count && pass->use_count; i++)
-        check->bindings[i].contract = COX__UNUSED;
+        check->bindings[i].row_access = COX__UNUSED;
     for (uint32_t u = 0; u < pass->use_count; u++) {
         cox_status status = check_use(check, &pass->uses[u]);
         if (status)
@@ -307,7 +308,7 @@ static cox_status check_pass(struct check *check, const struct cox_pass *pass, u
 /* What is known of a binding's memory after some passes. */
 struct memory {
     size_t bytes;                /* by the passes' rows; 0 = not known */
-    const struct cox_arg *image; /* that it is given as; NULL = none */
+    const struct cox__arg *image; /* that it is given as; NULL = none */
     bool written, own, reduced;
 };
 
@@ -316,8 +317,8 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
 {
     for (uint32_t s = 0; s < check->pass->stage_count; s++)
         for (uint32_t a = 0; a < check->pass->stages[s].arg_count; a++) {
-            const struct cox_arg *arg = &check->pass->stages[s].args[a];
-            if (arg->kind != COX_ARG_KIND_IMAGE || arg->index != index)
+            const struct cox__arg *arg = &check->pass->stages[s].args[a];
+            if (arg->kind != COX__ARG_KIND_IMAGE || arg->index != index)
                 continue;
             if (memory->image &&
                 (memory->image->offset != arg->offset || memory->image->bytes != arg->bytes))
@@ -332,10 +333,10 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
 
 static cox_status check_memory(const struct check *check, uint32_t index, struct memory *memory)
 {
-    const struct cox_binding *binding = &check->bindings[index];
+    const struct cox__binding *binding = &check->bindings[index];
     const char *name = cox__binding_name(binding);
     const bool scratch = check->params->bindings[index].scratch;
-    if (binding->contract == COX__UNUSED)
+    if (binding->row_access == COX__UNUSED)
         return COX_OK;
     if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
         return REFUSE(check->log,
@@ -347,15 +348,15 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     const cox_status status = check_images(check, index, memory);
     if (status)
         return status;
-    if (scratch && !memory->written && binding->access != COX_WRITE)
+    if (scratch && !memory->written && binding->access != COX__WRITE)
         return REFUSE(check->log,
                       "%sbinding %u (%s): scratch is read before any pass has written it",
                       check->where, index, name);
-    if (binding->contract == COX_REDUCE && memory->reduced)
+    if (binding->row_access == COX__REDUCE && memory->reduced)
         return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where,
                       index, name);
-    memory->reduced |= binding->contract == COX_REDUCE;
-    memory->written |= binding->access != COX_READ;
+    memory->reduced |= binding->row_access == COX__REDUCE;
+    memory->written |= binding->access != COX__READ;
     if (!cox__by_rows(binding))
         return COX_OK;
     const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
@@ -372,7 +373,7 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
 /* Sums over bindings are made in several places; one that wraps would be a buffer too short. */
 static cox_status check_sum(const struct check *check, const struct memory *memories)
 {
-    const struct cox_session_params *params = check->params;
+    const struct cox__session_spec *params = check->params;
     size_t left = SIZE_MAX / 2;
     for (uint32_t i = 0; i < params->binding_count; i++) {
         const size_t bytes = memories[i].bytes ? memories[i].bytes : cox__session_bytes(params, i);
@@ -384,17 +385,17 @@ static cox_status check_sum(const struct check *check, const struct memory *memo
     return COX_OK;
 }
 
-cox_status cox__contracts_check(const struct cox_session_params *params,
-                                const struct cox_pass *passes, uint32_t count,
+cox_status cox__contracts_check(const struct cox__session_spec *params,
+                                const struct cox__pass_spec *passes, uint32_t count,
                                 const struct cox__log *log)
 {
     struct check check = {.params = params, .log = log};
-    struct memory memories[COX_BINDINGS_MAX] = {{0}};
+    struct memory memories[COX_BUFFERS_MAX] = {{0}};
     if (!params->rows || params->rows > INT32_MAX)
         return REFUSE(log, "a frame of %u rows; 1 to %d are possible", params->rows, INT32_MAX);
-    if (params->params_bytes > COX_PARAMS_MAX)
+    if (params->params_bytes > COX_CONSTANTS_BYTES_MAX)
         return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes,
-                      COX_PARAMS_MAX);
+                      COX_CONSTANTS_BYTES_MAX);
     for (uint32_t p = 0; p < count; p++) {
         cox_status status = check_pass(&check, &passes[p], p);
         for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)

@@ -8,8 +8,8 @@
 
 /* `passes`: the session's, or the only one, made of its stages. Errors: COX_E_INVALID; the log says which pass, stage,
  * binding or argument. */
-cox_status cox__contracts_check(const struct cox_session_params *params,
-                                const struct cox_pass *passes, uint32_t count,
+cox_status cox__contracts_check(const struct cox__session_spec *params,
+                                const struct cox__pass_spec *passes, uint32_t count,
                                 const struct cox__log *log);
 
 #endif

@@ -66,7 +66,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 
     cox_done_fn *done = frame->done;
     void *user = frame->user;
-    cox_buffer *buffers[COX_BINDINGS_MAX];
+    cox_buffer *buffers[COX_BUFFERS_MAX];
     const uint64_t index = frame->index;
     const cox_status status = frame->status;
     memcpy(buffers, frame->buffers, sizeof buffers);
@@ -93,7 +93,7 @@ static cox_status join_status(const struct cox_session *session)
 
 bool cox__deliver_ready(struct cox_session *session)
 {
-    cox_ready_fn *ready = session->ready;
+    cox__ready_fn *ready = session->ready;
     const bool joined = cox__device_any_joined(session);
     if (!ready || (!joined && cox__device_any_joining(session)))
         return false;

@@ -36,8 +36,7 @@ bool cox__frame_allocate(const struct cox_session *session, struct cox__frame *f
     frame->band_max = COX__PASS_BANDS_MAX * session->pipeline.pass_count;
     frame->bands = calloc(frame->band_max, sizeof *frame->bands);
     frame->reports = calloc(frame->band_max, sizeof *frame->reports);
-    frame->notices = calloc(frame->band_max, sizeof *frame->notices);
-    return frame->bands && frame->reports && frame->notices;
+    return frame->bands && frame->reports;
 }
 
 void cox__frame_free(struct cox__frame *frame)
@@ -46,7 +45,6 @@ void cox__frame_free(struct cox__frame *frame)
         free(frame->bands[b].partials);
     free(frame->bands);
     free(frame->reports);
-    free(frame->notices);
 }
 
 /* ---- bands ---- */
@@ -139,8 +137,9 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
                                                      .first_row = first_row,
                                                      .rows = rows,
                                                      .attempt = attempt,
+                                                     .pass = frame->pass,
+                                                     .clock_error_ns = UINT64_MAX,
                                                      .status = COX_OK};
-    frame->notices[index] = (struct cox_band_notice){.clock_error_ns = UINT64_MAX};
     *band = (struct cox__band){
         .state = COX__BAND_PLANNED, .pass = frame->pass, .partials = band->partials};
     frame->at_work[device]++;
@@ -214,7 +213,7 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
         return false;
     char *to = frame->bands[band].partials;
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].contract == COX_REDUCE) {
+        if (pass->bindings[i].row_access == COX__REDUCE) {
             memcpy(to, backend->ops->job_partial(backend, job, i), pass->bindings[i].bytes);
             to += pass->bindings[i].bytes;
         }
@@ -238,8 +237,8 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
     struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        if (binding->contract != COX_REDUCE)
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (binding->row_access != COX__REDUCE)
             continue;
         void *into = backend->ops->mem_data(frame->mems[i]);
         memset(into, 0, binding->bytes);
@@ -255,11 +254,10 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
 
 /* ---- the report ---- */
 
-static bool comes_before(const struct cox_band_report *one, uint32_t pass_of_one,
-                         const struct cox_band_report *other, uint32_t pass_of_other)
+static bool comes_before(const struct cox_band_report *one, const struct cox_band_report *other)
 {
-    if (pass_of_one != pass_of_other)
-        return pass_of_one < pass_of_other;
+    if (one->pass != other->pass)
+        return one->pass < other->pass;
     return one->first_row != other->first_row ? one->first_row < other->first_row
                                               : one->attempt < other->attempt;
 }
@@ -269,23 +267,17 @@ static bool comes_before(const struct cox_band_report *one, uint32_t pass_of_one
 static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox_band_report *sorted = session->sorted;
-    struct cox_band_notice *notices = session->sorted_notices;
-    uint32_t *passes = session->sorted_passes;
     uint32_t count = 0;
     for (uint32_t i = 0; i < frame->band_count; i++) {
         const struct cox_band_report *report = &frame->reports[i];
         if (!cox__band_is_of_split(&frame->bands[i]))
             continue;
         uint32_t at = count++;
-        while (at && comes_before(report, frame->bands[i].pass, &sorted[at - 1], passes[at - 1])) {
+        while (at && comes_before(report, &sorted[at - 1])) {
             sorted[at] = sorted[at - 1];
-            notices[at] = notices[at - 1];
-            passes[at] = passes[at - 1];
             at--;
         }
         sorted[at] = *report;
-        notices[at] = frame->notices[i];
-        passes[at] = frame->bands[i].pass;
     }
     return count;
 }
@@ -336,8 +328,6 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
                                             .joules = frame->joules,
                                             .band_count = sort_reports(session, frame),
                                             .bands = session->sorted,
-                                            .notices = session->sorted_notices,
-                                            .band_passes = session->sorted_passes,
                                             .pass_count = frame->pass + 1 - first,
                                             .passes = &frame->passes[first]};
     session->report(session->report_user, &report);

@@ -18,7 +18,7 @@ static struct cox__mem_link *link_of(const struct cox_runtime *runtime, struct c
 static bool holds(const struct cox__queue *queue, const struct cox__mem *mem, bool written)
 {
     for (uint32_t i = 0; i < queue->slot_count; i++)
-        for (uint32_t b = 0; queue->slots[i].state == COX__SLOT_ABANDONED && b < COX_BINDINGS_MAX;
+        for (uint32_t b = 0; queue->slots[i].state == COX__SLOT_ABANDONED && b < COX_BUFFERS_MAX;
              b++)
             if (queue->slots[i].mems[b] == mem && (!written || queue->slots[i].written >> b & 1))
                 return true;

@@ -18,7 +18,7 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     struct cox__backend *backend = session->runtime->backend;
-    void *buffers[COX_BINDINGS_MAX] = {NULL};
+    void *buffers[COX_BUFFERS_MAX] = {NULL};
     for (uint32_t i = 0; i < pass->binding_count; i++)
         buffers[i] = frame->mems[i] ? backend->ops->mem_data(frame->mems[i]) : NULL;
     const struct cox_pass_result end = {.frame = frame->index,

@@ -21,13 +21,13 @@ uint64_t cox__pipeline_lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
     return a > bound / step ? bound : a * step;
 }
 
-const struct cox_variant *cox__pipeline_stage_variant(const struct cox_stage *stage,
+const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
                                                       uint32_t device, enum cox_device_type type)
 {
-    const struct cox_variant *found = NULL;
+    const struct cox__variant *found = NULL;
     int rank = 0;
     for (uint32_t i = 0; i < stage->variant_count; i++) {
-        const struct cox_variant *variant = &stage->variants[i];
+        const struct cox__variant *variant = &stage->variants[i];
         int fits = variant->device_plus_1 ? (variant->device_plus_1 == device + 1) * 3
                    : variant->type        ? (variant->type == type) * 2
                                           : 1;
@@ -44,7 +44,7 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
 {
     uint64_t row_alignment = 1, bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
+        const struct cox__binding *binding = &pass->bindings[i];
         if (!cox__by_rows(binding))
             continue;
         /* A band's own rows begin where its memory does. */
@@ -55,7 +55,7 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
                                                   aligned_rows * binding->row_divisor, bound);
     }
     for (uint32_t i = 0; i < pass->stage_count; i++) {
-        const struct cox_variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
+        const struct cox__variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
                                                                         info->type);
         if (variant)
             row_alignment = cox__pipeline_lcm_bounded(row_alignment,
@@ -69,12 +69,12 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
                                 uint32_t rows, uint32_t *first, uint32_t *count)
 {
-    const struct cox_binding *binding = &pass->bindings[index];
+    const struct cox__binding *binding = &pass->bindings[index];
     uint32_t divisor = binding->row_divisor;
     uint32_t all = cox__buffer_rows(pass->rows, divisor);
     uint32_t begin = first_row / divisor;
     uint64_t end = cox__buffer_rows(first_row + rows, divisor);
-    if (binding->contract == COX_HALO) {
+    if (binding->row_access == COX__HALO) {
         uint32_t step = pass->row_alignment / divisor ? pass->row_alignment / divisor : 1;
         begin = begin > binding->halo_rows ? begin - binding->halo_rows : 0;
         begin -= begin % step;
@@ -90,11 +90,11 @@ static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s
                        struct cox__backend *backend, const struct cox__instance *instance,
                        uint32_t *told, const struct cox__log *log)
 {
-    const struct cox_stage *stage = &pass->stages[s];
+    const struct cox__stage *stage = &pass->stages[s];
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const uint32_t index = stage->args[a].index;
-        if (stage->args[a].kind != COX_ARG_KIND_BUFFER ||
-            pass->bindings[index].access != COX_READ || *told & UINT32_C(1) << index)
+        if (stage->args[a].kind != COX__ARG_KIND_BUFFER ||
+            pass->bindings[index].access != COX__READ || *told & UINT32_C(1) << index)
             continue;
         const char *name = backend->ops->instance_may_write(backend, instance, number, s, a);
         if (!name)
@@ -119,15 +119,15 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 
 /* ---- copying ---- */
 
-static bool copy_variants(struct cox_stage *to, const struct cox_stage *from)
+static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
 {
-    struct cox_variant *variants = calloc(from->variant_count, sizeof *variants);
+    struct cox__variant *variants = calloc(from->variant_count, sizeof *variants);
     to->variants = variants;
     if (!variants)
         return false;
     to->variant_count = from->variant_count;
     for (uint32_t v = 0; v < from->variant_count; v++) {
-        const struct cox_variant *source = &from->variants[v];
+        const struct cox__variant *source = &from->variants[v];
         variants[v] = *source;
         variants[v].source = strdup(source->source);
         variants[v].options = strdup(source->options ? source->options : "");
@@ -142,12 +142,12 @@ static bool copy_variants(struct cox_stage *to, const struct cox_stage *from)
     return true;
 }
 
-static bool copy_stage(struct cox_stage *to, const struct cox_stage *from)
+static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
 {
     to->columns = from->columns ? from->columns : 1;
     to->arg_count = from->arg_count;
     to->kernel = strdup(from->kernel);
-    struct cox_arg *args = calloc(from->arg_count ? from->arg_count : 1, sizeof *args);
+    struct cox__arg *args = calloc(from->arg_count ? from->arg_count : 1, sizeof *args);
     to->args = args;
     if (args && from->arg_count)
         memcpy(args, from->args, from->arg_count * sizeof *args);
@@ -156,27 +156,27 @@ static bool copy_stage(struct cox_stage *to, const struct cox_stage *from)
 
 /* A pass's bindings: those that its uses name, as they say; without uses all, as the session has them. */
 static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipeline,
-                          const struct cox_pass *from)
+                          const struct cox__pass_spec *from)
 {
     to->binding_count = pipeline->binding_count;
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->bindings[i] = pipeline->bindings[i];
         if (from->use_count)
-            to->bindings[i].contract = COX__UNUSED;
+            to->bindings[i].row_access = COX__UNUSED;
     }
     for (uint32_t u = 0; u < from->use_count; u++) {
-        const struct cox_use *use = &from->uses[u];
-        struct cox_binding *binding = &to->bindings[use->binding];
-        binding->contract = use->contract;
+        const struct cox__pass_binding *use = &from->uses[u];
+        struct cox__binding *binding = &to->bindings[use->binding];
+        binding->row_access = use->row_access;
         binding->access = use->access;
         binding->row_divisor = use->row_divisor ? use->row_divisor : 1;
         binding->halo_rows = use->halo_rows;
     }
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->written |= (uint32_t)cox__written_by_rows(&to->bindings[i]) << i;
-        to->in_place |= to->bindings[i].contract == COX_ROWS &&
-                        to->bindings[i].access == COX_READ_WRITE;
-        to->partial_bytes += to->bindings[i].contract == COX_REDUCE ? to->bindings[i].bytes : 0;
+        to->in_place |= to->bindings[i].row_access == COX__ROWS &&
+                        to->bindings[i].access == COX__READ_WRITE;
+        to->partial_bytes += to->bindings[i].row_access == COX__REDUCE ? to->bindings[i].bytes : 0;
     }
 }
 
@@ -208,12 +208,12 @@ static void extend(struct cox__pass *pass)
             }
         }
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        struct cox_binding *binding = &pass->bindings[i];
+        struct cox__binding *binding = &pass->bindings[i];
         uint32_t most = 0;
         for (uint32_t s = 0; s < pass->stage_count; s++)
             if (cox__stage_takes(&pass->stages[s], i) && pass->extents[s] > most)
                 most = pass->extents[s];
-        if (binding->contract == COX_HALO)
+        if (binding->row_access == COX__HALO)
             binding->halo_rows = (cox__is_own(binding) ? 0 : binding->halo_rows) +
                                  cox__buffer_rows(most, binding->row_divisor);
     }
@@ -224,17 +224,17 @@ static void find_images(struct cox__pipeline *pipeline, struct cox__pass *pass)
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         bool buffer = false;
         for (uint32_t s = 0; s < pass->stage_count; s++) {
-            const struct cox_arg *image = cox__stage_arg(&pass->stages[s], COX_ARG_KIND_IMAGE, i);
+            const struct cox__arg *image = cox__stage_arg(&pass->stages[s], COX__ARG_KIND_IMAGE, i);
             pipeline->images[i] = image ? image : pipeline->images[i];
             pass->images |= (uint32_t)(image != NULL) << i;
-            buffer |= cox__stage_arg(&pass->stages[s], COX_ARG_KIND_BUFFER, i) != NULL;
+            buffer |= cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, i) != NULL;
         }
         pass->only_images |= buffer ? 0 : pass->images & UINT32_C(1) << i;
     }
 }
 
 static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
-                      const struct cox_pass *from)
+                      const struct cox__pass_spec *from)
 {
     to->rows = from->rows;
     to->row_alignment = 1;
@@ -259,10 +259,10 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
 }
 
 static bool copy_session_bindings(struct cox__pipeline *out,
-                                  const struct cox_session_params *params)
+                                  const struct cox__session_spec *params)
 {
     for (uint32_t i = 0; i < params->binding_count; i++) {
-        struct cox_binding *binding = &out->bindings[i];
+        struct cox__binding *binding = &out->bindings[i];
         *binding = params->bindings[i];
         out->binding_count++;
         if (!binding->row_divisor)
@@ -276,26 +276,26 @@ static bool copy_session_bindings(struct cox__pipeline *out,
 
 /* What all passes together make of each binding: how large its memory must be, and whether what is in it before the
  * frame is read. */
-static void take_together(struct cox__pipeline *pipeline, const struct cox_session_params *params)
+static void take_together(struct cox__pipeline *pipeline, const struct cox__session_spec *params)
 {
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        struct cox_binding *binding = &pipeline->bindings[i];
+        struct cox__binding *binding = &pipeline->bindings[i];
         bool reads = false, writes = false;
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox__pass *pass = &pipeline->passes[p];
-            const struct cox_binding *of = &pass->bindings[i];
+            const struct cox__binding *of = &pass->bindings[i];
             if (!cox__is_shared(of))
                 continue;
             if (cox__by_rows(of))
                 pipeline->bytes[i] = cox__pass_bytes(pass, i);
             else if (!pipeline->bytes[i])
                 pipeline->bytes[i] = cox__session_bytes(params, i);
-            reads |= of->access != COX_WRITE && !writes;
-            writes |= of->access != COX_READ;
+            reads |= of->access != COX__WRITE && !writes;
+            writes |= of->access != COX__READ;
         }
-        binding->access = !writes ? COX_READ : reads ? COX_READ_WRITE : COX_WRITE;
+        binding->access = !writes ? COX__READ : reads ? COX__READ_WRITE : COX__WRITE;
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
-            if (pipeline->passes[p].bindings[i].contract == COX_WHOLE)
+            if (pipeline->passes[p].bindings[i].row_access == COX__WHOLE)
                 pipeline->passes[p].bindings[i].bytes = pipeline->bytes[i];
     }
 }
@@ -304,8 +304,8 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox_sessi
 static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
 {
     for (uint32_t s = 0; s < pass->stage_count; s++)
-        if (cox__stage_arg(&pass->stages[s], COX_ARG_KIND_BUFFER, binding) &&
-            !cox__stage_arg(&pass->stages[s], COX_ARG_KIND_ORIGIN, binding))
+        if (cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, binding) &&
+            !cox__stage_arg(&pass->stages[s], COX__ARG_KIND_ORIGIN, binding))
             return false;
     return true;
 }
@@ -315,7 +315,7 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
     uint32_t once = 0, several = 0;
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         for (uint32_t i = 0; i < pipeline->binding_count; i++)
-            if (pipeline->passes[p].bindings[i].contract != COX__UNUSED) {
+            if (pipeline->passes[p].bindings[i].row_access != COX__UNUSED) {
                 several |= once & UINT32_C(1) << i;
                 once |= UINT32_C(1) << i;
             }
@@ -329,15 +329,15 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox_binding *binding = &pipeline->bindings[i];
+        const struct cox__binding *binding = &pipeline->bindings[i];
         bool fits = binding->pitch_bytes && cox__by_rows(binding) && !pipeline->images[i];
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
-            const struct cox_binding *of = &pipeline->passes[p].bindings[i];
-            fits &= of->contract == COX__UNUSED ||
-                    (!cox__is_own(of) && of->contract != COX_REDUCE &&
-                     (of->contract == COX_WHOLE || asks_origin(&pipeline->passes[p], i)));
+            const struct cox__binding *of = &pipeline->passes[p].bindings[i];
+            fits &= of->row_access == COX__UNUSED ||
+                    (!cox__is_own(of) && of->row_access != COX__REDUCE &&
+                     (of->row_access == COX__WHOLE || asks_origin(&pipeline->passes[p], i)));
         }
-        if (binding->access == COX_READ_WRITE)
+        if (binding->access == COX__READ_WRITE)
             return 0;
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
             if (pipeline->passes[p].in_place)
@@ -348,12 +348,12 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
     return resident;
 }
 
-cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
+cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__session_spec *params,
                               const struct cox__log *log)
 {
-    const struct cox_pass only = {
+    const struct cox__pass_spec only = {
         .rows = params->rows, .stage_count = params->stage_count, .stages = params->stages};
-    const struct cox_pass *passes = params->pass_count ? params->passes : &only;
+    const struct cox__pass_spec *passes = params->pass_count ? params->passes : &only;
     const uint32_t count = params->pass_count ? params->pass_count : 1;
     memset(out, 0, sizeof *out);
     cox_status status = cox__contracts_check(params, passes, count, log);
@@ -363,7 +363,7 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_sessio
     out->profile = params->profile;
     bool copied = copy_session_bindings(out, params);
     for (uint32_t p = 0; copied && p < count; p++) {
-        struct cox_pass pass = passes[p];
+        struct cox__pass_spec pass = passes[p];
         pass.rows = pass.rows ? pass.rows : params->rows;
         out->pass_count++;
         copied = copy_pass(&out->passes[p], out, &pass);
@@ -383,13 +383,13 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_sessio
 static void clear_pass(struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->stage_count; i++) {
-        struct cox_stage *stage = &pass->stages[i];
+        struct cox__stage *stage = &pass->stages[i];
         for (uint32_t v = 0; v < stage->variant_count; v++) {
             free((char *)stage->variants[v].source);
             free((char *)stage->variants[v].options);
         }
-        free((struct cox_variant *)stage->variants);
-        free((struct cox_arg *)stage->args);
+        free((struct cox__variant *)stage->variants);
+        free((struct cox__arg *)stage->args);
         free((char *)stage->kernel);
     }
     free((char *)pass->name);

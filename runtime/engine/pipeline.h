@@ -9,7 +9,7 @@
 /* Check the contracts of a session's parameters, as cox__params_read_session gives them, and copy them, defaults filled
  * in. On failure *out holds nothing.
  * Errors: COX_E_INVALID (the log says which binding, stage or argument), COX_E_NOMEM. */
-cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox_session_params *params,
+cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__session_spec *params,
                               const struct cox__log *log);
 void cox__pipeline_clear(struct cox__pipeline *pipeline);
 

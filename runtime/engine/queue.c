@@ -186,9 +186,8 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
-    frame->notices[job->band] = (struct cox_band_notice){
-        .noticed_ns = now > report->end_ns ? now : report->end_ns,
-        .clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX};
+    report->noticed_ns = now > report->end_ns ? now : report->end_ns;
+    report->clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX;
     cox__timing_advance_deadlines(slot->queue, report->end_ns);
     cox__timing_plan_polls(session, slot->queue, report->end_ns);
     cox__residency_note_done(session, frame, job, slot->queue->device);
@@ -210,7 +209,7 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
 {
     struct cox__frame *frame = slot->job.frame;
     cox__timing_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
-    frame->notices[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
+    frame->reports[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
     cox__timing_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
     cox__frame_end_band(frame, slot->job.band, status);
     cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,

@@ -133,16 +133,16 @@ struct cox__frame {
     uint64_t deadline_ns; /* for its delivery, from submit_ns; 0 = none */
     uint64_t expiry_ns;   /* nothing of it is begun from then on; UINT64_MAX = at no time */
     uint64_t number;      /* in the order of submission to the runtime */
-    cox_buffer *buffers[COX_BINDINGS_MAX]; /* of a frame of the application's */
+    cox_buffer *buffers[COX_BUFFERS_MAX]; /* of a frame of the application's */
     uint64_t turns
-        [COX_BINDINGS_MAX]; /* when the frame may have them, see cox_buffer; set when it arrives */
+        [COX_BUFFERS_MAX]; /* when the frame may have them, see cox_buffer; set when it arrives */
     struct cox__relocation *relocation; /* in the making; NULL = none */
     struct cox__mem *mems
-        [COX_BINDINGS_MAX]; /* the buffers' as of the start of the frame, or of its relocation */
-    struct cox__mem *scratch[COX_BINDINGS_MAX]; /* the frame slot's own, for scratch bindings */
-    unsigned char params[COX_PARAMS_MAX];
+        [COX_BUFFERS_MAX]; /* the buffers' as of the start of the frame, or of its relocation */
+    struct cox__mem *scratch[COX_BUFFERS_MAX]; /* the frame slot's own, for scratch bindings */
+    unsigned char params[COX_CONSTANTS_BYTES_MAX];
     unsigned char given_params
-        [COX_PARAMS_MAX]; /* as the application gave them; of sessions with several passes */
+        [COX_CONSTANTS_BYTES_MAX]; /* as the application gave them; of sessions with several passes */
     cox_done_fn *done;
     void *user;
     bool awaited; /* by a thread in cox_session_run: there is no callback of the application's */
@@ -184,7 +184,6 @@ struct cox__frame {
     uint32_t band_max;
     struct cox__band *bands;
     struct cox_band_report *reports; /* parallel to bands */
-    struct cox_band_notice *notices; /* parallel to bands */
 };
 
 /* ---- queues ---- */
@@ -219,9 +218,9 @@ struct cox__queue_slot {
     uint64_t grace_ns;           /* by so much the deadline was moved */
     bool spared;                 /* it was moved since the device is the only one */
     /* Copies, so that a thread that a driver keeps reads nothing of a frame that has moved on. */
-    struct cox__mem *mems[COX_BINDINGS_MAX]; /* NULL = the band's pass does not touch the binding */
+    struct cox__mem *mems[COX_BUFFERS_MAX]; /* NULL = the band's pass does not touch the binding */
     uint32_t written;                        /* those that the band writes, a bit for each */
-    unsigned char params[COX_PARAMS_MAX];
+    unsigned char params[COX_CONSTANTS_BYTES_MAX];
 };
 
 /*   LIVE -> DRAINING -> DESTROYING -> GONE
@@ -368,15 +367,15 @@ enum cox__warmup_state {
 struct cox__warmup {
     enum cox__warmup_state state;
     struct cox__request request;              /* cox_session_warm's */
-    struct cox__mem *given[COX_BINDINGS_MAX]; /* with it, to run on, */
-    unsigned char params[COX_PARAMS_MAX];     /* and with these parameters */
+    struct cox__mem *given[COX_BUFFERS_MAX]; /* with it, to run on, */
+    unsigned char params[COX_CONSTANTS_BYTES_MAX];     /* and with these parameters */
     uint32_t device;
     uint32_t pass;
     uint32_t run;
     uint64_t spent_ns;  /* in timed runs of this pass on this device */
     uint64_t submit_ns; /* how long submitting the run under way took */
     struct cox__frame *frame;
-    bool owns_mem[COX_BINDINGS_MAX]; /* the frame's memory of this binding is not borrowed */
+    bool owns_mem[COX_BUFFERS_MAX]; /* the frame's memory of this binding is not borrowed */
 };
 
 /* What threads in cox_session_warm go by.
@@ -408,7 +407,7 @@ enum cox__spare_state {
  * frame, or one shadow run, at a time. spare.c is the only editor of `users`. */
 struct cox__spare {
     _Atomic enum cox__spare_state state;
-    struct cox__mem *mems[COX_BINDINGS_MAX];
+    struct cox__mem *mems[COX_BUFFERS_MAX];
     const struct cox__frame *owner; /* while `users` is not 0: the frame slot that it serves */
     uint64_t frame_index;           /* the number of the frame in that slot */
     uint32_t users;                 /* bands that are to be done on it or have results there */
@@ -464,7 +463,7 @@ struct cox__sharing {
 struct cox__handed_over {
     uint32_t newest; /* generation */
     uint64_t frames; /* since it began */
-    struct cox__row_set rows[2][COX_BINDINGS_MAX];
+    struct cox__row_set rows[2][COX_BUFFERS_MAX];
 };
 
 /* ---- session and runtime ---- */
@@ -524,7 +523,7 @@ struct cox_session {
     uint32_t order_first;
     uint32_t order_count;
     struct cox__request join; /* of a session with `ready` */
-    cox_ready_fn *ready;      /* NULL = there is none, or it was called */
+    cox__ready_fn *ready;      /* NULL = there is none, or it was called */
     void *ready_user;
     struct cox_session *next_active;
     struct cox__warmup warmup;
@@ -544,8 +543,6 @@ struct cox_session {
     uint32_t event_count;
     struct cox__event events[COX__EVENTS_MAX];
     struct cox_band_report *sorted; /* for reports: of as many bands as a frame may have */
-    struct cox_band_notice *sorted_notices;
-    uint32_t *sorted_passes;
 };
 
 struct cox_runtime {

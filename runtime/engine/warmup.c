@@ -84,7 +84,7 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
     warmup->frame->submit_ns = frame->submit_ns;
     cox__transition_warmup(warmup, COX__WARMUP_BORROWED);
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
-        if (session->pipeline.bindings[i].access != COX_READ_WRITE)
+        if (session->pipeline.bindings[i].access != COX__READ_WRITE)
             continue;
         size_t bytes = session->pipeline.bytes[i];
         cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->frame->mems[i]);

@@ -27,8 +27,8 @@ static cox_status clear_partials(struct cox__instance *instance, const struct co
 {
     const cl_uchar zero = 0;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        if (binding->contract != COX_REDUCE)
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (binding->row_access != COX__REDUCE)
             continue;
         mems[i] = slot->mems[i];
         cl_event event; /* kept: no other command's event tells if this one fails */
@@ -49,8 +49,8 @@ static cox_status read_partials(struct cox__instance *instance, const struct cox
     bool across = queue != instance->queues[COX__CL_QUEUE_COMPUTE];
     cl_event after = cox__cl_slot_newest(slot);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        if (binding->contract != COX_REDUCE)
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (binding->row_access != COX__REDUCE)
             continue;
         cl_event event;
         const struct cox__driver_call call = cox__cl_call(instance);
@@ -66,7 +66,7 @@ static cox_status read_partials(struct cox__instance *instance, const struct cox
 }
 
 /* Where a buffer row begins in a binding's memory. */
-static size_t row_offset(const struct cox_binding *binding, uint32_t row)
+static size_t row_offset(const struct cox__binding *binding, uint32_t row)
 {
     return cox__by_rows(binding) ? (size_t)row * binding->pitch_bytes : 0;
 }
@@ -76,7 +76,7 @@ static cox_status open_image(struct cox__instance *instance, const struct cox__j
                              struct cox__cl_slot *slot, uint32_t index)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    const struct cox_binding *binding = &pass->bindings[index];
+    const struct cox__binding *binding = &pass->bindings[index];
     uint32_t first = 0, count = (uint32_t)(binding->bytes / binding->pitch_bytes);
     if (cox__by_rows(binding))
         cox__pipeline_binding_rows(pass, index, job->first_row, job->rows, &first, &count);
@@ -115,9 +115,9 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
+        const struct cox__binding *binding = &pass->bindings[i];
         uint32_t first = 0, count = 0;
-        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED)
+        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
             continue;
         if (cox__by_rows(binding))
             cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
@@ -127,12 +127,12 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
             continue;
         }
         size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-        const enum cox_access access = job->preserve && binding->access == COX_WRITE
-                                           ? COX_READ_WRITE
+        const enum cox__access access = job->preserve && binding->access == COX__WRITE
+                                           ? COX__READ_WRITE
                                            : binding->access;
         struct cox__cl_object *object = cox__cl_object_get(instance->backend, job->mems[i],
                                                            instance->device_index, access,
-                                                           binding->contract == COX_ROWS,
+                                                           binding->row_access == COX__ROWS,
                                                            row_offset(binding, first), bytes,
                                                            instance->shared);
         if (!object)
@@ -146,7 +146,7 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
 
 static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slot *slot)
 {
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++) {
         struct cox__cl_object *object = slot->objects[i];
         if (!object)
             continue;
@@ -166,8 +166,8 @@ static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slo
 static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job *job,
                                  struct cox__cl_slot *slot)
 {
-    cl_mem mems[COX_BINDINGS_MAX] = {0};
-    uint32_t origins[COX_BINDINGS_MAX] = {0};
+    cl_mem mems[COX_BUFFERS_MAX] = {0};
+    uint32_t origins[COX_BUFFERS_MAX] = {0};
     const struct cox__cl_launch launch = {.job = job,
                                           .slot = slot,
                                           .first_row = job->first_row,
@@ -214,7 +214,7 @@ static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *
                                struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t origin,
                                uint32_t first, uint32_t count, cl_event after)
 {
-    const struct cox_binding *binding = &cox__cl_pass(instance, job)->bindings[index];
+    const struct cox__binding *binding = &cox__cl_pass(instance, job)->bindings[index];
     const size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
     return copy(instance, job, slot, index, in, slot->mems[index],
                 row_offset(binding, first - origin), row_offset(binding, first), bytes, after);
@@ -232,10 +232,10 @@ static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *j
 
 /* Where a band's memory lies while it is enqueued piece by piece. */
 struct staging {
-    cl_mem mems[COX_BINDINGS_MAX];
-    uint32_t origins[COX_BINDINGS_MAX];      /* of the piece, for the kernel */
-    uint32_t band_origins[COX_BINDINGS_MAX]; /* of the band: where the slot's memory begins */
-    uint32_t band_counts[COX_BINDINGS_MAX];  /* buffer rows that the band touches */
+    cl_mem mems[COX_BUFFERS_MAX];
+    uint32_t origins[COX_BUFFERS_MAX];      /* of the piece, for the kernel */
+    uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
+    uint32_t band_counts[COX_BUFFERS_MAX];  /* buffer rows that the band touches */
     bool cut;                                /* into pieces */
 };
 
@@ -267,11 +267,11 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
+        const struct cox__binding *binding = &pass->bindings[i];
         uint32_t first = state->band_origins[i], count = state->band_counts[i];
-        bool cut = state->cut && binding->contract == COX_ROWS;
+        bool cut = state->cut && binding->row_access == COX__ROWS;
         cox_status status = COX_OK;
-        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED)
+        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
             continue;
         if (cut)
             cox__pipeline_binding_rows(pass, i, first_row, rows, &first, &count);
@@ -285,7 +285,7 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
             state->mems[i] = cut ? slot->pieces[i][piece] : slot->mems[i];
             state->origins[i] = first;
             const bool copied = !cox__is_own(binding) && !(pass->only_images >> i & 1);
-            if (copied && (binding->access != COX_WRITE || job->preserve) && (cut || piece == 0))
+            if (copied && (binding->access != COX__WRITE || job->preserve) && (cut || piece == 0))
                 status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first,
                                       count, NULL);
         }
@@ -331,7 +331,7 @@ static uint32_t rows_of_piece(const struct cox__instance *instance, const struct
     if (!job->alone || pass->images)
         return job->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].contract == COX_ROWS && instance->pipeline->in_several >> i & 1 &&
+        if (pass->bindings[i].row_access == COX__ROWS && instance->pipeline->in_several >> i & 1 &&
             !cox__cl_keeps(job, i))
             return job->rows;
     return instance->piece_rows[job->pass];

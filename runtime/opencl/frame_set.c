@@ -67,7 +67,7 @@ void cox__cl_frame_sets_free(struct cox__instance *instance)
 {
     for (uint32_t s = 0; s < instance->set_count; s++) {
         struct cox__cl_set *set = &instance->sets[s];
-        for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+        for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
             if (set->mems[i])
                 clReleaseMemObject(set->mems[i]);
     }

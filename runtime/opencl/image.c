@@ -15,8 +15,8 @@
 
 #include <string.h>
 
-/* cox_arg.offset of an image, see COX_ARG_IMAGE. */
-static cl_image_format format_of(const struct cox_arg *arg)
+/* cox__arg.offset of an image, see COX__ARG_IMAGE. */
+static cl_image_format format_of(const struct cox__arg *arg)
 {
     return (cl_image_format){.image_channel_order = (cl_channel_order)(arg->offset >> 16),
                              .image_channel_data_type = (cl_channel_type)(arg->offset & 0xffff)};
@@ -26,7 +26,7 @@ static cl_image_format format_of(const struct cox_arg *arg)
 static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_t rows, void *data,
                    cl_int *code)
 {
-    const struct cox_arg *arg = instance->pipeline->images[index];
+    const struct cox__arg *arg = instance->pipeline->images[index];
     const cl_image_format format = format_of(arg);
     const cl_image_desc description = {
         .image_type = CL_MEM_OBJECT_IMAGE2D,
@@ -49,8 +49,8 @@ static bool can_write(const struct cox__cl_device *device)
 static cox_status check(const struct cox__instance *instance, uint32_t index)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
-    const struct cox_arg *arg = pipeline->images[index];
-    const struct cox_binding *binding = &pipeline->bindings[index];
+    const struct cox__arg *arg = pipeline->images[index];
+    const struct cox__binding *binding = &pipeline->bindings[index];
     const struct cox__log *log = instance->backend->log;
     const char *device = instance->device->info.name;
     cl_bool has_images = CL_FALSE;

@@ -73,7 +73,7 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
     instance->pipeline = pipeline;
     instance->staged = instance->device->info.mode == COX_MODE_STAGED;
     instance->pass_count = pipeline->pass_count;
-    instance->event_max = COX__CL_PIECES_MAX * (COX_STAGES_MAX + 2 * pipeline->binding_count) +
+    instance->event_max = COX__CL_PIECES_MAX * (COX_FUSED_MAX + 2 * pipeline->binding_count) +
                           (pipeline->resident ? COX__JOB_RANGES_MAX + COX__JOB_BACK_MAX : 0);
     if (fresh)
         atomic_store(&instance->device->lost, true);
@@ -169,7 +169,7 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
         cox__cl_slot_clear(&instance->slots[l]);
     cox__cl_frame_sets_free(instance);
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
-        for (uint32_t s = 0; s < COX_STAGES_MAX; s++)
+        for (uint32_t s = 0; s < COX_FUSED_MAX; s++)
             cox__cl_stage_clear(instance, &instance->stages[p][s], sound);
     for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
         if (instance->queues[q] && !(instance->shared && q == COX__CL_QUEUE_COMPUTE))

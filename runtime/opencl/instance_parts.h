@@ -25,13 +25,13 @@ struct cox__cl_image {
 
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
 struct cox__cl_slot {
-    cl_mem mems[COX_BINDINGS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
-    cl_mem pieces[COX_BINDINGS_MAX]
+    cl_mem mems[COX_BUFFERS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
+    cl_mem pieces[COX_BUFFERS_MAX]
                  [COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
-    void *partials[COX_BINDINGS_MAX];  /* REDUCE: where the partial is read to */
-    struct cox__cl_image images[COX_BINDINGS_MAX];
+    void *partials[COX_BUFFERS_MAX];  /* REDUCE: where the partial is read to */
+    struct cox__cl_image images[COX_BUFFERS_MAX];
     /* borrowed for the band under way; NULL = none */
-    struct cox__cl_object *objects[COX_BINDINGS_MAX];
+    struct cox__cl_object *objects[COX_BUFFERS_MAX];
     cl_event *events;     /* of the band's commands, in the order enqueued */
     unsigned char *kinds; /* parallel to events: enum cox__cl_command */
     uint32_t event_count;
@@ -48,13 +48,13 @@ struct cox__cl_slot {
 /* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. A kernel is given
  * all of it, from origin 0: no band needs a sub-buffer. */
 struct cox__cl_set {
-    cl_mem mems[COX_BINDINGS_MAX];
+    cl_mem mems[COX_BUFFERS_MAX];
 };
 
 /* The last value of a kernel argument: setting it again is not free. */
 struct cox__cl_memo {
     size_t bytes; /* 0 = not known */
-    unsigned char value[COX_PARAMS_MAX];
+    unsigned char value[COX_CONSTANTS_BYTES_MAX];
 };
 
 struct cox__cl_kernel {
@@ -65,8 +65,8 @@ struct cox__cl_kernel {
 /* Staged mode has a kernel for each queue slot: a slot's memory stays the same, so from frame to frame hardly any
  * argument changes. */
 struct cox__cl_stage {
-    const struct cox_stage *stage;
-    const struct cox_variant *variant;
+    const struct cox__stage *stage;
+    const struct cox__variant *variant;
     struct cox__cl_program *program; /* NULL = none */
     size_t local[2];
     uint32_t kernel_count;
@@ -89,7 +89,7 @@ struct cox__instance {
     uint32_t event_max;
     cl_command_queue queues[COX__CL_QUEUE_COUNT];
     struct cox__cl_queue *shared; /* owns the compute queue, together with the band objects */
-    struct cox__cl_stage stages[COX_PASSES_MAX][COX_STAGES_MAX];
+    struct cox__cl_stage stages[COX_PASSES_MAX][COX_FUSED_MAX];
     struct cox__cl_slot *slots;
     uint32_t resident; /* the pipeline's, or 0 */
     uint32_t set_count;

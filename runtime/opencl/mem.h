@@ -16,7 +16,7 @@ struct cox__cl_object {
     bool stale;
     /* counted; in order. What overlaps may have the object unmapped in its own */
     struct cox__cl_queue *queue;
-    enum cox_access access;
+    enum cox__access access;
     bool busy; /* a band under way uses it: a driver may refuse to unmap what is not mapped yet */
     bool sub;  /* a sub-buffer of its group's parent, not a wrapper of its own */
     size_t offset;

@@ -42,13 +42,13 @@ static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem
 /* ---- making ---- */
 
 /* A later stage may read what an earlier one writes, so no buffer is write-only for the device. */
-static cl_mem_flags flags_of(enum cox_access access)
+static cl_mem_flags flags_of(enum cox__access access)
 {
-    return access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
+    return access == COX__READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
 }
 
 static cl_mem wrap(const struct cox__cl_backend *backend, const struct cox__cl_queue *queue,
-                   enum cox_access access, void *data, size_t bytes, cl_int *code)
+                   enum cox__access access, void *data, size_t bytes, cl_int *code)
 {
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
     cl_mem made = clCreateBuffer(queue->context, flags_of(access) | CL_MEM_USE_HOST_PTR, bytes,
@@ -77,7 +77,7 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
 {
     cl_mem *parent = &mem->parents[device->group];
     if (!*parent)
-        *parent = wrap(backend, object->queue, COX_READ_WRITE, mem->data, mem->padded_bytes, code);
+        *parent = wrap(backend, object->queue, COX__READ_WRITE, mem->data, mem->padded_bytes, code);
     if (!*parent) /* larger than one of the devices allows: then each band has a wrapper of its own */
         return make_wrapper(backend, mem, object, code);
     const cl_buffer_region region = {.origin = object->offset, .size = object->bytes};
@@ -174,7 +174,7 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
     const struct cox__cl_object is = *object;
     void *mapped = is.mapped;
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
-    if (!mapped && is.stale && is.access != COX_WRITE)
+    if (!mapped && is.stale && is.access != COX__WRITE)
         /* This mapping fetches nothing, and its unmapping gives the device the memory as the application left it. */
         mapped = clEnqueueMapBuffer(is.queue->id, is.mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION,
                                     0, is.bytes, 0, NULL, NULL, &code);
@@ -187,7 +187,7 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
 }
 
 static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox__cl_queue *queue,
-                                          enum cox_access access, bool sub, size_t offset,
+                                          enum cox__access access, bool sub, size_t offset,
                                           size_t bytes)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
@@ -213,7 +213,7 @@ static bool overlaps_abandoned(const struct cox__mem *mem, size_t offset, size_t
 }
 
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
-                                          uint32_t device, enum cox_access access, bool disjoint,
+                                          uint32_t device, enum cox__access access, bool disjoint,
                                           size_t offset, size_t bytes, struct cox__cl_queue *queue)
 {
     const struct cox__cl_device *owner = &backend->devices[device];
@@ -251,9 +251,9 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
 
 void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code)
 {
-    static const cl_map_flags flags[] = {[COX_READ] = CL_MAP_WRITE,
-                                         [COX_WRITE] = CL_MAP_READ,
-                                         [COX_READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
+    static const cl_map_flags flags[] = {[COX__READ] = CL_MAP_WRITE,
+                                         [COX__WRITE] = CL_MAP_READ,
+                                         [COX__READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
     return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0,
                               object->bytes, 0, NULL, event, code);
 }

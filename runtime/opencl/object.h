@@ -12,7 +12,7 @@
  * WHOLE) never become sub-buffers. PoCL 3.1 keeps the mappings of all sub-buffers with their parent
  * and finds them by address. Two devices that map the same address therefore unmap each other's. */
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
-                                          uint32_t device, enum cox_access access, bool disjoint,
+                                          uint32_t device, enum cox__access access, bool disjoint,
                                           size_t offset, size_t bytes, struct cox__cl_queue *queue);
 
 /* The band has ended, or was abandoned. With the engine lock held. */

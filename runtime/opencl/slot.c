@@ -31,14 +31,14 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
 {
     uint64_t bound = pass->rows;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
+        const struct cox__binding *binding = &pass->bindings[i];
         const uint64_t most = most_bytes(instance, pass, i);
-        if (binding->contract == COX__UNUSED || cox__pass_bytes(pass, i) <= most)
+        if (binding->row_access == COX__UNUSED || cox__pass_bytes(pass, i) <= most)
             continue;
         if (!cox__by_rows(binding))
             return 0;
         uint64_t fit = most / binding->pitch_bytes;
-        uint64_t extra = binding->contract == COX_HALO
+        uint64_t extra = binding->row_access == COX__HALO
                              ? 2ull * binding->halo_rows + pass->row_alignment
                              : 0;
         uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
@@ -50,11 +50,11 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
 /* Bytes of a binding for a band of so many rows. */
 static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t rows)
 {
-    const struct cox_binding *binding = &pass->bindings[index];
+    const struct cox__binding *binding = &pass->bindings[index];
     if (!cox__by_rows(binding))
         return binding->bytes;
     size_t count = cox__buffer_rows(rows, binding->row_divisor);
-    if (binding->contract == COX_HALO)
+    if (binding->row_access == COX__HALO)
         count += 2 * (size_t)binding->halo_rows + pass->row_alignment;
     size_t all = cox__pass_bytes(pass, index);
     return count < all / binding->pitch_bytes ? count * binding->pitch_bytes : all;
@@ -62,7 +62,7 @@ static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t 
 
 static void free_slot_mems(struct cox__cl_slot *slot)
 {
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++) {
         for (uint32_t p = 0; p < COX__CL_PIECES_MAX; p++) {
             if (slot->pieces[i][p])
                 clReleaseMemObject(slot->pieces[i][p]);
@@ -80,7 +80,7 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
                           uint32_t number, uint32_t index, uint32_t max_rows)
 {
     const struct cox__pass *pass = &instance->pipeline->passes[number];
-    const struct cox_binding *binding = &pass->bindings[index];
+    const struct cox__binding *binding = &pass->bindings[index];
     size_t all = band_bytes(pass, index, max_rows);
     size_t step = cox__buffer_rows(instance->piece_rows[number], binding->row_divisor) *
                   binding->pitch_bytes;
@@ -98,9 +98,9 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
 static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass,
                       uint32_t index)
 {
-    const struct cox_binding *binding = &pass->bindings[index];
-    return binding->contract != COX__UNUSED && !(pass->only_images >> index & 1) &&
-           (instance->staged || binding->contract == COX_REDUCE || cox__is_own(binding));
+    const struct cox__binding *binding = &pass->bindings[index];
+    return binding->row_access != COX__UNUSED && !(pass->only_images >> index & 1) &&
+           (instance->staged || binding->row_access == COX__REDUCE || cox__is_own(binding));
 }
 
 /* Device memory of a binding, as much as the pass takes that needs most, written once: some drivers allocate at first
@@ -116,7 +116,7 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
         const size_t need = needs_mem(instance, pass, index) ? band_bytes(pass, index, max_rows[p])
                                                              : 0;
         bytes = need > bytes ? need : bytes;
-        if (need && pass->bindings[index].access != COX_READ)
+        if (need && pass->bindings[index].access != COX__READ)
             flags = CL_MEM_READ_WRITE;
     }
     if (!bytes)
@@ -155,7 +155,7 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
             code = make_image(instance, slot, i, max_rows);
         for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS;
              p++)
-            if (pipeline->passes[p].bindings[i].contract == COX_ROWS &&
+            if (pipeline->passes[p].bindings[i].row_access == COX__ROWS &&
                 !(pipeline->in_several >> i & 1) && !pipeline->passes[p].images)
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
@@ -230,7 +230,7 @@ static bool is_reduced(const struct cox__pipeline *pipeline, uint32_t binding)
 {
     bool reduced = false;
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
-        reduced |= pipeline->passes[p].bindings[binding].contract == COX_REDUCE;
+        reduced |= pipeline->passes[p].bindings[binding].row_access == COX__REDUCE;
     return reduced;
 }
 
@@ -251,7 +251,7 @@ void cox__cl_slot_clear(struct cox__cl_slot *slot)
 {
     cox__cl_callback_disarm(slot->callback);
     free_slot_mems(slot);
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
         free(slot->partials[i]);
     free(slot->events);
     free(slot->kinds);
@@ -261,7 +261,7 @@ void cox__cl_slot_abandon(struct cox__cl_slot *slot)
 {
     cox__cl_callback_disarm(slot->callback);
     slot->callback = NULL;
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
         if (slot->objects[i]) {
             cox__cl_object_put(slot->objects[i]);
             slot->objects[i] = NULL;
@@ -294,7 +294,7 @@ void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot 
         clReleaseEvent(event);
         cox__cl_returned(&call);
     }
-    for (uint32_t i = 0; cox__cl_wraps_images(instance) && i < COX_BINDINGS_MAX; i++) {
+    for (uint32_t i = 0; cox__cl_wraps_images(instance) && i < COX_BUFFERS_MAX; i++) {
         struct cox__cl_image image = slot->images[i];
         if (!image.mem)
             continue;

@@ -33,7 +33,7 @@ static cox_status choose_local(struct cox__instance *instance, struct cox__cl_st
     }
     bool free_choice = !required[0] && !local_bytes;
     for (uint32_t a = 0; a < made->stage->arg_count; a++)
-        free_choice &= made->stage->args[a].kind != COX_ARG_KIND_LOCAL;
+        free_choice &= made->stage->args[a].kind != COX__ARG_KIND_LOCAL;
     size_t wanted = made->local[0] * made->local[1];
     while (free_choice && made->local[0] * made->local[1] > most && most) {
         size_t *larger = made->local[0] >= made->local[1] ? &made->local[0] : &made->local[1];
@@ -54,20 +54,20 @@ static cox_status choose_local(struct cox__instance *instance, struct cox__cl_st
 /* Refuse arguments of sizes that do not fit: they would make every band fail. What a value means cannot be checked. */
 static cox_status check_args(const struct cox__instance *instance, const struct cox__cl_stage *made)
 {
-    static const unsigned char zeros[COX_PARAMS_MAX];
+    static const unsigned char zeros[COX_CONSTANTS_BYTES_MAX];
     cl_mem none = NULL;
     for (uint32_t a = 0; a < made->stage->arg_count; a++) {
-        const struct cox_arg *arg = &made->stage->args[a];
+        const struct cox__arg *arg = &made->stage->args[a];
         const void *value = zeros;
         const char *what = "an int";
         size_t bytes = sizeof(cl_int);
-        const bool memory = arg->kind == COX_ARG_KIND_BUFFER || arg->kind == COX_ARG_KIND_IMAGE;
+        const bool memory = arg->kind == COX__ARG_KIND_BUFFER || arg->kind == COX__ARG_KIND_IMAGE;
         if (memory) {
-            value = &none, what = arg->kind == COX_ARG_KIND_IMAGE ? "an image" : "a buffer",
+            value = &none, what = arg->kind == COX__ARG_KIND_IMAGE ? "an image" : "a buffer",
             bytes = sizeof none;
-        } else if (arg->kind == COX_ARG_KIND_LOCAL) {
+        } else if (arg->kind == COX__ARG_KIND_LOCAL) {
             value = NULL, what = "local memory", bytes = arg->bytes;
-        } else if (arg->kind == COX_ARG_KIND_PARAMS) {
+        } else if (arg->kind == COX__ARG_KIND_PARAMS) {
             what = "a parameter", bytes = arg->bytes;
         }
         cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
@@ -204,27 +204,31 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
                        struct cox__cl_kernel *kernel, const struct cox__cl_launch *launch)
 {
     for (uint32_t a = 0; a < stage->stage->arg_count; a++) {
-        const struct cox_arg *arg = &stage->stage->args[a];
+        const struct cox__arg *arg = &stage->stage->args[a];
         cl_int number = 0, code;
         switch (arg->kind) {
-        case COX_ARG_KIND_BUFFER:
+        case COX__ARG_KIND_BUFFER:
             code = set_mem(kernel, a, launch->mems[arg->index], instance->staged);
             break;
-        case COX_ARG_KIND_IMAGE:
+        case COX__ARG_KIND_IMAGE:
             code = set_mem(kernel, a, launch->slot->images[arg->index].mem, false);
             break;
-        case COX_ARG_KIND_PARAMS:
+        case COX__ARG_KIND_PARAMS:
             code = set_arg(kernel, a, arg->bytes, (const char *)launch->job->params + arg->offset);
             break;
-        case COX_ARG_KIND_LOCAL:
+        case COX__ARG_KIND_VALUE:
+            number = (cl_int)arg->offset;
+            code = set_arg(kernel, a, sizeof number, &number);
+            break;
+        case COX__ARG_KIND_LOCAL:
             code = set_arg(kernel, a, arg->bytes, NULL);
             break;
         default:
-            number = (cl_int)(arg->kind == COX_ARG_KIND_FIRST  ? launch->first_row
-                              : arg->kind == COX_ARG_KIND_ROWS ? launch->rows
-                              : arg->kind == COX_ARG_KIND_FRAME
+            number = (cl_int)(arg->kind == COX__ARG_KIND_FIRST  ? launch->first_row
+                              : arg->kind == COX__ARG_KIND_ROWS ? launch->rows
+                              : arg->kind == COX__ARG_KIND_FRAME
                                   ? cox__cl_pass(instance, launch->job)->rows
-                              : arg->kind == COX_ARG_KIND_ORIGIN ? launch->origins[arg->index]
+                              : arg->kind == COX__ARG_KIND_ORIGIN ? launch->origins[arg->index]
                                                                  : stage->stage->columns);
             code = set_arg(kernel, a, sizeof number, &number);
         }
@@ -258,7 +262,7 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
         struct cox__cl_launch extended = *launch;
         extend(&extended, pass, s);
         struct cox__cl_kernel *kernel = &stage->kernels[launch->job->slot % stage->kernel_count];
-        const struct cox_variant *variant = stage->variant;
+        const struct cox__variant *variant = stage->variant;
         const size_t *local = stage->local;
         const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
                                   padded(extended.rows, variant->item_rows, local[1])};

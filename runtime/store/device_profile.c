@@ -34,7 +34,7 @@ static void feed_variants(struct cox__digest *sha, const struct cox__pass *pass,
                           const struct cox__device *device)
 {
     for (uint32_t s = 0; s < pass->stage_count; s++) {
-        const struct cox_variant *variant =
+        const struct cox__variant *variant =
             cox__pipeline_stage_variant(&pass->stages[s], device->device, device->info.type);
         if (!variant)
             continue;
@@ -52,12 +52,12 @@ static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
     FEED_NUMBERS(sha, pass->rows, pass->row_alignment, pass->binding_count, pass->stage_count,
                  sharing->devices, sharing->lead);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        FEED_NUMBERS(sha, binding->contract, binding->access, binding->pitch_bytes,
+        const struct cox__binding *binding = &pass->bindings[i];
+        FEED_NUMBERS(sha, binding->row_access, binding->access, binding->pitch_bytes,
                      binding->row_divisor, binding->halo_rows, binding->bytes);
     }
     for (uint32_t s = 0; s < pass->stage_count; s++) {
-        const struct cox_stage *stage = &pass->stages[s];
+        const struct cox__stage *stage = &pass->stages[s];
         feed_text(sha, stage->kernel);
         FEED_NUMBERS(sha, stage->columns, stage->arg_count);
         for (uint32_t a = 0; a < stage->arg_count; a++)
@@ -85,7 +85,7 @@ static void sort_devices(cox_session *session)
     }
 }
 
-static void make_key(cox_session *session, const struct cox_session_params *params)
+static void make_key(cox_session *session, const struct cox__session_spec *params)
 {
     struct cox__digest sha;
     cox__digest_begin(&sha);
@@ -307,11 +307,11 @@ static bool same_text(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static bool same_variants(const struct cox_stage *a, const struct cox_stage *b)
+static bool same_variants(const struct cox__stage *a, const struct cox__stage *b)
 {
     bool same = a->variant_count == b->variant_count && same_text(a->kernel, b->kernel);
     for (uint32_t v = 0; same && v < a->variant_count; v++) {
-        const struct cox_variant *one = &a->variants[v], *other = &b->variants[v];
+        const struct cox__variant *one = &a->variants[v], *other = &b->variants[v];
         same = one->device_plus_1 == other->device_plus_1 && one->type == other->type &&
                one->local_columns == other->local_columns && one->local_rows == other->local_rows &&
                same_text(one->options, other->options) && same_text(one->source, other->source);
@@ -343,7 +343,7 @@ bool cox__device_profile_skip_warmup(cox_session *session, cox_session *warm_sta
     return true;
 }
 
-void cox__device_profile_load(cox_session *session, const struct cox_session_params *params)
+void cox__device_profile_load(cox_session *session, const struct cox__session_spec *params)
 {
     if (!policies_take_profiles(session))
         return;

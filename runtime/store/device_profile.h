@@ -18,7 +18,7 @@
 
 /* Load the session's profiles, if an earlier session saved them, or else take those of params->warm_start: gives them
  * to the policy and sets the devices' single_device_ns. After the policy's init, before the first frame. */
-void cox__device_profile_load(cox_session *session, const struct cox_session_params *params);
+void cox__device_profile_load(cox_session *session, const struct cox__session_spec *params);
 
 /* Have the session do without a warm-up, if it has begun with what was measured and every device has done frames with
  * the same kernels for the warm_start: it takes over which devices compute inside the enqueue call, which a warm-up

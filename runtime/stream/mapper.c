@@ -12,7 +12,7 @@
 enum { KEPT = 3 };
 
 void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
-                       const struct cox_session_params *params)
+                       const struct cox__session_spec *params)
 {
     memset(mappers, 0, sizeof *mappers);
     mappers->runtime = runtime;
@@ -59,7 +59,7 @@ struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
 static void report(void *user, const struct cox_frame_report *about)
 {
     struct cox__mapper *mapper = user;
-    const struct cox_session_params *params = &mapper->all->params;
+    const struct cox__session_spec *params = &mapper->all->params;
     struct cox_frame_report told = *about;
     pthread_mutex_lock(&mapper->lock);
     const struct cox__number number = mapper->numbers[about->index % COX__NUMBERS];
@@ -97,10 +97,10 @@ void cox__mapper_take_back(struct cox__mapper *mapper)
 }
 
 /* The application's parameters, for a pipeline to be described in. */
-static struct cox_session_params params_of(struct cox__mapper *mapper)
+static struct cox__session_spec params_of(struct cox__mapper *mapper)
 {
     const struct cox__mappers *all = mapper->all;
-    struct cox_session_params params = all->params;
+    struct cox__session_spec params = all->params;
     params.warm_start = all->newest ? all->newest->mapping : NULL;
     if (params.report) {
         params.report = report;
@@ -112,7 +112,7 @@ static struct cox_session_params params_of(struct cox__mapper *mapper)
 static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape,
                        bool steers, struct cox__mapper **out)
 {
-    struct cox_video_storage storage;
+    struct cox__pipeline_storage storage;
     struct cox__mapper *mapper = calloc(1, sizeof *mapper);
     if (!mapper)
         return COX_E_NOMEM;
@@ -120,8 +120,8 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
     mapper->shape = *shape;
     mapper->steers = steers;
     pthread_mutex_init(&mapper->lock, NULL);
-    struct cox_session_params params = params_of(mapper);
-    cox_status status = cox_video_mapping(shape, steers, &storage, &params);
+    struct cox__session_spec params = params_of(mapper);
+    cox_status status = cox__video_mapping(shape, steers, &storage, &params);
     if (status == COX_E_INVALID)
         cox__log(
             &mappers->runtime->log, COX_LOG_ERROR,
@@ -129,7 +129,7 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
             "cox_video_mapping)");
     mapper->mapping_bindings = params.binding_count;
     if (status == COX_OK)
-        status = cox_session_create(mappers->runtime, &params, &mapper->mapping);
+        status = cox__session_create(mappers->runtime, &params, &mapper->mapping);
     if (status != COX_OK) {
         destroy(mapper);
         return status;
@@ -141,16 +141,16 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
 
 static cox_status make_analysis(struct cox__mappers *mappers, struct cox__mapper *mapper)
 {
-    struct cox_video_storage storage;
-    struct cox_session_params params = params_of(mapper);
+    struct cox__pipeline_storage storage;
+    struct cox__session_spec params = params_of(mapper);
     params.warm_start = NULL;
     params.report = NULL;
     params.in_flight = 1;
     cox_session *analysis = NULL;
-    cox_status status = cox_video_analysis(&mapper->shape, &storage, &params);
+    cox_status status = cox__video_analysis(&mapper->shape, &storage, &params);
     mapper->analysis_bindings = params.binding_count;
     if (status == COX_OK)
-        status = cox_session_create(mappers->runtime, &params, &analysis);
+        status = cox__session_create(mappers->runtime, &params, &analysis);
     pthread_mutex_lock(&mappers->lock); /* others ask for its session_info */
     mapper->analysis = analysis;
     pthread_mutex_unlock(&mappers->lock);

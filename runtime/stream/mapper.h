@@ -36,7 +36,7 @@ struct cox__mapper {
 
 struct cox__mappers {
     cox_runtime *runtime;
-    struct cox_session_params params; /* the application's */
+    struct cox__session_spec params; /* the application's */
     pthread_mutex_t lock;             /* around the list, for other threads */
     struct cox__mapper *newest;
     atomic_ullong made;
@@ -44,7 +44,7 @@ struct cox__mappers {
 
 /* `params`: what an application gives cox_video_stream_create; may be NULL. */
 void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
-                       const struct cox_session_params *params);
+                       const struct cox__session_spec *params);
 
 /* All of them; no frame is under way. */
 void cox__mappers_clear(struct cox__mappers *mappers);

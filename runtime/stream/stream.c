@@ -213,7 +213,7 @@ static cox_status await_turn(cox_video_stream *stream, bool steers, bool nowait)
 
 /* The buffers of a frame of the mapping, or of the analysis. */
 static void fill_buffers(const struct sent *sent, bool mapping,
-                         cox_buffer *buffers[COX_BINDINGS_MAX])
+                         cox_buffer *buffers[COX_BUFFERS_MAX])
 {
     uint32_t count = sent->in.image.plane_count;
     memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
@@ -226,10 +226,10 @@ static void fill_buffers(const struct sent *sent, bool mapping,
 }
 
 /* Map the frame once for its histogram alone; it is no frame of the application's. */
-static cox_status rehearse(const struct sent *sent, const struct cox_frame *frame)
+static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec *frame)
 {
     cox__mapper_number(sent->mapper, sent->result.frame, true);
-    const cox_status status = cox_session_run(sent->mapper->mapping, frame);
+    const cox_status status = cox__session_run(sent->mapper->mapping, frame);
     if (status == COX_OK)
         return cox_session_wait(sent->mapper->mapping); /* the report of a shadow may come later */
     return status;
@@ -241,9 +241,9 @@ static cox_status learn_light(struct sent *sent)
     cox_video_stream *stream = sent->stream;
     const struct cox__mapper *mapper = sent->mapper;
     const bool own = sent->look.look.peak == COX_PEAK_CURRENT;
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     struct cox_video_params params;
-    const struct cox_frame frame = {.buffers = buffers,
+    const struct cox__frame_spec frame = {.buffers = buffers,
                                     .buffer_count = own ? mapper->analysis_bindings
                                                         : mapper->mapping_bindings,
                                     .params = &params,
@@ -251,7 +251,7 @@ static cox_status learn_light(struct sent *sent)
     fill_buffers(sent, !own, buffers);
     cox_status status = cox_video_prepare(&mapper->shape, &sent->look.settings, &params);
     if (status == COX_OK)
-        status = own ? cox_session_run(mapper->analysis, &frame) : rehearse(sent, &frame);
+        status = own ? cox__session_run(mapper->analysis, &frame) : rehearse(sent, &frame);
     if (status != COX_OK)
         return status;
     pthread_mutex_lock(&stream->lock);
@@ -295,9 +295,9 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
 static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
 {
     cox_video_stream *stream = sent->stream;
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     const struct cox_video_params *params;
-    struct cox_frame frame = {.buffers = buffers,
+    struct cox__frame_spec frame = {.buffers = buffers,
                               .buffer_count = sent->mapper->mapping_bindings,
                               .deadline_ns = from->deadline_ns,
                               .late = from->late};
@@ -316,7 +316,7 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
     append(stream, sent);
     pthread_mutex_unlock(&stream->lock);
     cox__mapper_number(sent->mapper, sent->result.frame, false);
-    status = cox_session_submit(sent->mapper->mapping, &frame, on_done, sent);
+    status = cox__session_submit(sent->mapper->mapping, &frame, on_done, sent);
     if (status == COX_OK)
         return COX_OK;
     cox__mapper_take_back(sent->mapper);
@@ -460,7 +460,7 @@ static cox_status told_of_look(const cox_video_stream *stream, cox_status status
     return status;
 }
 
-cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_session_params *session,
+cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox__session_spec *session,
                                    const struct cox_tonemap_options *look, cox_video_stream **out)
 {
     if (out)

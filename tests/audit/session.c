@@ -162,7 +162,7 @@ static bool right_picture(uint64_t frame)
 
 struct pipeline {
     const char *name;
-    cox_status (*create)(struct cox_session_params *params);
+    cox_status (*create)(struct cox__session_spec *params);
     const void *frame_params;
     uint32_t (*expected)(uint64_t frame, uint32_t row, uint32_t column); /* NULL: as the first frame */
     int out, bins;                                                       /* bindings; bins = 0: none */
@@ -180,40 +180,40 @@ static struct pipeline *pipeline;
         .arg_count = sizeof(arguments) / sizeof *(arguments), .args = (arguments)       \
     }
 
-static cox_status create_rows(struct cox_session_params *params)
+static cox_status create_rows(struct cox__session_spec *params)
 {
-    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = pitch_bytes},
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
-    const struct cox_variant variant = {.source = rows_source, .local_columns = 32, .local_rows = 2};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS,
-                                   COX_ARG_PARAMS(int)};
-    const struct cox_stage stage = STAGE("scramble", args);
+    const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = pitch_bytes},
+                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes}};
+    const struct cox__variant variant = {.source = rows_source, .local_columns = 32, .local_rows = 2};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS,
+                                   COX__ARG_PARAMS(int)};
+    const struct cox__stage stage = STAGE("scramble", args);
     params->binding_count = pipeline->bindings = 2;
     params->bindings = bindings;
     params->stage_count = 1;
     params->stages = &stage;
     pipeline->bytes[0] = pipeline->bytes[1] = ROWS * pitch_bytes;
-    return cox_session_create(runtime, params, &session);
+    return cox__session_create(runtime, params, &session);
 }
 
-static cox_status create_contracts(struct cox_session_params *params)
+static cox_status create_contracts(struct cox__session_spec *params)
 {
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_HALO, .pitch_bytes = pitch_bytes, .halo_rows = 1},
-        {.name = "table", .contract = COX_WHOLE, .bytes = TABLE * sizeof(uint32_t)},
-        {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes},
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__HALO, .pitch_bytes = pitch_bytes, .halo_rows = 1},
+        {.name = "table", .row_access = COX__WHOLE, .bytes = TABLE * sizeof(uint32_t)},
+        {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes},
         {.name = "bins",
-         .contract = COX_REDUCE,
-         .access = COX_WRITE,
+         .row_access = COX__REDUCE,
+         .access = COX__WRITE,
          .bytes = BINS * sizeof(uint32_t),
          .merge = add_bins}};
-    const struct cox_variant variant = {.source = contracts_source, .local_columns = 64};
-    const struct cox_arg smooth[] = {COX_ARG_BUFFER(0),  COX_ARG_BUFFER(1), COX_ARG_BUFFER(2),
-                                     COX_ARG_COLUMNS,    COX_ARG_ROWS,      COX_ARG_FIRST_ROW,
-                                     COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0), COX_ARG_PARAMS(int)};
-    const struct cox_arg count[] = {COX_ARG_BUFFER(2), COX_ARG_BUFFER(3), COX_ARG_COLUMNS, COX_ARG_ROWS,
-                                    COX_ARG_PARAMS(int)};
-    const struct cox_stage stages[] = {STAGE("smooth", smooth), STAGE("count", count)};
+    const struct cox__variant variant = {.source = contracts_source, .local_columns = 64};
+    const struct cox__arg smooth[] = {COX__ARG_BUFFER(0),  COX__ARG_BUFFER(1), COX__ARG_BUFFER(2),
+                                     COX__ARG_COLUMNS,    COX__ARG_ROWS,      COX__ARG_FIRST_ROW,
+                                     COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(0), COX__ARG_PARAMS(int)};
+    const struct cox__arg count[] = {COX__ARG_BUFFER(2), COX__ARG_BUFFER(3), COX__ARG_COLUMNS, COX__ARG_ROWS,
+                                    COX__ARG_PARAMS(int)};
+    const struct cox__stage stages[] = {STAGE("smooth", smooth), STAGE("count", count)};
     params->binding_count = pipeline->bindings = 4;
     params->bindings = bindings;
     params->stage_count = 2;
@@ -221,42 +221,42 @@ static cox_status create_contracts(struct cox_session_params *params)
     pipeline->bytes[0] = pipeline->bytes[2] = ROWS * pitch_bytes;
     pipeline->bytes[1] = TABLE * sizeof(uint32_t);
     pipeline->bytes[3] = BINS * sizeof(uint32_t);
-    return cox_session_create(runtime, params, &session);
+    return cox__session_create(runtime, params, &session);
 }
 
-static cox_status create_passes(struct cox_session_params *params)
+static cox_status create_passes(struct cox__session_spec *params)
 {
-    const struct cox_binding scratch = {.name = "between", .pitch_bytes = pitch_bytes, .scratch = true};
-    const struct cox_binding bindings[] = {{.name = "in", .pitch_bytes = pitch_bytes},
+    const struct cox__binding scratch = {.name = "between", .pitch_bytes = pitch_bytes, .scratch = true};
+    const struct cox__binding bindings[] = {{.name = "in", .pitch_bytes = pitch_bytes},
                                            scratch,
                                            scratch,
                                            scratch,
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes},
+                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes},
                                            {.name = "bins",
-                                            .contract = COX_REDUCE,
-                                            .access = COX_WRITE,
+                                            .row_access = COX__REDUCE,
+                                            .access = COX__WRITE,
                                             .bytes = BINS * sizeof(uint32_t),
                                             .merge = add_bins}};
-    const struct cox_variant variant = {.source = passes_source, .local_columns = 64};
+    const struct cox__variant variant = {.source = passes_source, .local_columns = 64};
 #define BLUR_ARGS(from, to)                                                                         \
     {                                                                                               \
-        COX_ARG_BUFFER(from), COX_ARG_BUFFER(to), COX_ARG_COLUMNS, COX_ARG_ROWS, COX_ARG_FIRST_ROW, \
-            COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(from), COX_ARG_ORIGIN(to), COX_ARG_PARAMS(int)       \
+        COX__ARG_BUFFER(from), COX__ARG_BUFFER(to), COX__ARG_COLUMNS, COX__ARG_ROWS, COX__ARG_FIRST_ROW, \
+            COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(from), COX__ARG_ORIGIN(to), COX__ARG_PARAMS(int)       \
     }
-    const struct cox_arg blur[][9] = {BLUR_ARGS(0, 1), BLUR_ARGS(1, 2), BLUR_ARGS(2, 3)};
-    const struct cox_arg turn[] = {COX_ARG_BUFFER(3), COX_ARG_BUFFER(4), COX_ARG_BUFFER(5),  COX_ARG_COLUMNS,
-                                   COX_ARG_ROWS,      COX_ARG_FIRST_ROW, COX_ARG_FRAME_ROWS, COX_ARG_PARAMS(int)};
-    const struct cox_stage stages[] = {STAGE("blur", blur[0]), STAGE("blur", blur[1]), STAGE("blur", blur[2]),
+    const struct cox__arg blur[][9] = {BLUR_ARGS(0, 1), BLUR_ARGS(1, 2), BLUR_ARGS(2, 3)};
+    const struct cox__arg turn[] = {COX__ARG_BUFFER(3), COX__ARG_BUFFER(4), COX__ARG_BUFFER(5),  COX__ARG_COLUMNS,
+                                   COX__ARG_ROWS,      COX__ARG_FIRST_ROW, COX__ARG_FRAME_ROWS, COX__ARG_PARAMS(int)};
+    const struct cox__stage stages[] = {STAGE("blur", blur[0]), STAGE("blur", blur[1]), STAGE("blur", blur[2]),
                                        STAGE("turn", turn)};
-    const struct cox_use first[] = {{.binding = 0, .contract = COX_HALO, .halo_rows = 1},
-                                    {.binding = 1, .access = COX_WRITE}};
-    const struct cox_use second[] = {{.binding = 1, .contract = COX_HALO, .halo_rows = 1},
-                                     {.binding = 2, .contract = COX_HALO, .access = COX_READ_WRITE, .halo_rows = 1},
-                                     {.binding = 3, .access = COX_WRITE}};
-    const struct cox_use third[] = {{.binding = 3, .contract = COX_WHOLE},
-                                    {.binding = 4, .access = COX_WRITE},
-                                    {.binding = 5, .contract = COX_REDUCE, .access = COX_WRITE}};
-    const struct cox_pass passes[] = {
+    const struct cox__pass_binding first[] = {{.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
+                                    {.binding = 1, .access = COX__WRITE}};
+    const struct cox__pass_binding second[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
+                                     {.binding = 2, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1},
+                                     {.binding = 3, .access = COX__WRITE}};
+    const struct cox__pass_binding third[] = {{.binding = 3, .row_access = COX__WHOLE},
+                                    {.binding = 4, .access = COX__WRITE},
+                                    {.binding = 5, .row_access = COX__REDUCE, .access = COX__WRITE}};
+    const struct cox__pass_spec passes[] = {
         {.name = "exchange", .use_count = 2, .uses = first, .stage_count = 1, .stages = &stages[0]},
         {.name = "overlap", .use_count = 3, .uses = second, .stage_count = 2, .stages = &stages[1]},
         {.name = "turn", .use_count = 3, .uses = third, .stage_count = 1, .stages = &stages[3]}};
@@ -266,10 +266,10 @@ static cox_status create_passes(struct cox_session_params *params)
     params->passes = passes;
     pipeline->bytes[0] = pipeline->bytes[4] = ROWS * pitch_bytes;
     pipeline->bytes[5] = BINS * sizeof(uint32_t);
-    return cox_session_create(runtime, params, &session);
+    return cox__session_create(runtime, params, &session);
 }
 
-static cox_status create_tonemap(struct cox_session_params *params)
+static cox_status create_tonemap(struct cox__session_spec *params)
 {
     const struct cox_tonemap_shape shape = {.width = WIDTH,
                                             .height = HEIGHT,
@@ -278,8 +278,8 @@ static cox_status create_tonemap(struct cox_session_params *params)
                                             .in_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * 16),
                                             .out_pitch_bytes = cox_runtime_pitch_bytes(runtime, WIDTH * 4)};
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
-    struct cox_tonemap_storage storage;
-    cox_status status = cox_tonemap_mapping(&shape, &storage, params);
+    struct cox__pipeline_storage storage;
+    cox_status status = cox__tonemap_mapping(&shape, &storage, params);
     if (status == COX_OK)
         status = cox_tonemap_prepare(&shape, &settings, &tonemap_params);
     if (status)
@@ -288,7 +288,7 @@ static cox_status create_tonemap(struct cox_session_params *params)
     pipeline->bytes[0] = shape.in_pitch_bytes * HEIGHT;
     pipeline->bytes[1] = picture_bytes = shape.out_pitch_bytes * HEIGHT;
     first_picture = malloc(picture_bytes);
-    return first_picture ? cox_session_create(runtime, params, &session) : COX_E_NOMEM;
+    return first_picture ? cox__session_create(runtime, params, &session) : COX_E_NOMEM;
 }
 
 static struct pipeline pipelines[] = {
@@ -342,9 +342,9 @@ static cox_status run_frames(uint64_t from, uint64_t to)
     for (uint64_t frame = from; frame < to; frame++) {
         if (pipeline->expected)
             fill_input(frame); /* at most IN_FLIGHT frames are under way, none with this set */
-        const struct cox_frame next = {
+        const struct cox__frame_spec next = {
             .buffers = buffers[frame % SETS], .buffer_count = pipeline->bindings, .params = pipeline->frame_params};
-        cox_status status = cox_session_submit(session, &next, on_done, NULL);
+        cox_status status = cox__session_submit(session, &next, on_done, NULL);
         if (status)
             return status;
     }
@@ -410,7 +410,7 @@ int main(int argc, char **argv)
     pitch_bytes = cox_runtime_pitch_bytes(runtime, COLUMNS * sizeof(uint32_t));
     pitch = pitch_bytes / sizeof(uint32_t);
     pitch_param = (int)pitch;
-    struct cox_session_params params = {.rows = ROWS,
+    struct cox__session_spec params = {.rows = ROWS,
                                         .params_bytes = sizeof(int),
                                         .policy = argv[2],
                                         .in_flight = IN_FLIGHT,

@@ -130,13 +130,13 @@ static const char source[] = "kernel void spin(global uint *out, int columns, in
 
 static cox_status make_session(cox_runtime *runtime, cox_session **session)
 {
-    const struct cox_binding binding = {.name = "out", .access = COX_WRITE, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
-    const struct cox_variant variant = {.source = source, .local_columns = 16};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_COLUMNS, COX_ARG_ROWS, COX_ARG_PARAMS(int)};
-    const struct cox_stage stage = {
+    const struct cox__binding binding = {.name = "out", .access = COX__WRITE, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
+    const struct cox__variant variant = {.source = source, .local_columns = 16};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_COLUMNS, COX__ARG_ROWS, COX__ARG_PARAMS(int)};
+    const struct cox__stage stage = {
         .kernel = "spin", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
-    return cox_session_create(runtime,
-                              &(const struct cox_session_params){.rows = ROWS,
+    return cox__session_create(runtime,
+                              &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = 1,
                                                                  .bindings = &binding,
                                                                  .stage_count = 1,
@@ -166,8 +166,8 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
 
     for (int frame = 0; frame < 4 && status == COX_OK; frame++) {
         _Atomic int done = 0;
-        status = cox_session_submit(session,
-                                    &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1, .params = &turns},
+        status = cox__session_submit(session,
+                                    &(const struct cox__frame_spec){.buffers = &buffer, .buffer_count = 1, .params = &turns},
                                     frame_done, &done);
         CHECK(status == COX_OK, "%s", cox_status_text(status));
         while (status == COX_OK && atomic_load(&done) == 0) {

@@ -233,35 +233,35 @@ static void merge_bins(void *into, const void *partial, size_t bytes, void *user
 static void take_bins(void *user, const struct cox_pass_result *end)
 {
     (void)user;
-    ((struct params *)end->params)->add = add_of_bins(end->buffers[1]);
+    ((struct params *)end->constants)->add = add_of_bins(end->buffers[1]);
 }
 
 /* ---- the contracts ---- */
 
 struct plane {
-    enum cox_contract contract;
-    enum cox_access access;
+    enum cox__row_access contract;
+    enum cox__access access;
     bool half; /* half as wide and half as high */
     bool scratch;
     bool turned; /* rows and columns changed for each other */
 };
 
-#define IN .access = COX_READ
-#define OUT .access = COX_WRITE
+#define IN .access = COX__READ
+#define OUT .access = COX__WRITE
 #define HALF .half = true
 #define SCRATCH .scratch = true
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof((array)[0]))
-#define STAGE(name, ...) name, (const struct cox_arg[]){__VA_ARGS__}, COUNT(((const struct cox_arg[]){__VA_ARGS__}))
+#define STAGE(name, ...) name, (const struct cox__arg[]){__VA_ARGS__}, COUNT(((const struct cox__arg[]){__VA_ARGS__}))
 #define USES(...) \
-    .uses = (const struct cox_use[]){__VA_ARGS__}, .use_count = COUNT(((const struct cox_use[]){__VA_ARGS__}))
+    .uses = (const struct cox__pass_binding[]){__VA_ARGS__}, .use_count = COUNT(((const struct cox__pass_binding[]){__VA_ARGS__}))
 
-#define PITCH(index) COX_ARG_FIELD(struct params, pitch[index])
-#define ADD COX_ARG_FIELD(struct params, add)
-#define BASICS COX_ARG_COLUMNS, COX_ARG_FIRST_ROW, COX_ARG_ROWS
-#define MAP(in, out) COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), BASICS, PITCH(in), PITCH(out), ADD
-#define REDUCE(in, bins) COX_ARG_BUFFER(in), COX_ARG_BUFFER(bins), COX_ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(in), ADD
-#define NEAR(in, out) MAP(in, out), COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)
+#define PITCH(index) COX__ARG_FIELD(struct params, pitch[index])
+#define ADD COX__ARG_FIELD(struct params, add)
+#define BASICS COX__ARG_COLUMNS, COX__ARG_FIRST_ROW, COX__ARG_ROWS
+#define MAP(in, out) COX__ARG_BUFFER(in), COX__ARG_BUFFER(out), BASICS, PITCH(in), PITCH(out), ADD
+#define REDUCE(in, bins) COX__ARG_BUFFER(in), COX__ARG_BUFFER(bins), COX__ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(in), ADD
+#define NEAR(in, out) MAP(in, out), COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(in), COX__ARG_ORIGIN(out)
 
 static const struct contract {
     const char *name;
@@ -275,11 +275,11 @@ static const struct contract {
     uint32_t item_rows;
     struct {
         const char *kernel;
-        const struct cox_arg *args;
+        const struct cox__arg *args;
         uint32_t arg_count;
     } stages[2];
     uint32_t pass_count; /* 0 = one, of all stages */
-    struct cox_pass passes[2];
+    struct cox__pass_spec passes[2];
 } contracts[] = {
     {.name = "rows",
      .source = rows_source,
@@ -290,20 +290,20 @@ static const struct contract {
     {.name = "halo",
      .source = halo_source,
      .pixels = {pixel_halo},
-     .planes = {{{COX_HALO, IN}, {OUT}}, 2},
+     .planes = {{{COX__HALO, IN}, {OUT}}, 2},
      .local = {8, 2},
-     .stages = {{STAGE("halo_kernel", MAP(0, 1), COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0))}}},
+     .stages = {{STAGE("halo_kernel", MAP(0, 1), COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(0))}}},
     {.name = "whole",
      .source = whole_source,
      .pixels = {pixel_whole},
-     .planes = {{{IN}, {OUT}, {COX_WHOLE, IN}}, 3},
+     .planes = {{{IN}, {OUT}, {COX__WHOLE, IN}}, 3},
      .local = {32, 1},
-     .stages = {{STAGE("whole_kernel", COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), BASICS, PITCH(0),
+     .stages = {{STAGE("whole_kernel", COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), BASICS, PITCH(0),
                        PITCH(1), ADD)}}},
     {.name = "reduce",
      .source = reduce_source,
      .pixels = {pixel_reduce},
-     .planes = {{{IN}, {COX_REDUCE, OUT}}, 2},
+     .planes = {{{IN}, {COX__REDUCE, OUT}}, 2},
      .local = {16, 2},
      .stages = {{STAGE("reduce_kernel", REDUCE(0, 1))}}},
     {.name = "chroma",
@@ -312,22 +312,22 @@ static const struct contract {
      .planes = {{{IN}, {IN, HALF}, {OUT}, {OUT, HALF}}, 4},
      .local = {16, 1},
      .item_rows = 2,
-     .stages = {{STAGE("chroma_kernel", COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_BUFFER(3),
+     .stages = {{STAGE("chroma_kernel", COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), COX__ARG_BUFFER(3),
                        BASICS, PITCH(0), PITCH(1), PITCH(2), PITCH(3), ADD)}}},
     {.name = "stages",
      .source = stages_source,
      .pixels = {pixel_stages},
      .planes = {{{IN}, {OUT}, {OUT}}, 3},
      .local = {16, 1},
-     .stages = {{STAGE("first_kernel", COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS, PITCH(0),
+     .stages = {{STAGE("first_kernel", COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS, PITCH(0),
                        PITCH(1), ADD)},
-                {STAGE("second_kernel", COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), BASICS, PITCH(1), PITCH(2))}}},
+                {STAGE("second_kernel", COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), BASICS, PITCH(1), PITCH(2))}}},
     {.name = "in place",
      .source = inplace_source,
      .pixels = {pixel_inplace},
-     .planes = {{{.access = COX_READ_WRITE}}, 1},
+     .planes = {{{.access = COX__READ_WRITE}}, 1},
      .local = {64, 1},
-     .stages = {{STAGE("inplace_kernel", COX_ARG_BUFFER(0), BASICS, PITCH(0), ADD)}}},
+     .stages = {{STAGE("inplace_kernel", COX__ARG_BUFFER(0), BASICS, PITCH(0), ADD)}}},
     {.name = "exchange",
      .source = near_source,
      .pixels = {pixel_halo, pixel_halo_again},
@@ -335,8 +335,8 @@ static const struct contract {
      .local = {16, 2},
      .stages = {{STAGE("near_kernel", NEAR(0, 1))}, {STAGE("near_kernel", NEAR(1, 2))}},
      .pass_count = 2,
-     .passes = {{USES({0, COX_HALO, .halo_rows = HALO_ROWS}, {1, OUT})},
-                {USES({1, COX_HALO, .halo_rows = HALO_ROWS}, {2, OUT})}}},
+     .passes = {{USES({0, COX__HALO, .halo_rows = HALO_ROWS}, {1, OUT})},
+                {USES({1, COX__HALO, .halo_rows = HALO_ROWS}, {2, OUT})}}},
     {.name = "overlap",
      .source = near_source,
      .pixels = {pixel_halo, pixel_halo_again},
@@ -344,8 +344,8 @@ static const struct contract {
      .local = {8, 2},
      .stages = {{STAGE("near_kernel", NEAR(0, 1))}, {STAGE("near_kernel", NEAR(1, 2))}},
      .pass_count = 1,
-     .passes = {{USES({0, COX_HALO, .halo_rows = HALO_ROWS},
-                      {1, COX_HALO, .access = COX_READ_WRITE, .halo_rows = HALO_ROWS}, {2, OUT})}}},
+     .passes = {{USES({0, COX__HALO, .halo_rows = HALO_ROWS},
+                      {1, COX__HALO, .access = COX__READ_WRITE, .halo_rows = HALO_ROWS}, {2, OUT})}}},
     {.name = "turned",
      .source = turn_source,
      .pixels = {pixel_turned},
@@ -353,21 +353,21 @@ static const struct contract {
      .local = {16, 1},
      .stages = {{STAGE("turn_kernel", MAP(0, 1))}, {STAGE("turn_kernel", MAP(1, 2))}},
      .pass_count = 2,
-     .passes = {{USES({0, COX_WHOLE, IN}, {1, OUT})}, {USES({1, COX_WHOLE, IN}, {2, OUT})}}},
+     .passes = {{USES({0, COX__WHOLE, IN}, {1, OUT})}, {USES({1, COX__WHOLE, IN}, {2, OUT})}}},
     {.name = "counted",
      .source = reduce_source,
      .pixels = {pixel_reduce, pixel_counted},
-     .planes = {{{IN}, {COX_REDUCE, OUT, SCRATCH}, {OUT}}, 3},
+     .planes = {{{IN}, {COX__REDUCE, OUT, SCRATCH}, {OUT}}, 3},
      .local = {16, 2},
      .stages = {{STAGE("reduce_kernel", REDUCE(0, 1))}, {STAGE("rows_kernel", MAP(0, 2))}},
      .pass_count = 2,
-     .passes = {{USES({0, IN}, {1, COX_REDUCE, OUT}), .done = take_bins}, {USES({0, IN}, {2, OUT})}}},
+     .passes = {{USES({0, IN}, {1, COX__REDUCE, OUT}), .done = take_bins}, {USES({0, IN}, {2, OUT})}}},
 };
 
 static void expect(const struct contract *contract, const struct shape *shape, uint32_t *const *planes)
 {
     for (uint32_t i = 0; i < contract->planes.count; i++)
-        if (contract->planes.list[i].contract == COX_REDUCE)
+        if (contract->planes.list[i].row_access == COX__REDUCE)
             memset(planes[i], 0, 4 * (BINS + 1));
 
     for (uint32_t pass = 0; pass < 2 && contract->pixels[pass]; pass++)
@@ -481,17 +481,17 @@ static bool fail(struct run *run, const char *what)
     return bits_complain(&run->suite->bits, "%s: %s", run->name, what);
 }
 
-static void plan_planes(struct run *run, struct cox_binding *bindings)
+static void plan_planes(struct run *run, struct cox__binding *bindings)
 {
-    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
-        const struct plane *plane = &run->contract->planes.list[i];
-        bindings[i] = (struct cox_binding){
-            .contract = plane->contract, .access = plane->access, .scratch = plane->scratch};
-        if (plane->contract == COX_WHOLE || plane->contract == COX_REDUCE) {
-            run->used[i] = plane->contract == COX_WHOLE ? TABLE : BINS + 1;
+    for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
+        const struct plane *plane = &run->row_access->planes.list[i];
+        bindings[i] = (struct cox__binding){
+            .row_access = plane->row_access, .access = plane->access, .scratch = plane->scratch};
+        if (plane->row_access == COX__WHOLE || plane->row_access == COX__REDUCE) {
+            run->used[i] = plane->row_access == COX__WHOLE ? TABLE : BINS + 1;
             run->height[i] = 1;
             run->bytes[i] = bindings[i].bytes = 4 * (size_t)run->used[i];
-            bindings[i].merge = plane->contract == COX_REDUCE ? merge_bins : NULL;
+            bindings[i].merge = plane->row_access == COX__REDUCE ? merge_bins : NULL;
             continue;
         }
         const uint32_t divisor = plane->half ? 2 : 1;
@@ -502,7 +502,7 @@ static void plan_planes(struct run *run, struct cox_binding *bindings)
         run->bytes[i] = pitch * run->height[i];
         bindings[i].pitch_bytes = pitch;
         bindings[i].row_divisor = divisor;
-        bindings[i].halo_rows = plane->contract == COX_HALO ? HALO_ROWS : 0;
+        bindings[i].halo_rows = plane->row_access == COX__HALO ? HALO_ROWS : 0;
     }
 }
 
@@ -522,9 +522,9 @@ static cox_status make_buffer(const struct run *run, struct frame *frame, uint32
 
 static bool make_frame(struct run *run, struct frame *frame, uint64_t *seed)
 {
-    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
-        const struct plane *plane = &run->contract->planes.list[i];
-        if (run->memory == MEMORY_COMMON && frame != run->frames && plane->access == COX_READ && !plane->scratch) {
+    for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
+        const struct plane *plane = &run->row_access->planes.list[i];
+        if (run->memory == MEMORY_COMMON && frame != run->frames && plane->access == COX__READ && !plane->scratch) {
             frame->data[i] = run->frames[0].data[i];
             frame->want[i] = run->frames[0].want[i];
             frame->buffers[i] = run->frames[0].buffers[i];
@@ -577,8 +577,8 @@ static void on_report(void *user, const struct cox_frame_report *report)
 
 static bool check_frame(struct run *run, const struct frame *frame, uint64_t *hash)
 {
-    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
-        if (run->contract->planes.list[i].scratch)
+    for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
+        if (run->row_access->planes.list[i].scratch)
             continue;
         for (uint32_t r = 0; r < run->height[i]; r++)
             for (uint32_t c = 0; c < run->used[i]; c++) {
@@ -606,17 +606,17 @@ static bool play(struct run *run, cox_session *session)
             struct frame *frame = &run->frames[f];
             frame->params.add = (uint32_t)random_next(&seed);
             frame->done = 0;
-            for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+            for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
                 frame->params.pitch[i] = (int32_t)run->shape.pitch[i];
-                if (run->contract->planes.list[i].access == COX_WRITE && frame->data[i])
+                if (run->row_access->planes.list[i].access == COX__WRITE && frame->data[i])
                     memset(frame->data[i], 0xbb, run->bytes[i]);
             }
-            const struct cox_frame submitted = {
-                .buffers = frame->buffers, .buffer_count = run->contract->planes.count, .params = &frame->params};
-            if (cox_session_submit(session, &submitted, on_done, frame) != COX_OK)
+            const struct cox__frame_spec submitted = {
+                .buffers = frame->buffers, .buffer_count = run->row_access->planes.count, .params = &frame->params};
+            if (cox__session_submit(session, &submitted, on_done, frame) != COX_OK)
                 return fail(run, "submit");
             run->shape.add = frame->params.add;
-            expect(run->contract, &run->shape, frame->want); /* while the devices work */
+            expect(run->row_access, &run->shape, frame->want); /* while the devices work */
         }
         cox_session_wait(session);
         for (uint32_t f = 0; f < pool; f++) {
@@ -643,19 +643,19 @@ static bool all_devices_helped(struct run *run, cox_session *session)
 
 static cox_status open_session(struct run *run, cox_session **session)
 {
-    const struct contract *contract = run->contract;
+    const struct contract *contract = run->row_access;
     const uint32_t columns = run->shape.columns, rows = run->shape.rows;
-    const struct cox_variant variant = {.source = contract->source,
+    const struct cox__variant variant = {.source = contract->source,
                                         .local_columns = contract->local[0],
                                         .local_rows = contract->local[1],
                                         .item_rows = contract->item_rows};
-    struct cox_binding bindings[PLANES_MAX];
-    struct cox_stage stages[2];
-    struct cox_pass passes[2];
+    struct cox__binding bindings[PLANES_MAX];
+    struct cox__stage stages[2];
+    struct cox__pass_spec passes[2];
     uint32_t stage_count = 0;
     plan_planes(run, bindings);
     for (; stage_count < 2 && contract->stages[stage_count].kernel; stage_count++)
-        stages[stage_count] = (struct cox_stage){.kernel = contract->stages[stage_count].kernel,
+        stages[stage_count] = (struct cox__stage){.kernel = contract->stages[stage_count].kernel,
                                                  .columns = columns,
                                                  .variant_count = 1,
                                                  .variants = &variant,
@@ -669,8 +669,8 @@ static cox_status open_session(struct run *run, cox_session **session)
         passes[p].stage_count = contract->pass_count == 1 ? 2 : 1;
         stages[p].columns = turned ? rows : columns;
     }
-    return cox_session_create(run->suite->bits.runtime,
-                              &(const struct cox_session_params){.rows = rows,
+    return cox__session_create(run->suite->bits.runtime,
+                              &(const struct cox__session_spec){.rows = rows,
                                                                  .device_timeout_ns = 60000000000 /* a busy machine */,
                                                                  .binding_count = contract->planes.count,
                                                                  .bindings = bindings,
@@ -693,7 +693,7 @@ static void run_one(struct suite *suite, const struct contract *contract, const 
                     uint32_t in_flight)
 {
     struct run run = {.suite = suite,
-                      .contract = contract,
+                      .row_access = contract,
                       .shape = {.columns = size[0], .rows = size[1]},
                       .memory = memory,
                       .in_flight = in_flight};

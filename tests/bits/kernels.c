@@ -41,7 +41,7 @@ struct run {
     struct cox__pipeline pipeline;
     const void *params;
     struct bits_frame *frame;
-    uint8_t *data[COX_BINDINGS_MAX]; /* of each binding, scratch too */
+    uint8_t *data[COX_BUFFERS_MAX]; /* of each binding, scratch too */
 };
 
 /* Part of a binding in a buffer of just that size. */
@@ -67,7 +67,7 @@ static void copy_out(const struct part *part, uint8_t *to)
 static struct part part_open(const struct run *run, const struct cox__pass *pass, uint32_t index, uint32_t first_row,
                              uint32_t rows)
 {
-    const struct cox_binding *binding = &pass->bindings[index];
+    const struct cox__binding *binding = &pass->bindings[index];
     struct part part = {.bytes = binding->bytes};
     if (cox__by_rows(binding)) {
         uint32_t count;
@@ -76,38 +76,38 @@ static struct part part_open(const struct run *run, const struct cox__pass *pass
         part.bytes = count * binding->pitch_bytes;
     }
     cl_int code;
-    part.mem = clCreateBuffer(here.device.context, binding->access == COX_READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
+    part.mem = clCreateBuffer(here.device.context, binding->access == COX__READ ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
                               part.bytes, NULL, &code);
     bits_need(code, "clCreateBuffer");
-    if (binding->access == COX_READ || binding->contract == COX_REDUCE)
+    if (binding->access == COX__READ || binding->row_access == COX__REDUCE)
         copy_in(&part, run->data[index] + part.at);
     return part;
 }
 
-static void set_args(const struct run *run, const struct cox_stage *stage, cl_kernel kernel, uint32_t first_row,
+static void set_args(const struct run *run, const struct cox__stage *stage, cl_kernel kernel, uint32_t first_row,
                      uint32_t rows, const struct part *parts)
 {
     for (uint32_t a = 0; a < stage->arg_count; a++) {
-        const struct cox_arg *arg = &stage->args[a];
+        const struct cox__arg *arg = &stage->args[a];
         cl_int number = 0;
         const void *value = &number;
         size_t bytes = sizeof number;
         switch (arg->kind) {
-        case COX_ARG_KIND_BUFFER:
+        case COX__ARG_KIND_BUFFER:
             value = &parts[arg->index].mem;
             bytes = sizeof(cl_mem);
             break;
-        case COX_ARG_KIND_PARAMS:
+        case COX__ARG_KIND_PARAMS:
             value = (const char *)run->params + arg->offset;
             bytes = arg->bytes;
             break;
-        case COX_ARG_KIND_FIRST:
+        case COX__ARG_KIND_FIRST:
             number = (cl_int)first_row;
             break;
-        case COX_ARG_KIND_ROWS:
+        case COX__ARG_KIND_ROWS:
             number = (cl_int)rows;
             break;
-        case COX_ARG_KIND_ORIGIN:
+        case COX__ARG_KIND_ORIGIN:
             number = (cl_int)parts[arg->index].origin;
             break;
         default:
@@ -120,11 +120,11 @@ static void set_args(const struct run *run, const struct cox_stage *stage, cl_ke
 
 /* What one kernel initialised, Oclgrind does not know in the next one's threads: so it goes through the host and back.
  * The last buffer that a stage takes is the one that it writes. */
-static void take_round(const struct cox_stage *stage, const struct part *parts)
+static void take_round(const struct cox__stage *stage, const struct part *parts)
 {
     const struct part *written = NULL;
     for (uint32_t a = 0; a < stage->arg_count; a++)
-        if (stage->args[a].kind == COX_ARG_KIND_BUFFER)
+        if (stage->args[a].kind == COX__ARG_KIND_BUFFER)
             written = &parts[stage->args[a].index];
     uint8_t *memory = bits_memory(written->bytes);
     copy_out(written, memory);
@@ -135,14 +135,14 @@ static void take_round(const struct cox_stage *stage, const struct part *parts)
 static void run_band(const struct run *run, const struct cox__pass *pass, int form, cl_kernel *kernels,
                      uint32_t first_row, uint32_t rows)
 {
-    struct part parts[COX_BINDINGS_MAX] = {{0}};
+    struct part parts[COX_BUFFERS_MAX] = {{0}};
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].contract != COX__UNUSED)
+        if (pass->bindings[i].row_access != COX__UNUSED)
             parts[i] = part_open(run, pass, i, first_row, rows);
 
     for (uint32_t s = 0; s < pass->stage_count; s++) {
-        const struct cox_stage *stage = &pass->stages[s];
-        const struct cox_variant *variant = &stage->variants[form];
+        const struct cox__stage *stage = &pass->stages[s];
+        const struct cox__variant *variant = &stage->variants[form];
         const uint32_t extent = pass->extents[s], first = first_row > extent ? first_row - extent : 0;
         const uint32_t end = first_row + rows + extent < pass->rows ? first_row + rows + extent : pass->rows;
         const size_t local[2] = {variant->local_columns, variant->local_rows};
@@ -158,7 +158,7 @@ static void run_band(const struct run *run, const struct cox__pass *pass, int fo
     }
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        if (pass->bindings[i].access == COX_WRITE && parts[i].mem)
+        if (pass->bindings[i].access == COX__WRITE && parts[i].mem)
             copy_out(&parts[i], run->data[i] + parts[i].at);
         if (parts[i].mem)
             clReleaseMemObject(parts[i].mem);
@@ -173,7 +173,7 @@ static void forget(const struct run *run)
     bits_frame_spoil(run->frame, NULL);
     for (uint32_t i = 0; i < run->pipeline.binding_count; i++)
         for (uint32_t p = 0; p < run->pipeline.pass_count; p++)
-            if (run->pipeline.passes[p].bindings[i].contract == COX_REDUCE)
+            if (run->pipeline.passes[p].bindings[i].row_access == COX__REDUCE)
                 memset(run->data[i], 0, run->pipeline.bytes[i]);
 }
 
@@ -196,7 +196,7 @@ static bool run_form(const struct run *run, int form, cl_kernel *kernels, uint64
     for (uint32_t bands = 1; bands <= BANDS_MAX; bands += 2) {
         forget(run);
         for (uint32_t p = 0; p < run->pipeline.pass_count; p++)
-            run_pass(run, &run->pipeline.passes[p], form, &kernels[p * COX_STAGES_MAX], bands);
+            run_pass(run, &run->pipeline.passes[p], form, &kernels[p * COX_FUSED_MAX], bands);
         uint8_t *result = bits_frame_result(run->frame);
         const uint64_t found = bits_hash(result, bits_frame_bytes(run->frame));
         free(result);
@@ -208,7 +208,7 @@ static bool run_form(const struct run *run, int form, cl_kernel *kernels, uint64
 
 /* Both forms of the pipeline's kernels, whole and in bands; then the frame holds the last result. */
 static bool run_frame(const char *name, uint32_t number, uint32_t width, uint32_t height, struct bits_frame *frame,
-                      const struct cox_session_params *session, const void *params)
+                      const struct cox__session_spec *session, const void *params)
 {
     static const struct cox__log silent = {.level = COX_LOG_ERROR};
     struct run run = {.params = params, .frame = frame};
@@ -220,11 +220,11 @@ static bool run_frame(const char *name, uint32_t number, uint32_t width, uint32_
         run.data[i] = frame->planes[i].data ? frame->planes[i].data : bits_memory(run.pipeline.bytes[i] + 1);
 
     for (int form = here.first_form; form <= here.last_form; form++) {
-        cl_kernel kernels[COX_PASSES_MAX * COX_STAGES_MAX] = {0};
+        cl_kernel kernels[COX_PASSES_MAX * COX_FUSED_MAX] = {0};
         for (uint32_t p = 0; p < run.pipeline.pass_count; p++)
             for (uint32_t k = 0; k < run.pipeline.passes[p].stage_count; k++) {
-                const struct cox_stage *stage = &run.pipeline.passes[p].stages[k];
-                kernels[p * COX_STAGES_MAX + k] = bits_device_build(&here.device, stage, &stage->variants[form]);
+                const struct cox__stage *stage = &run.pipeline.passes[p].stages[k];
+                kernels[p * COX_FUSED_MAX + k] = bits_device_build(&here.device, stage, &stage->variants[form]);
             }
         equal &= run_form(&run, form, kernels, &hash, &runs);
         for (uint32_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++)

@@ -18,7 +18,7 @@ static struct bits_suite suite = {.splits = 50};
 
 /* Run and print. The frame holds the result. */
 static void run(const char *name, uint32_t width, uint32_t height, struct bits_frame *frame,
-                const struct cox_session_params *session, const void *params)
+                const struct cox__session_spec *session, const void *params)
 {
     struct bits_result result = {.what = name,
                                  .how = "local",

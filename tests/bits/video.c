@@ -97,7 +97,7 @@ static void fill_frame(const struct ref_film *film, uint32_t number)
 struct lanes {
     struct ref_film films[BITS_LANES];
     struct bits_frame frames[BITS_LANES];
-    struct cox_stage scalar;
+    struct cox__stage scalar;
 };
 
 static void open_lanes(struct lanes *lanes, const struct kind *kind, enum ref_pipeline pipeline)
@@ -114,7 +114,7 @@ static void open_lanes(struct lanes *lanes, const struct kind *kind, enum ref_pi
         ref_film_open(&lanes->films[i], suite.runtime, &shape, pipeline, REF_ALIGNED, i ? &lanes->films[0] : NULL);
         lanes->frames[i] = lanes->films[i].frame;
     }
-    struct cox_session_params *session = &lanes->films[0].session;
+    struct cox__session_spec *session = &lanes->films[0].session;
     if (scalars && session->stage_count) {
         lanes->scalar = session->stages[0];
         lanes->scalar.variants++;

@@ -110,7 +110,7 @@ static void play(const struct scene *scene, struct outcome *outcome)
             .fixed_ns = fixed_ns[d], .ns_per_row = ns_per_row[d], .jitter = jitter};
     struct rig *rig = rig_new(&params);
     struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, 64, 2);
-    const struct cox_session_params session_params = {
+    const struct cox__session_spec session_params = {
         .policy = scene->policy, .in_flight = 1, .report = rig_report, .report_user = rig};
     cox_session *session = NULL;
     *outcome = (struct outcome){.wrong = "no session"};

@@ -94,7 +94,7 @@ static double tenth(const struct samples *samples, size_t n)
 static bool soak(const struct options *options, cox_runtime *runtime, struct samples *samples,
                  struct ref_stream_counts *counts, struct cox_session_info *info)
 {
-    const struct cox_session_params params = {.in_flight = 2, .verify = options->verify, .no_profile = true};
+    const struct cox__session_spec params = {.in_flight = 2, .verify = options->verify, .no_profile = true};
     const uint64_t began_ns = cox__clock_ns();
     cox_status status;
     struct ref_stream *stream = ref_stream_open(runtime, &params, &status);

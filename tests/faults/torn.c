@@ -202,12 +202,12 @@ static void submit(struct torn *torn, struct set *set)
     cox_buffer *const buffers[BUFFERS] = {[BASE] = set->before ? set->before->buffers[OUT] : set->buffers[BASE],
                                           [NEAR] = set->buffers[NEAR],
                                           [OUT] = set->buffers[OUT]};
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = BUFFERS, .params = &torn->params};
+    const struct cox__frame_spec frame = {.buffers = buffers, .buffer_count = BUFFERS, .params = &torn->params};
     if (torn->options.run) {
-        on_done(set, 0, cox_session_run(torn->session, &frame));
+        on_done(set, 0, cox__session_run(torn->session, &frame));
         return;
     }
-    const cox_status status = cox_session_submit(torn->session, &frame, on_done, set);
+    const cox_status status = cox__session_submit(torn->session, &frame, on_done, set);
     if (status)
         on_done(set, 0, status); /* the library does not call it */
 }
@@ -299,26 +299,26 @@ static void say(void *user, enum cox_log_level level, const char *line)
 static cox_status open_session(struct torn *torn)
 {
     const size_t pitch_bytes = torn->pitch * sizeof(uint32_t);
-    const struct cox_binding bindings[BUFFERS] = {
-        [BASE] = {.name = "base", .access = COX_READ, .pitch_bytes = pitch_bytes},
-        [NEAR] = {.name = "near", .contract = COX_HALO, .halo_rows = 1, .access = COX_READ, .pitch_bytes = pitch_bytes},
-        [OUT] = {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch_bytes}};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(BASE),
-                                   COX_ARG_BUFFER(NEAR),
-                                   COX_ARG_ORIGIN(NEAR),
-                                   COX_ARG_BUFFER(OUT),
-                                   COX_ARG_COLUMNS,
-                                   COX_ARG_FIRST_ROW,
-                                   COX_ARG_ROWS,
-                                   COX_ARG_FRAME_ROWS,
-                                   COX_ARG_FIELD(struct churn, pitch),
-                                   COX_ARG_FIELD(struct churn, factor),
-                                   COX_ARG_FIELD(struct churn, addend),
-                                   COX_ARG_FIELD(struct churn, rounds)};
-    const struct cox_variant variant = {.source = source, .local_columns = 64};
-    const struct cox_stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
-    return cox_session_create(torn->runtime,
-                              &(const struct cox_session_params){.rows = ROWS,
+    const struct cox__binding bindings[BUFFERS] = {
+        [BASE] = {.name = "base", .access = COX__READ, .pitch_bytes = pitch_bytes},
+        [NEAR] = {.name = "near", .row_access = COX__HALO, .halo_rows = 1, .access = COX__READ, .pitch_bytes = pitch_bytes},
+        [OUT] = {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes}};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(BASE),
+                                   COX__ARG_BUFFER(NEAR),
+                                   COX__ARG_ORIGIN(NEAR),
+                                   COX__ARG_BUFFER(OUT),
+                                   COX__ARG_COLUMNS,
+                                   COX__ARG_FIRST_ROW,
+                                   COX__ARG_ROWS,
+                                   COX__ARG_FRAME_ROWS,
+                                   COX__ARG_FIELD(struct churn, pitch),
+                                   COX__ARG_FIELD(struct churn, factor),
+                                   COX__ARG_FIELD(struct churn, addend),
+                                   COX__ARG_FIELD(struct churn, rounds)};
+    const struct cox__variant variant = {.source = source, .local_columns = 64};
+    const struct cox__stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
+    return cox__session_create(torn->runtime,
+                              &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = BUFFERS,
                                                                  .bindings = bindings,
                                                                  .stage_count = 1,

@@ -53,7 +53,7 @@ static uint64_t digest_of(uint32_t set)
         if (!buffer)
             continue;
         const unsigned char *data = cox_buffer_data(buffer);
-        for (size_t b = 0; w.frames->bindings[i].access != COX_READ && b < buffer->bytes; b++)
+        for (size_t b = 0; w.frames->bindings[i].access != COX__READ && b < buffer->bytes; b++)
             digest = (digest ^ data[b]) * 0x100000001b3u;
     }
     return digest;
@@ -272,7 +272,7 @@ static void check_refusal(cox_status status, bool nowait)
               cox_status_name(status));
 }
 
-static void give_deadline(struct cox_frame *frame, struct pending *pending)
+static void give_deadline(struct cox__frame_spec *frame, struct pending *pending)
 {
     const uint64_t deadlines[] = {w.slowest_ns / 2, 1, 4 * w.slowest_ns, 40 * ms};
     if (!w.drops)
@@ -288,7 +288,7 @@ static void submit_next(bool nowait)
     const uint32_t set = w.submitted % w.sets;
     if (w.submitted == FRAMES_MAX || w.busy[set] || !prepare(set))
         return;
-    struct cox_frame frame = shape_frame(w.frames, set);
+    struct cox__frame_spec frame = shape_frame(w.frames, set);
     struct pending *pending = &w.pending[w.submitted];
     frame.nowait = nowait;
     *pending = (struct pending){.number = w.submitted, .set = set, .submit_ns = now(), .struck = fake_struck(w.fake)};
@@ -298,7 +298,7 @@ static void submit_next(bool nowait)
     w.count++;
     w.busy[set] = true;
     w.blocked = !w.inside;
-    const cox_status status = cox_session_submit(w.session, &frame, on_done, pending);
+    const cox_status status = cox__session_submit(w.session, &frame, on_done, pending);
     w.blocked = false;
     if (status == COX_OK)
         return;
@@ -316,7 +316,7 @@ static void run_next(void)
     if (w.submitted == FRAMES_MAX)
         return;
     prepare(set);
-    struct cox_frame frame = shape_frame(w.frames, set);
+    struct cox__frame_spec frame = shape_frame(w.frames, set);
     struct pending *pending = &w.pending[w.submitted];
     *pending = new_pending(set, true);
     give_deadline(&frame, pending);
@@ -324,7 +324,7 @@ static void run_next(void)
     tell("  %.6f frame %u is run\n", (double)now() * 1e-9, pending->number);
     w.count++;
     w.busy[set] = true;
-    const cox_status status = cox_session_run(w.session, &frame);
+    const cox_status status = cox__session_run(w.session, &frame);
     if (status == COX_E_NO_DEVICE || status == COX_E_BUSY) {
         w.count--;
         w.busy[set] = false;
@@ -483,7 +483,7 @@ static void take_session(uint32_t devices, uint32_t row_alignment)
     static const uint64_t give_ups[] = {0, 30000000, 100000000, 500000000};
     static const double shares[] = {0, 0, 0.3, 1};
     const uint32_t flags = take(), more = take();
-    w.params = (struct cox_session_params){.policy = take_policy(devices, w.frames->rows, row_alignment),
+    w.params = (struct cox__session_spec){.policy = take_policy(devices, w.frames->rows, row_alignment),
                                            .in_flight = 1 + more % 4,
                                            .min_band_rows = more / 4 % 4 * 4,
                                            .verify = shares[more / 16 % 4],

@@ -83,7 +83,7 @@ static struct {
     /* the application */
     struct shape_frames *frames;
     cox_session *session;
-    struct cox_session_params params;
+    struct cox__session_spec params;
     uint64_t act_ns;     /* when it began with what it does */
     uint64_t slowest_ns; /* a whole frame on the slowest device */
     uint64_t longest_ns; /* longest finite delay of any fault */

@@ -1,4 +1,4 @@
-/* Kernels that sample images (COX_ARG_IMAGE of coxswain/opencl.h), on every device that the machine has, or those of
+/* Kernels that sample images (COX__ARG_IMAGE of coxswain/opencl.h), on every device that the machine has, or those of
  * --devices: each pixel must be what the host computes, whatever the split.
  *
  *   interop_image [--devices SEL] [--expect N] [--verbose]
@@ -46,38 +46,38 @@ struct changed {
 
 static cox_status create(cox_runtime *runtime, const struct changed *changed, cox_session **out)
 {
-    const struct cox_binding bindings[] = {
+    const struct cox__binding bindings[] = {
         [IN] = {.name = "in", .pitch_bytes = PITCH},
         [HALF] = {.name = "half", .pitch_bytes = PITCH, .row_divisor = 2},
         [TABLE] = {.name = "table",
-                   .contract = COX_WHOLE,
+                   .row_access = COX__WHOLE,
                    .bytes = TABLE_PITCH * TABLE_ROWS,
                    .pitch_bytes = changed->no_pitch ? 0 : TABLE_PITCH},
-        [BETWEEN] = {.name = "between", .access = COX_WRITE, .pitch_bytes = PITCH, .scratch = true},
-        [OUT] = {.name = "out", .access = COX_WRITE, .pitch_bytes = PITCH},
+        [BETWEEN] = {.name = "between", .access = COX__WRITE, .pitch_bytes = PITCH, .scratch = true},
+        [OUT] = {.name = "out", .access = COX__WRITE, .pitch_bytes = PITCH},
     };
-    const struct cox_variant variant = {.source = source, .local_columns = 16};
+    const struct cox__variant variant = {.source = source, .local_columns = 16};
     const cl_uint order = changed->order ? changed->order : CL_R;
-    const struct cox_arg add[] = {
-        COX_ARG_IMAGE(IN, order, CL_UNSIGNED_INT8, changed->columns ? changed->columns : COLUMNS),
-        COX_ARG_IMAGE(HALF, CL_R, CL_UNSIGNED_INT8, COLUMNS),
-        COX_ARG_BUFFER(HALF),
-        changed->other ? (struct cox_arg)COX_ARG_IMAGE(HALF, CL_RGBA, CL_UNSIGNED_INT8, 4)
-                       : (struct cox_arg)COX_ARG_IMAGE(TABLE, CL_RGBA, CL_UNSIGNED_INT8, TABLE_COLUMNS),
-        changed->written ? (struct cox_arg)COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, 4)
-                         : (struct cox_arg)COX_ARG_BUFFER(BETWEEN),
-        COX_ARG_COLUMNS,
-        COX_ARG_FIRST_ROW,
-        COX_ARG_ROWS,
-        COX_ARG_PARAMS(cl_int)};
-    const struct cox_arg cross5[] = {COX_ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, COLUMNS),
-                                     COX_ARG_ORIGIN(BETWEEN),
-                                     COX_ARG_BUFFER(OUT),
-                                     COX_ARG_COLUMNS,
-                                     COX_ARG_FIRST_ROW,
-                                     COX_ARG_ROWS,
-                                     COX_ARG_PARAMS(cl_int)};
-    const struct cox_stage stages[] = {
+    const struct cox__arg add[] = {
+        COX__ARG_IMAGE(IN, order, CL_UNSIGNED_INT8, changed->columns ? changed->columns : COLUMNS),
+        COX__ARG_IMAGE(HALF, CL_R, CL_UNSIGNED_INT8, COLUMNS),
+        COX__ARG_BUFFER(HALF),
+        changed->other ? (struct cox__arg)COX__ARG_IMAGE(HALF, CL_RGBA, CL_UNSIGNED_INT8, 4)
+                       : (struct cox__arg)COX__ARG_IMAGE(TABLE, CL_RGBA, CL_UNSIGNED_INT8, TABLE_COLUMNS),
+        changed->written ? (struct cox__arg)COX__ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, 4)
+                         : (struct cox__arg)COX__ARG_BUFFER(BETWEEN),
+        COX__ARG_COLUMNS,
+        COX__ARG_FIRST_ROW,
+        COX__ARG_ROWS,
+        COX__ARG_PARAMS(cl_int)};
+    const struct cox__arg cross5[] = {COX__ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, COLUMNS),
+                                     COX__ARG_ORIGIN(BETWEEN),
+                                     COX__ARG_BUFFER(OUT),
+                                     COX__ARG_COLUMNS,
+                                     COX__ARG_FIRST_ROW,
+                                     COX__ARG_ROWS,
+                                     COX__ARG_PARAMS(cl_int)};
+    const struct cox__stage stages[] = {
         {.kernel = "add", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 9, .args = add},
         {.kernel = "cross5",
          .columns = COLUMNS,
@@ -86,19 +86,19 @@ static cox_status create(cox_runtime *runtime, const struct changed *changed, co
          .arg_count = 7,
          .args = cross5},
     };
-    const struct cox_use first[] = {{.binding = IN},
+    const struct cox__pass_binding first[] = {{.binding = IN},
                                     {.binding = HALF, .row_divisor = 2},
-                                    {.binding = TABLE, .contract = COX_WHOLE},
-                                    {.binding = BETWEEN, .access = COX_WRITE}};
-    const struct cox_use second[] = {{.binding = BETWEEN, .contract = COX_HALO, .halo_rows = 1},
-                                     {.binding = OUT, .access = COX_WRITE}};
-    const struct cox_pass passes[] = {
+                                    {.binding = TABLE, .row_access = COX__WHOLE},
+                                    {.binding = BETWEEN, .access = COX__WRITE}};
+    const struct cox__pass_binding second[] = {{.binding = BETWEEN, .row_access = COX__HALO, .halo_rows = 1},
+                                     {.binding = OUT, .access = COX__WRITE}};
+    const struct cox__pass_spec passes[] = {
         {.name = "add", .use_count = 4, .uses = first, .stage_count = 1, .stages = &stages[0]},
         {.name = "cross", .use_count = 2, .uses = second, .stage_count = 1, .stages = &stages[1]},
     };
     last_lines[0] = 0;
-    return cox_session_create(runtime,
-                              &(const struct cox_session_params){.rows = ROWS,
+    return cox__session_create(runtime,
+                              &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = BINDINGS,
                                                                  .bindings = bindings,
                                                                  .params_bytes = sizeof(cl_int),
@@ -155,7 +155,7 @@ static void frames_are_right(cox_runtime *runtime, const char *policy)
             memcpy(cox_buffer_data(buffers[i]), frame_bytes[i], bytes[i]);
         }
         memset(cox_buffer_data(buffers[OUT]), 0, bytes[OUT]);
-        CHECK(!cox_session_run(session, &(const struct cox_frame){
+        CHECK(!cox__session_run(session, &(const struct cox__frame_spec){
                                             .buffers = buffers, .buffer_count = BINDINGS, .params = &pitch}));
         check_frame(cox_buffer_data(buffers[OUT]));
     }
@@ -181,15 +181,15 @@ static const char copy_source[] =
     "}\n";
 
 /* The shortest of some frames of 1024 x 4096 words on the device, in microseconds. */
-static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel, struct cox_arg from)
+static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel, struct cox__arg from)
 {
     enum { LARGE_COLUMNS = 1024, LARGE_ROWS = 4096, TIMES = 12 };
-    const struct cox_arg args[] = {from, COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS};
+    const struct cox__arg args[] = {from, COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS};
     cox_buffer *buffers[2];
     double least_us = 1e12;
     cox_session *session =
         words_session(runtime, copy_source, kernel, LARGE_COLUMNS, args, 2,
-                      (const struct cox_session_params){.rows = LARGE_ROWS, .device_count = 1, .devices = &device});
+                      (const struct cox__session_spec){.rows = LARGE_ROWS, .device_count = 1, .devices = &device});
     for (int i = 0; i < 2; i++)
         CHECK(!cox_buffer_create(runtime, sizeof(uint32_t) * LARGE_COLUMNS * LARGE_ROWS, &buffers[i]));
     uint32_t *in = cox_buffer_data(buffers[0]);
@@ -197,7 +197,7 @@ static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel
         in[i] = i * 2654435761u;
     for (int frame = 0; frame < TIMES; frame++) {
         const double begin_us = now_us();
-        CHECK(!cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 2}));
+        CHECK(!cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 2}));
         const double us = now_us() - begin_us;
         least_us = us < least_us ? us : least_us;
     }
@@ -214,8 +214,8 @@ static void tell_cost(cox_runtime *runtime)
         struct cox_device_info info;
         CHECK(!cox_runtime_device_info(runtime, d, &info));
         const double image_us = frame_us(runtime, d, "of_image",
-                                         (struct cox_arg)COX_ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, 1024));
-        const double buffer_us = frame_us(runtime, d, "of_buffer", (struct cox_arg)COX_ARG_BUFFER(0));
+                                         (struct cox__arg)COX__ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, 1024));
+        const double buffer_us = frame_us(runtime, d, "of_buffer", (struct cox__arg)COX__ARG_BUFFER(0));
         printf("%s: 16 MiB from an image in %.0f us, from a buffer in %.0f us\n", info.name, image_us, buffer_us);
     }
 }

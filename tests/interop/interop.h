@@ -62,13 +62,13 @@ static inline cox_runtime *first_runtime(int argc, char **argv)
 /* A session of one kernel, whose `args` are one for each of the buffers of words, columns and rows. Of two buffers the
  * first is read and the second written, a single one is both. */
 static inline cox_session *words_session(cox_runtime *runtime, const char *source, const char *kernel, uint32_t columns,
-                                         const struct cox_arg *args, uint32_t buffers, struct cox_session_params params)
+                                         const struct cox__arg *args, uint32_t buffers, struct cox__session_spec params)
 {
-    const struct cox_binding bindings[] = {
-        {.name = "from", .access = buffers == 1 ? COX_READ_WRITE : COX_READ, .pitch_bytes = 4 * columns},
-        {.name = "to", .access = COX_WRITE, .pitch_bytes = 4 * columns}};
-    const struct cox_variant variant = {.source = source, .local_columns = 16};
-    const struct cox_stage stage = {.kernel = kernel,
+    const struct cox__binding bindings[] = {
+        {.name = "from", .access = buffers == 1 ? COX__READ_WRITE : COX__READ, .pitch_bytes = 4 * columns},
+        {.name = "to", .access = COX__WRITE, .pitch_bytes = 4 * columns}};
+    const struct cox__variant variant = {.source = source, .local_columns = 16};
+    const struct cox__stage stage = {.kernel = kernel,
                                     .columns = columns,
                                     .variant_count = 1,
                                     .variants = &variant,
@@ -79,7 +79,7 @@ static inline cox_session *words_session(cox_runtime *runtime, const char *sourc
     params.bindings = bindings;
     params.stage_count = 1;
     params.stages = &stage;
-    CHECK(!cox_session_create(runtime, &params, &session));
+    CHECK(!cox__session_create(runtime, &params, &session));
     return session;
 }
 

@@ -23,14 +23,14 @@ static const char source[] = "kernel void more(global uint *words, int columns, 
 
 static cox_session *new_session(cox_runtime *runtime)
 {
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_COLUMNS, COX_ARG_ROWS};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_COLUMNS, COX__ARG_ROWS};
     return words_session(runtime, source, "more", COLUMNS, args, 1,
-                         (const struct cox_session_params){.rows = ROWS, .allow_in_place = true});
+                         (const struct cox__session_spec){.rows = ROWS, .allow_in_place = true});
 }
 
 static void run(cox_session *session, cox_buffer *buffer)
 {
-    CHECK(!cox_session_run(session, &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1}));
+    CHECK(!cox__session_run(session, &(const struct cox__frame_spec){.buffers = &buffer, .buffer_count = 1}));
 }
 
 static uint32_t word(uint32_t seed, uint32_t index)

@@ -195,15 +195,15 @@ static cl_mem import(const struct vulkan *vulkan, const struct memory *memory, c
 
 static cox_session *new_session(cox_runtime *runtime)
 {
-    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = 4 * COLUMNS},
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = 4 * COLUMNS}};
-    const struct cox_variant variant = {.source = source, .local_columns = 32};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS, COX_ARG_ROWS};
-    const struct cox_stage stage = {
+    const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = 4 * COLUMNS},
+                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = 4 * COLUMNS}};
+    const struct cox__variant variant = {.source = source, .local_columns = 32};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS};
+    const struct cox__stage stage = {
         .kernel = "more", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     cox_session *session;
-    CHECK(!cox_session_create(runtime,
-                              &(const struct cox_session_params){.rows = ROWS,
+    CHECK(!cox__session_create(runtime,
+                              &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = 2,
                                                                  .bindings = bindings,
                                                                  .stage_count = 1,
@@ -226,7 +226,7 @@ static void run(const struct frame *frame, cl_mem in, cl_mem out)
     CHECK(!cox_opencl_read(frame->buffers[0], 0, frame->queue, in, 0, BYTES, 0, NULL, NULL));
     CHECK(!frame->release(frame->queue, 1, &in, 0, NULL, NULL));
     CHECK(!clFinish(frame->queue));
-    CHECK(!cox_session_run(frame->session, &(const struct cox_frame){.buffers = frame->buffers, .buffer_count = 2}));
+    CHECK(!cox__session_run(frame->session, &(const struct cox__frame_spec){.buffers = frame->buffers, .buffer_count = 2}));
     CHECK(!frame->acquire(frame->queue, 1, &out, 0, NULL, NULL));
     CHECK(!cox_opencl_write(frame->buffers[1], 0, frame->queue, out, 0, BYTES, 0, NULL, NULL));
     CHECK(!frame->release(frame->queue, 1, &out, 0, NULL, NULL));

@@ -33,13 +33,13 @@ static void *submit_until_refused(void *data)
     cox_status status = COX_OK;
     for (uint32_t i = 0; i < 10000 && status == COX_OK; i++) {
         cox_buffer *buffers[2];
-        const struct cox_frame frame = race_map_frame(frames, i % IN_FLIGHT_MAX, buffers);
-        const struct cox_frame invalid = {.buffers = buffers, .buffer_count = 1};
+        const struct cox__frame_spec frame = race_map_frame(frames, i % IN_FLIGHT_MAX, buffers);
+        const struct cox__frame_spec invalid = {.buffers = buffers, .buffer_count = 1};
         /* A refusal writes to the log from this thread, while the scheduler thread logs what it loses. */
-        CHECK(cox_session_submit(shared->session, &invalid, on_done, shared) == COX_E_INVALID);
+        CHECK(cox__session_submit(shared->session, &invalid, on_done, shared) == COX_E_INVALID);
         const struct cox_session_info info = rig_info(shared->session); /* shows devices leaving meanwhile */
         CHECK(info.device_count == 3);
-        status = cox_session_submit(shared->session, &frame, on_done, shared);
+        status = cox__session_submit(shared->session, &frame, on_done, shared);
         if (status == COX_OK)
             atomic_fetch_add(&shared->accepted, 1);
     }
@@ -65,7 +65,7 @@ static void play(uint64_t number)
                                                         .count = UINT32_MAX,
                                                         .status = COX_E_DEVICE_LOST});
     shared.session = race_map_session(rig, ROWS, COLUMNS,
-                                      &(const struct cox_session_params){.in_flight = 1 + round % IN_FLIGHT_MAX,
+                                      &(const struct cox__session_spec){.in_flight = 1 + round % IN_FLIGHT_MAX,
                                                                          .no_warmup = round % 2,
                                                                          .device_timeout_ns = 500000000});
     race_run(THREADS, submit_until_refused, &shared, 0);

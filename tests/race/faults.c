@@ -63,10 +63,10 @@ static void *submit_frames(void *data)
         struct ticket tickets[POOL];
         uint32_t accepted = 0;
         for (; accepted < POOL; accepted++) {
-            const struct cox_frame frame = shape_frame(frames[s], accepted);
+            const struct cox__frame_spec frame = shape_frame(frames[s], accepted);
             tickets[accepted] = (struct ticket){.stream = stream, .status = COX_E_BUSY};
             shape_prepare(frames[s], accepted);
-            const cox_status status = cox_session_submit(stream->session, &frame, on_done, &tickets[accepted]);
+            const cox_status status = cox__session_submit(stream->session, &frame, on_done, &tickets[accepted]);
             CHECK(status == COX_OK || (status == COX_E_NO_DEVICE && !stream->spared));
             if (status) {
                 race_rest(5000000);
@@ -129,7 +129,7 @@ static void play(uint64_t seed)
         const enum shape shape = verify ? verified_shapes[s] : plain_shapes[s];
         streams[s] = (struct stream){.shape = shape, .spared = spared, .verify = verify};
         streams[s].session = race_shape_session(rig, shape, ROWS, COLUMNS,
-                                                &(const struct cox_session_params){.policy = policies[(s + seed) % 4],
+                                                &(const struct cox__session_spec){.policy = policies[(s + seed) % 4],
                                                                                    .in_flight = 1 + (s + seed) % 4,
                                                                                    .no_warmup = s % 2,
                                                                                    .verify = verify ? 1 : 0,

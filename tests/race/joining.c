@@ -34,8 +34,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static cox_status submit(struct guest *guest, uint32_t index)
 {
     cox_buffer *buffers[2];
-    const struct cox_frame frame = race_map_frame(guest->frames, index, buffers);
-    return cox_session_submit(guest->session, &frame, on_done, guest);
+    const struct cox__frame_spec frame = race_map_frame(guest->frames, index, buffers);
+    return cox__session_submit(guest->session, &frame, on_done, guest);
 }
 
 static void on_ready(void *user, cox_status status)
@@ -78,7 +78,7 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
     struct guest guest = {.frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, FRAMES),
                           .submits = rig_random(seed) % 3 == 0};
     CHECK(rig_map_session(guest.frames,
-                          &(const struct cox_session_params){.in_flight = 1 + (uint32_t)(rig_random(seed) % 3),
+                          &(const struct cox__session_spec){.in_flight = 1 + (uint32_t)(rig_random(seed) % 3),
                                                              .ready = on_ready,
                                                              .ready_user = &guest},
                           &guest.session) == COX_OK);
@@ -88,7 +88,7 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
     if (rig_random(seed) % 3 == 0)
         race_rest((long)(rig_random(seed) % 1000000));
     if (rig_random(seed) % 4 == 0) {
-        const cox_status status = cox_session_warm(guest.session, NULL, NULL, NULL);
+        const cox_status status = cox_session_warm(guest.session, NULL);
         CHECK(status == COX_OK || status == COX_E_NO_DEVICE);
     }
     if (guest.submits) /* destroying changes the variable that `ready` reads */

@@ -54,11 +54,11 @@ static void *submit_to_all(void *data)
         const uint32_t s = (uint32_t)(rig_random(&seed) % SHAPES);
         cox_session *session = submitter->streams[s].session;
         for (uint32_t i = 0; i < FRAMES; i++) {
-            struct cox_frame frame = shape_frame(frames[s], i);
+            struct cox__frame_spec frame = shape_frame(frames[s], i);
             frame.nowait = rig_random(&seed) % 2;
             shape_prepare(frames[s], i);
             cox_status status;
-            while ((status = cox_session_submit(session, &frame, on_done, &submitter->streams[s])) == COX_E_BUSY)
+            while ((status = cox__session_submit(session, &frame, on_done, &submitter->streams[s])) == COX_E_BUSY)
                 race_rest(20000);
             CHECK(status == COX_OK);
             submitter->accepted[s]++;
@@ -80,7 +80,7 @@ static void every_shape_at_once(struct rig *rig)
     struct submitter submitters[THREADS];
     for (uint32_t s = 0; s < SHAPES; s++)
         streams[s].session = race_shape_session(rig, (enum shape)s, rows_of((enum shape)s), COLUMNS,
-                                                &(const struct cox_session_params){.in_flight = 1 + s % 4,
+                                                &(const struct cox__session_spec){.in_flight = 1 + s % 4,
                                                                                    .no_warmup = s % 2});
     for (uint32_t t = 0; t < THREADS; t++)
         submitters[t] = (struct submitter){.rig = rig, .streams = streams, .number = t};
@@ -115,9 +115,9 @@ static void go_on(void *user, uint64_t frame, cox_status status)
     /* There is a place for one frame, at least. */
     bool first = true;
     while (chain->submitted < CHAIN && chain->submitted < chain->done + chain->frames->count - 1) {
-        const struct cox_frame next = shape_frame(chain->frames, chain->submitted);
+        const struct cox__frame_spec next = shape_frame(chain->frames, chain->submitted);
         shape_prepare(chain->frames, chain->submitted);
-        status = cox_session_submit(chain->session, &next, go_on, chain);
+        status = cox__session_submit(chain->session, &next, go_on, chain);
         if (status == COX_E_BUSY && !first) {
             chain->busy++;
             break;
@@ -135,14 +135,14 @@ static void callbacks_that_submit(struct rig *rig)
     for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
         struct chain chain = {.frames = shape_frames_new(rig, SHAPE_HALO, 40, COLUMNS, in_flight + 1)};
         CHECK(shape_session(chain.frames,
-                            &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = in_flight % 2},
+                            &(const struct cox__session_spec){.in_flight = in_flight, .no_warmup = in_flight % 2},
                             &chain.session) == COX_OK);
         while (chain.done < CHAIN) {
             atomic_store(&chain.over, false);
-            const struct cox_frame first = shape_frame(chain.frames, chain.submitted);
+            const struct cox__frame_spec first = shape_frame(chain.frames, chain.submitted);
             shape_prepare(chain.frames, chain.submitted);
             chain.submitted++; /* nothing is under way */
-            CHECK(cox_session_submit(chain.session, &first, go_on, &chain) == COX_OK);
+            CHECK(cox__session_submit(chain.session, &first, go_on, &chain) == COX_OK);
             while (!atomic_load(&chain.over))
                 race_rest(50000);
             cox_session_wait(chain.session);
@@ -164,12 +164,12 @@ static void *come_and_go(void *data)
                                                        rows_of((enum shape)(round % SHAPES)), COLUMNS, FRAMES);
         struct stream stream = {0};
         CHECK(shape_session(frames,
-                            &(const struct cox_session_params){.in_flight = 1 + round % FRAMES, .no_warmup = round % 3},
+                            &(const struct cox__session_spec){.in_flight = 1 + round % FRAMES, .no_warmup = round % 3},
                             &stream.session) == COX_OK);
         for (uint32_t i = 0; i < round % (FRAMES + 1); i++) {
-            const struct cox_frame frame = shape_frame(frames, i);
+            const struct cox__frame_spec frame = shape_frame(frames, i);
             shape_prepare(frames, i);
-            CHECK(cox_session_submit(stream.session, &frame, on_done, &stream) == COX_OK);
+            CHECK(cox__session_submit(stream.session, &frame, on_done, &stream) == COX_OK);
         }
         cox_session_destroy(&stream.session);
         CHECK(stream.next == round % (FRAMES + 1));

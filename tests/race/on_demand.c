@@ -100,10 +100,10 @@ static void *submit_frames(void *data)
     struct shared *shared = data;
     struct rig_frames *frames = rig_frames_new(shared->rig, ROWS, COLUMNS, COLUMNS, 1);
     cox_buffer *buffers[2];
-    const struct cox_frame frame = race_map_frame(frames, 0, buffers);
+    const struct cox__frame_spec frame = race_map_frame(frames, 0, buffers);
     for (uint32_t i = 0; i < FRAMES; i++) {
         memset(cox_buffer_data(frames->out[0]), 0, ROWS * COLUMNS);
-        CHECK(cox_session_run(shared->session, &frame) == COX_OK);
+        CHECK(cox__session_run(shared->session, &frame) == COX_OK);
         race_right("frame", i, rig_check(frames, 0));
         /* The input belongs to the application again, though its rows may be in a shadow. */
         ((unsigned char *)cox_buffer_data(frames->in[0]))[i] ^= 0x5a;
@@ -145,7 +145,7 @@ int main(void)
                                              .skip = 20 + 7 * round,
                                              .status = COX_E_DEVICE_LOST});
         shared.session = race_map_session(rig, ROWS, COLUMNS,
-                                          &(const struct cox_session_params){.custom_policy = &chance_policy,
+                                          &(const struct cox__session_spec){.custom_policy = &chance_policy,
                                                                              .in_flight = 1 + round % 4,
                                                                              .no_warmup = round % 2,
                                                                              .report = on_report,

@@ -77,7 +77,7 @@ static inline void race_run(uint32_t count, race_fn *run, void *data, size_t byt
 }
 
 static inline cox_session *race_map_session(struct rig *rig, uint32_t rows, uint32_t columns,
-                                            const struct cox_session_params *extra)
+                                            const struct cox__session_spec *extra)
 {
     struct rig_frames shape = {.rig = rig, .rows = rows, .columns = columns, .pitch = columns};
     cox_session *session;
@@ -86,7 +86,7 @@ static inline cox_session *race_map_session(struct rig *rig, uint32_t rows, uint
 }
 
 static inline cox_session *race_shape_session(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
-                                              const struct cox_session_params *extra)
+                                              const struct cox__session_spec *extra)
 {
     struct shape_frames *frames = shape_frames_new(rig, shape, rows, columns, 1);
     cox_session *session;
@@ -96,11 +96,11 @@ static inline cox_session *race_shape_session(struct rig *rig, enum shape shape,
 }
 
 /* A frame of set `index` of such frames, in `buffers`. */
-static inline struct cox_frame race_map_frame(const struct rig_frames *frames, uint32_t index, cox_buffer *buffers[2])
+static inline struct cox__frame_spec race_map_frame(const struct rig_frames *frames, uint32_t index, cox_buffer *buffers[2])
 {
     buffers[0] = frames->in[index];
     buffers[1] = frames->out[index];
-    return (struct cox_frame){.buffers = buffers, .buffer_count = 2, .params = &frames->params[index]};
+    return (struct cox__frame_spec){.buffers = buffers, .buffer_count = 2, .params = &frames->params[index]};
 }
 
 #endif

@@ -29,18 +29,18 @@ static void use_a_session(struct rig *rig, uint32_t round)
     struct counter counter = {0};
     cox_session *session;
     CHECK(rig_map_session(frames,
-                          &(const struct cox_session_params){.in_flight = 1 + round % 5, .no_warmup = round % 3},
+                          &(const struct cox__session_spec){.in_flight = 1 + round % 5, .no_warmup = round % 3},
                           &session) == COX_OK);
     const uint32_t count = round % (FRAMES + 1);
     for (uint32_t i = 0; i < count; i++) {
         cox_buffer *buffers[2];
-        const struct cox_frame frame = race_map_frame(frames, i, buffers);
+        const struct cox__frame_spec frame = race_map_frame(frames, i, buffers);
         if ((round + i) % 2) {
-            CHECK(cox_session_submit(session, &frame, on_done, &counter) == COX_OK);
+            CHECK(cox__session_submit(session, &frame, on_done, &counter) == COX_OK);
             continue;
         }
         /* This thread hands bands to the devices, of other threads' sessions too. */
-        CHECK(cox_session_run(session, &frame) == COX_OK);
+        CHECK(cox__session_run(session, &frame) == COX_OK);
         counter.ran++;
     }
     cox_session_destroy(&session);

@@ -53,9 +53,9 @@ static void *submit_frames(void *data)
         frames->params[0].add = (uint32_t)rig_random(&seed);
         memset(cox_buffer_data(frames->out[0]), 0, ROWS * COLUMNS);
         submitter->waiting = &submitter->streams[s];
-        struct cox_frame frame = race_map_frame(frames, 0, buffers);
+        struct cox__frame_spec frame = race_map_frame(frames, 0, buffers);
         frame.nowait = rig_random(&seed) % 2;
-        const cox_status status = cox_session_submit(submitter->streams[s].session, &frame, on_done, submitter);
+        const cox_status status = cox__session_submit(submitter->streams[s].session, &frame, on_done, submitter);
         if (status == COX_E_BUSY) {
             submitter->busy++;
             continue;
@@ -86,7 +86,7 @@ int main(void)
     check_limit("threads that submit to the same sessions");
     for (uint32_t s = 0; s < SESSIONS; s++)
         streams[s].session = race_map_session(rig, ROWS, COLUMNS,
-                                              &(const struct cox_session_params){.in_flight = 1 + s,
+                                              &(const struct cox__session_spec){.in_flight = 1 + s,
                                                                                  .no_warmup = s == 1,
                                                                                  .report = on_report,
                                                                                  .report_user = &streams[s]});

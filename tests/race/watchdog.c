@@ -36,12 +36,12 @@ static void *work(void *data)
     for (uint32_t i = 0; i < FRAMES; i += POOL) {
         atomic_int left = POOL;
         for (uint32_t k = 0; k < POOL; k++) {
-            const struct cox_frame frame = shape_frame(frames, k);
+            const struct cox__frame_spec frame = shape_frame(frames, k);
             shape_prepare(frames, k);
             if (worker->runs)
-                CHECK(cox_session_run(worker->session, &frame) == COX_OK);
+                CHECK(cox__session_run(worker->session, &frame) == COX_OK);
             else
-                CHECK(cox_session_submit(worker->session, &frame, on_done, &left) == COX_OK);
+                CHECK(cox__session_submit(worker->session, &frame, on_done, &left) == COX_OK);
         }
         if (!worker->runs) {
             cox_session_wait(worker->session);
@@ -77,7 +77,7 @@ static void play(uint64_t seed)
     struct worker workers[THREADS];
     for (uint32_t s = 0; s < SESSIONS; s++)
         sessions[s] = race_shape_session(rig, shapes[s], ROWS, COLUMNS,
-                                         &(const struct cox_session_params){.policy = s ? "adaptive" : "ewma",
+                                         &(const struct cox__session_spec){.policy = s ? "adaptive" : "ewma",
                                                                             .in_flight = 2 + s,
                                                                             .device_timeout_ns = timeout_ns});
     script(rig_fake(rig), seed);

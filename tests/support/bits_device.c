@@ -24,8 +24,8 @@ void bits_device_close(struct bits_device *device)
     clReleaseContext(device->context);
 }
 
-cl_kernel bits_device_build(const struct bits_device *device, const struct cox_stage *stage,
-                            const struct cox_variant *variant)
+cl_kernel bits_device_build(const struct bits_device *device, const struct cox__stage *stage,
+                            const struct cox__variant *variant)
 {
     cl_int code;
     const char *source = variant->source;

@@ -18,8 +18,8 @@ void bits_device_open(struct bits_device *device);
 void bits_device_close(struct bits_device *device);
 
 /* A stage's kernel; compiler messages go to standard error. */
-cl_kernel bits_device_build(const struct bits_device *device, const struct cox_stage *stage,
-                            const struct cox_variant *variant);
+cl_kernel bits_device_build(const struct bits_device *device, const struct cox__stage *stage,
+                            const struct cox__variant *variant);
 
 /* A global size: work-items of `item` each for `count`, in whole groups of `local`. */
 size_t bits_global_size(uint32_t count, uint32_t item, uint32_t local);

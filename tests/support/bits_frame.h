@@ -26,8 +26,8 @@ struct bits_plane {
 
 struct bits_frame {
     uint32_t count;
-    struct bits_plane planes[COX_BINDINGS_MAX];
-    cox_buffer *buffers[COX_BINDINGS_MAX];
+    struct bits_plane planes[COX_BUFFERS_MAX];
+    cox_buffer *buffers[COX_BUFFERS_MAX];
 };
 
 /* Add a plane. If it has no `data`, its memory is a new buffer of the runtime, or the heap's without a runtime, and

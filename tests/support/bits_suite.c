@@ -125,7 +125,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
     random_tally_report(&session->tally, report, session->rows, session->row_alignment, session->devices);
 }
 
-void bits_session_params(struct cox_session_params *params, const uint32_t *device, uint32_t split_first,
+void bits_session_params(struct cox__session_spec *params, const uint32_t *device, uint32_t split_first,
                          uint32_t split_row_alignment)
 {
     params->no_warmup = true;
@@ -141,10 +141,10 @@ void bits_session_params(struct cox_session_params *params, const uint32_t *devi
     }
 }
 
-bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *pipeline,
+bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox__session_spec *pipeline,
                        uint32_t device, uint32_t split_first, uint32_t split_row_alignment, struct bits_session *out)
 {
-    struct cox_session_params params = *pipeline;
+    struct cox__session_spec params = *pipeline;
     *out = (struct bits_session){.suite = suite, .rows = params.rows};
     bits_session_params(&params, &device, split_first, split_row_alignment);
     if (device == BITS_ALL_DEVICES) {
@@ -156,7 +156,7 @@ bool bits_session_open(struct bits_suite *suite, const char *what, const struct 
     } else {
         snprintf(out->how, sizeof out->how, "device %u alone", device);
     }
-    const cox_status status = cox_session_create(suite->runtime, &params, &out->session);
+    const cox_status status = cox__session_create(suite->runtime, &params, &out->session);
     if (status != COX_OK)
         return bits_complain(suite, "%s: no session: %s", what, cox_status_text(status));
     struct cox_session_info info;
@@ -204,10 +204,10 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 bool bits_submit(struct bits_session *session, const struct bits_result *result, uint32_t lane)
 {
     const struct bits_frame *memory = &result->lanes[lane];
-    const struct cox_frame frame = {
+    const struct cox__frame_spec frame = {
         .buffers = memory->buffers, .buffer_count = memory->count, .params = result->params};
     session->lanes[lane].done = false;
-    const cox_status status = cox_session_submit(session->session, &frame, on_done, &session->lanes[lane]);
+    const cox_status status = cox__session_submit(session->session, &frame, on_done, &session->lanes[lane]);
     return status == COX_OK || complain_of(session, result, status);
 }
 
@@ -258,7 +258,7 @@ static bool run_frames(struct bits_session *session, struct bits_result *result,
     return good;
 }
 
-bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
+bool bits_result_run(struct bits_suite *suite, const struct cox__session_spec *params, struct bits_result *results,
                      uint32_t count, uint32_t *row_alignment)
 {
     bool good = true;
@@ -268,7 +268,7 @@ bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *
         good = bits_session_open(suite, results->what, params, all ? BITS_ALL_DEVICES : d, results->split_first,
                                  row_alignment ? *row_alignment : 0, &session);
         if (good && results->warm)
-            good = cox_session_warm(session.session, NULL, NULL, NULL) == COX_OK ||
+            good = cox_session_warm(session.session, NULL) == COX_OK ||
                    bits_complain(suite, "%s, %s: it does not get warm", results->what, session.how);
         for (uint32_t r = 0; r < count && good; r++)
             good = run_frames(&session, &results[r], all ? results[r].splits : 1);

@@ -61,12 +61,12 @@ struct bits_session {
 
 /* Add what such a session is made with, for one device or BITS_ALL_DEVICES; the other arguments are as below. `device`
  * must last as long as the params. */
-void bits_session_params(struct cox_session_params *params, const uint32_t *device, uint32_t split_first,
+void bits_session_params(struct cox__session_spec *params, const uint32_t *device, uint32_t split_first,
                          uint32_t split_row_alignment);
 
 /* `what` is for messages, `params` a pipeline's; the other fields but in_flight are set here. All devices: under the
  * splits from number `split_first` on, with cuts at multiples of `split_row_alignment`, 0 = of the session's own row alignment. */
-bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox_session_params *params,
+bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox__session_spec *params,
                        uint32_t device, uint32_t split_first, uint32_t split_row_alignment, struct bits_session *out);
 
 /* False if a device left, or a frame was not split as drawn. Accepts one that could not be opened. */
@@ -94,7 +94,7 @@ struct bits_result {
  * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*row alignment`: of the
  * splits, 0 = of the session of all devices, whose row alignment it then gets; may be NULL. False if something else went
  * wrong. */
-bool bits_result_run(struct bits_suite *suite, const struct cox_session_params *params, struct bits_result *results,
+bool bits_result_run(struct bits_suite *suite, const struct cox__session_spec *params, struct bits_result *results,
                      uint32_t count, uint32_t *row_alignment);
 
 /* Print a line "bits ...", and free the first bytes. */

@@ -207,9 +207,9 @@ static void op_instance_isolate(struct cox__backend *backend, struct cox__instan
 static void free_instance(struct cox__instance *instance)
 {
     for (uint32_t i = 0; i < instance->slot_count; i++)
-        for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++)
+        for (uint32_t b = 0; b < COX_BUFFERS_MAX; b++)
             free(instance->slots[i].partial[b]);
-    for (uint32_t n = 0; instance->sets && n < instance->pipeline.sets * COX_BINDINGS_MAX; n++)
+    for (uint32_t n = 0; instance->sets && n < instance->pipeline.sets * COX_BUFFERS_MAX; n++)
         free(instance->sets[n]);
     free(instance->sets);
     free(instance);
@@ -253,10 +253,10 @@ static void make_sets(struct cox__instance *instance)
 {
     const struct cox__pipeline *pipeline = &instance->pipeline;
     instance->resident = pipeline->resident;
-    instance->sets = must(calloc((size_t)pipeline->sets * COX_BINDINGS_MAX + 1, sizeof *instance->sets));
-    for (uint32_t n = 0; n < pipeline->sets * COX_BINDINGS_MAX; n++) {
-        const size_t bytes = pipeline->bytes[n % COX_BINDINGS_MAX];
-        if (instance->resident >> n % COX_BINDINGS_MAX & 1)
+    instance->sets = must(calloc((size_t)pipeline->sets * COX_BUFFERS_MAX + 1, sizeof *instance->sets));
+    for (uint32_t n = 0; n < pipeline->sets * COX_BUFFERS_MAX; n++) {
+        const size_t bytes = pipeline->bytes[n % COX_BUFFERS_MAX];
+        if (instance->resident >> n % COX_BUFFERS_MAX & 1)
             instance->sets[n] = memset(must(malloc(bytes)), 0xc3, bytes);
     }
 }
@@ -296,10 +296,10 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
     instance->context = fresh ? &instance->own : &fake->devices[device].context;
     instance->pipeline = *pipeline;
     instance->slot_count = slots;
-    for (uint32_t n = 0; n < pipeline->pass_count * COX_STAGES_MAX; n++) {
-        const uint32_t p = n / COX_STAGES_MAX, i = n % COX_STAGES_MAX;
+    for (uint32_t n = 0; n < pipeline->pass_count * COX_FUSED_MAX; n++) {
+        const uint32_t p = n / COX_FUSED_MAX, i = n % COX_FUSED_MAX;
         const struct cox__pass *pass = &pipeline->passes[p];
-        const struct cox_stage *stage = &pass->stages[i];
+        const struct cox__stage *stage = &pass->stages[i];
         instance->max_rows[p] = script->max_rows && script->max_rows < pass->rows ? script->max_rows : pass->rows;
         if (i >= pass->stage_count)
             continue;
@@ -315,7 +315,7 @@ static cox_status op_instance_create(struct cox__backend *backend, uint32_t devi
     for (uint32_t l = 0; l < slots; l++) {
         instance->slots[l].instance = instance;
         for (uint32_t i = 0; i < pipeline->binding_count; i++)
-            if (pipeline->bindings[i].contract == COX_REDUCE)
+            if (pipeline->bindings[i].row_access == COX__REDUCE)
                 instance->slots[l].partial[i] = must(malloc(pipeline->bytes[i]));
     }
     if (script->mode == COX_MODE_STAGED && !script->keeps_nothing)
@@ -407,7 +407,7 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
     memcpy(work.mems, job->mems, pipeline->binding_count * sizeof work.mems[0]);
     work.out = work.mems[0] ? work.mems[0]->data : NULL;
     for (uint32_t i = pipeline->binding_count; i-- > 0;)
-        if (pipeline->passes[job->pass].bindings[i].access != COX_READ && work.mems[i])
+        if (pipeline->passes[job->pass].bindings[i].access != COX__READ && work.mems[i])
             work.out = work.mems[i]->data;
     if (job->params)
         memcpy(work.params, job->params, pipeline->params_bytes);

@@ -29,13 +29,13 @@ enum { FAKE_DEVICES_MAX = 8, FAKE_KERNELS_MAX = 16 };
 /* What a fake kernel sees of its band, with the meaning of the kernel arguments of session.h. */
 struct fake_args {
     const struct cox__pass *pass;
-    const struct cox_stage *stage;
+    const struct cox__stage *stage;
     uint32_t device;
     uint32_t first_row;
     uint32_t rows;
     uint32_t frame_rows;
-    unsigned char *data[COX_BINDINGS_MAX]; /* first row in memory; REDUCE: the zeroed partial; WHOLE: its beginning */
-    uint32_t origin[COX_BINDINGS_MAX];     /* buffer row at which data begins */
+    unsigned char *data[COX_BUFFERS_MAX]; /* first row in memory; REDUCE: the zeroed partial; WHOLE: its beginning */
+    uint32_t origin[COX_BUFFERS_MAX];     /* buffer row at which data begins */
     const void *params;
 };
 

@@ -8,12 +8,12 @@
 static size_t binding_bytes(const struct cox__pass *pass, uint32_t index, const struct work *work, size_t *offset,
                             uint32_t *origin)
 {
-    const struct cox_binding *binding = &pass->bindings[index];
+    const struct cox__binding *binding = &pass->bindings[index];
     *offset = 0;
     *origin = 0;
-    if (binding->contract == COX__UNUSED)
+    if (binding->row_access == COX__UNUSED)
         return 0;
-    if (binding->contract == COX_WHOLE || binding->contract == COX_REDUCE)
+    if (binding->row_access == COX__WHOLE || binding->row_access == COX__REDUCE)
         return binding->bytes;
     uint32_t first, count;
     cox__pipeline_binding_rows(pass, index, work->first_row, work->rows, &first, &count);
@@ -22,9 +22,9 @@ static size_t binding_bytes(const struct cox__pass *pass, uint32_t index, const 
     return (size_t)count * binding->pitch_bytes;
 }
 
-static bool written(const struct cox_binding *binding)
+static bool written(const struct cox__binding *binding)
 {
-    return binding->contract == COX_ROWS && binding->access != COX_READ;
+    return binding->row_access == COX__ROWS && binding->access != COX__READ;
 }
 
 static bool keeps(const struct work *work, uint32_t binding)
@@ -35,7 +35,7 @@ static bool keeps(const struct work *work, uint32_t binding)
 /* The device's memory of a binding, of the whole frame. */
 static unsigned char *kept_data(const struct cox__instance *instance, const struct work *work, uint32_t binding)
 {
-    return instance->sets[work->set * COX_BINDINGS_MAX + binding];
+    return instance->sets[work->set * COX_BUFFERS_MAX + binding];
 }
 
 static void copy_range(const struct cox__instance *instance, const struct work *work,
@@ -74,7 +74,7 @@ static bool writes_host(const struct cox__instance *instance, const struct work 
 static bool reads_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, size_t first,
                        size_t end)
 {
-    const struct cox_binding *of = &pass_of(instance, work)->bindings[binding];
+    const struct cox__binding *of = &pass_of(instance, work)->bindings[binding];
     size_t offset;
     uint32_t origin;
     bool any = false;
@@ -83,7 +83,7 @@ static bool reads_host(const struct cox__instance *instance, const struct work *
         const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
         any |= range->binding == binding && range->first * pitch < end && (range->first + range->count) * pitch > first;
     }
-    if (work->fetch || keeps(work, binding) || !cox__is_shared(of) || of->contract == COX_REDUCE)
+    if (work->fetch || keeps(work, binding) || !cox__is_shared(of) || of->row_access == COX__REDUCE)
         return any;
     const size_t bytes = binding_bytes(pass_of(instance, work), binding, work, &offset, &origin);
     return offset < end && offset + bytes > first;
@@ -106,12 +106,12 @@ static void run_kernels(struct slot *slot)
     if (work->fetch)
         return;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
+        const struct cox__binding *binding = &pass->bindings[i];
         size_t offset;
         const size_t bytes = binding_bytes(pass, i, work, &offset, &args.origin[i]);
-        if (binding->contract == COX__UNUSED)
+        if (binding->row_access == COX__UNUSED)
             continue;
-        if (binding->contract == COX_REDUCE) {
+        if (binding->row_access == COX__REDUCE) {
             args.data[i] = memset(slot->partial[i], 0, bytes);
             continue;
         }
@@ -122,7 +122,7 @@ static void run_kernels(struct slot *slot)
         args.data[i] = (keeps(work, i) ? kept_data(instance, work, i) : work->mems[i]->data) + offset;
         if (staged) { /* memory of its own, exactly as long as the band, so that sanitizers see an overrun */
             unsigned char *copy = must(malloc(bytes));
-            if (binding->access == COX_WRITE && !work->preserve)
+            if (binding->access == COX__WRITE && !work->preserve)
                 memset(copy, 0xa5, bytes);
             else
                 memcpy(copy, args.data[i], bytes);
@@ -137,8 +137,8 @@ static void run_kernels(struct slot *slot)
         instance->kernels[work->pass][i](&args);
     }
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        if (binding->contract == COX_REDUCE || binding->contract == COX__UNUSED || !(staged || cox__is_own(binding)))
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED || !(staged || cox__is_own(binding)))
             continue;
         size_t offset;
         uint32_t origin;
@@ -163,8 +163,8 @@ static void corrupt(struct slot *slot)
     const double factor = slot->fate[FAKE_CORRUPTS].factor;
     const uint32_t rows = strays ? UINT32_MAX : factor >= 1 ? (uint32_t)factor : 1;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        const bool partial = binding->contract == COX_REDUCE;
+        const struct cox__binding *binding = &pass->bindings[i];
+        const bool partial = binding->row_access == COX__REDUCE;
         if ((!written(binding) && !partial) || slot->work.fetch)
             continue;
         size_t offset;
@@ -197,7 +197,7 @@ static void leave_garbage(struct slot *slot)
         bytes = binding_bytes(pass, i, work, &offset, &origin);
         if (written(&pass->bindings[i]) && keeps(work, i) && !work->fetch)
             memset(kept_data(slot->instance, work, i) + offset, 0xdb, bytes);
-        else if (pass->bindings[i].contract == COX_REDUCE)
+        else if (pass->bindings[i].row_access == COX__REDUCE)
             memset(slot->partial[i], 0xdb, bytes);
     }
 }
@@ -242,8 +242,8 @@ static void check_overlap(struct fake *fake, const struct cox__instance *instanc
             const struct slot *other = &theirs->slots[l];
             if (!is_under_way(other))
                 continue;
-            for (uint32_t i = 0; i < COX_BINDINGS_MAX * COX_BINDINGS_MAX; i++) {
-                const uint32_t one = i / COX_BINDINGS_MAX, two = i % COX_BINDINGS_MAX;
+            for (uint32_t i = 0; i < COX_BUFFERS_MAX * COX_BUFFERS_MAX; i++) {
+                const uint32_t one = i / COX_BUFFERS_MAX, two = i % COX_BUFFERS_MAX;
                 if (one < instance->pipeline.binding_count && two < theirs->pipeline.binding_count && work->mems[one] &&
                     work->mems[one] == other->work.mems[two] &&
                     (collides(instance, work, one, theirs, &other->work, two) ||
@@ -275,7 +275,7 @@ static void check_passes(struct fake *fake, const struct cox__instance *instance
         }
     }
     const uint32_t missing = fake_handover_begin(&fake->handover, &instance->pipeline, &band);
-    if (missing < COX_BINDINGS_MAX)
+    if (missing < COX_BUFFERS_MAX)
         fake__violate(fake, "rows %u+%u of pass %u read rows of binding %u that no band of the frame has written",
                       work->first_row, work->rows, work->pass, missing);
 }

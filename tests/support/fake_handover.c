@@ -8,18 +8,18 @@ struct fake_handover {
     const void *frame, *session;
     uint64_t index;
     uint32_t pass;
-    size_t rows[COX_BINDINGS_MAX];
-    bool *there[COX_BINDINGS_MAX]; /* one for each row */
+    size_t rows[COX_BUFFERS_MAX];
+    bool *there[COX_BUFFERS_MAX]; /* one for each row */
 };
 
-static bool is_written(const struct cox_binding *binding)
+static bool is_written(const struct cox__binding *binding)
 {
-    return binding->contract == COX_ROWS && binding->access != COX_READ;
+    return binding->row_access == COX__ROWS && binding->access != COX__READ;
 }
 
 static void clear(struct fake_handover *of)
 {
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++) {
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++) {
         free(of->there[i]);
         of->there[i] = NULL;
         of->rows[i] = 0;
@@ -81,9 +81,9 @@ static void mark(struct fake_handover *of, const struct cox__pipeline *pipeline,
 static bool finds(const struct fake_handover *of, const struct cox__pipeline *pipeline,
                   const struct fake_handover_band *band, uint32_t binding)
 {
-    const struct cox_binding *its = &pipeline->passes[band->pass].bindings[binding];
+    const struct cox__binding *its = &pipeline->passes[band->pass].bindings[binding];
     bool all = true;
-    if (!is_written_before(pipeline, band->pass, binding) || !cox__is_shared(its) || its->access == COX_WRITE)
+    if (!is_written_before(pipeline, band->pass, binding) || !cox__is_shared(its) || its->access == COX__WRITE)
         return true;
     size_t first, count;
     rows_of(pipeline, band, binding, of->rows[binding], &first, &count);
@@ -116,7 +116,7 @@ uint32_t fake_handover_begin(struct fake_handover **all, const struct cox__pipel
     while (missing < pipeline->binding_count && finds(of, pipeline, band, missing))
         missing++;
     mark(of, pipeline, band, false);
-    return missing < pipeline->binding_count ? missing : COX_BINDINGS_MAX;
+    return missing < pipeline->binding_count ? missing : COX_BUFFERS_MAX;
 }
 
 void fake_handover_end(struct fake_handover *all, const struct cox__pipeline *pipeline,

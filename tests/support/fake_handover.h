@@ -20,7 +20,7 @@ struct fake_handover_band {
 };
 
 /* A band is submitted: what it writes is not there until it ends. Returns the first binding of which it reads rows that
- * an earlier pass writes and that are not there; COX_BINDINGS_MAX = none. */
+ * an earlier pass writes and that are not there; COX_BUFFERS_MAX = none. */
 uint32_t fake_handover_begin(struct fake_handover **all, const struct cox__pipeline *pipeline,
                              const struct fake_handover_band *band);
 

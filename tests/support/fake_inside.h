@@ -34,8 +34,8 @@ struct work {
     uint64_t index; /* of this number */
     const void *session;
     const void *out; /* where the first binding that is written begins; of a job that writes none, the first one */
-    struct cox__mem *mems[COX_BINDINGS_MAX];
-    unsigned char params[COX_PARAMS_MAX];
+    struct cox__mem *mems[COX_BUFFERS_MAX];
+    unsigned char params[COX_CONSTANTS_BYTES_MAX];
 };
 
 struct slot {
@@ -55,7 +55,7 @@ struct slot {
     uint32_t number;   /* order of submission, for queues */
     struct slot *next; /* real time: behind it in the device's queue */
     uint64_t due_ns;   /* real time: when it ends; 0 = it has not begun */
-    void *partial[COX_BINDINGS_MAX];
+    void *partial[COX_BUFFERS_MAX];
 };
 
 /* A driver's context: its bands run one after the other. */
@@ -76,12 +76,12 @@ struct cox__instance {
     bool unsettled; /* a thread was stuck in one, and it has not been flushed since */
     bool gone;      /* destroyed, but a band of it is still to happen */
     struct cox__pipeline pipeline;
-    fake_kernel_fn *kernels[COX_PASSES_MAX][COX_STAGES_MAX];
+    fake_kernel_fn *kernels[COX_PASSES_MAX][COX_FUSED_MAX];
     uint32_t max_rows[COX_PASSES_MAX];
     uint32_t slot_count;
     uint32_t queued;
     uint32_t resident;
-    unsigned char **sets; /* [set * COX_BINDINGS_MAX + binding]: memory of whole frames */
+    unsigned char **sets; /* [set * COX_BUFFERS_MAX + binding]: memory of whole frames */
     cox__ended_fn *ended; /* instance_destroy's, once `gone` */
     void *ended_ctx;
     struct slot slots[];

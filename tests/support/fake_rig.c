@@ -56,7 +56,7 @@ static uint32_t binding_of(const struct fake_args *args, uint32_t n)
 {
     uint32_t buffers = 0;
     for (uint32_t a = 0; a < args->stage->arg_count; a++)
-        if (args->stage->args[a].kind == COX_ARG_KIND_BUFFER && buffers++ == n)
+        if (args->stage->args[a].kind == COX__ARG_KIND_BUFFER && buffers++ == n)
             return args->stage->args[a].index;
     return n;
 }
@@ -64,7 +64,7 @@ static uint32_t binding_of(const struct fake_args *args, uint32_t n)
 static unsigned char *row_of(const struct fake_args *args, uint32_t n, uint32_t frame_row)
 {
     const uint32_t binding = binding_of(args, n);
-    const struct cox_binding *shape = &args->pass->bindings[binding];
+    const struct cox__binding *shape = &args->pass->bindings[binding];
     return args->data[binding] + (size_t)(frame_row / shape->row_divisor - args->origin[binding]) * shape->pitch_bytes;
 }
 
@@ -227,18 +227,18 @@ void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user)
         sums[i] += terms[i];
 }
 
-const struct cox_variant rig_any_device = {.source = "fake"};
+const struct cox__variant rig_any_device = {.source = "fake"};
 #define STAGE(name)                                                                      \
     {                                                                                    \
         .kernel = (name), .columns = 64, .variant_count = 1, .variants = &rig_any_device \
     }
-const struct cox_stage rig_stage_map = STAGE("rig_map");
-const struct cox_stage rig_stage_halo = STAGE("rig_halo");
-const struct cox_stage rig_stage_table = STAGE("rig_table");
-const struct cox_stage rig_stage_count = STAGE("rig_count");
-const struct cox_stage rig_stage_chroma = STAGE("rig_chroma");
-const struct cox_stage rig_stages_two[2] = {STAGE("rig_first"), STAGE("rig_second")};
-const struct cox_stage rig_stage_inplace = STAGE("rig_inplace");
+const struct cox__stage rig_stage_map = STAGE("rig_map");
+const struct cox__stage rig_stage_halo = STAGE("rig_halo");
+const struct cox__stage rig_stage_table = STAGE("rig_table");
+const struct cox__stage rig_stage_count = STAGE("rig_count");
+const struct cox__stage rig_stage_chroma = STAGE("rig_chroma");
+const struct cox__stage rig_stages_two[2] = {STAGE("rig_first"), STAGE("rig_second")};
+const struct cox__stage rig_stage_inplace = STAGE("rig_inplace");
 
 /* ---- the rig ---- */
 
@@ -464,30 +464,30 @@ void rig_frames_free(struct rig_frames **frames)
     *frames = NULL;
 }
 
-cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_params *extra, cox_session **out)
+cox_status rig_map_session(struct rig_frames *frames, const struct cox__session_spec *extra, cox_session **out)
 {
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = frames->pitch},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = frames->pitch},
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = frames->pitch},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = frames->pitch},
     };
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     params.rows = frames->rows;
     params.binding_count = 2;
     params.bindings = bindings;
     params.stage_count = 1;
     params.stages = &rig_stage_map;
     params.params_bytes = sizeof(struct rig_params);
-    return cox_session_create(frames->rig->runtime, &params, out);
+    return cox__session_create(frames->rig->runtime, &params, out);
 }
 
 cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t index, bool nowait)
 {
     const uint32_t i = index % frames->count;
-    struct cox_frame frame = *RIG_FRAME(frames, i);
+    struct cox__frame_spec frame = *RIG_FRAME(frames, i);
     frame.nowait = nowait;
     if (!nowait)
         memset(cox_buffer_data(frames->out[i]), 0xee, frames->rows * frames->pitch);
-    return cox_session_submit(session, &frame, rig_done, frames->rig);
+    return cox__session_submit(session, &frame, rig_done, frames->rig);
 }
 
 const char *rig_check(const struct rig_frames *frames, uint32_t index)

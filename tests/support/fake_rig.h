@@ -77,22 +77,22 @@ uint32_t rig_times_lost(cox_session *session);
  *   rig_turn     in WHOLE, out ROWS                out = in, rows and columns changed for each other, + 1
  *   rig_flip     in WHOLE, out ROWS                out = in, the last row first, + add
  * A stage of the test's own may name other bindings by its arguments. */
-extern const struct cox_stage rig_stage_map;
-extern const struct cox_stage rig_stage_halo;
-extern const struct cox_stage rig_stage_table;
-extern const struct cox_stage rig_stage_count;
-extern const struct cox_stage rig_stage_chroma;
-extern const struct cox_stage rig_stages_two[2];
-extern const struct cox_stage rig_stage_inplace;
+extern const struct cox__stage rig_stage_map;
+extern const struct cox__stage rig_stage_halo;
+extern const struct cox__stage rig_stage_table;
+extern const struct cox__stage rig_stage_count;
+extern const struct cox__stage rig_stage_chroma;
+extern const struct cox__stage rig_stages_two[2];
+extern const struct cox__stage rig_stage_inplace;
 
 /* A stage whose kernel reads one binding and writes another, by its arguments, for any device. */
-extern const struct cox_variant rig_any_device;
+extern const struct cox__variant rig_any_device;
 #define RIG_STAGE(its_kernel, in, out)                                                                          \
     {                                                                                                           \
         .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &rig_any_device, .arg_count = 4, \
-        .args = (const struct cox_arg[])                                                                        \
+        .args = (const struct cox__arg[])                                                                        \
         {                                                                                                       \
-            COX_ARG_BUFFER(in), COX_ARG_BUFFER(out), COX_ARG_ORIGIN(in), COX_ARG_ORIGIN(out)                    \
+            COX__ARG_BUFFER(in), COX__ARG_BUFFER(out), COX__ARG_ORIGIN(in), COX__ARG_ORIGIN(out)                    \
         }                                                                                                       \
     }
 
@@ -138,7 +138,7 @@ struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t colum
 void rig_frames_free(struct rig_frames **frames);
 
 /* A session of rig_map for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
-cox_status rig_map_session(struct rig_frames *frames, const struct cox_session_params *extra, cox_session **out);
+cox_status rig_map_session(struct rig_frames *frames, const struct cox__session_spec *extra, cox_session **out);
 
 /* Submit frame `index % count` with rig_done. Unless nowait, its output is overwritten first: use more frames than may
  * be in flight. */
@@ -146,7 +146,7 @@ cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t 
 
 /* A frame that is one of the rig's. */
 #define RIG_FRAME(frames, i)                                                                    \
-    &(const struct cox_frame)                                                                   \
+    &(const struct cox__frame_spec)                                                                   \
     {                                                                                           \
         .buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2, \
         .params = &(frames)->params[i]                                                          \

@@ -17,11 +17,11 @@ static void on_done(void *user, uint64_t frame, cox_status status);
 /* False: nothing more is submitted. */
 static bool submit(struct scene *scene, bool nowait)
 {
-    struct cox_frame frame = shape_frame(scene->frames, scene->submitted);
+    struct cox__frame_spec frame = shape_frame(scene->frames, scene->submitted);
     frame.nowait = nowait;
     shape_prepare(scene->frames, scene->submitted);
     scene->submitted++; /* before, since its callback may be quicker than this returns */
-    const cox_status status = cox_session_submit(scene->session, &frame, on_done, scene);
+    const cox_status status = cox__session_submit(scene->session, &frame, on_done, scene);
     if (status == COX_OK)
         return true;
     scene->submitted--;
@@ -52,7 +52,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 }
 
 void scene_begin(struct scene *scene, const struct fake_params *devices, enum shape shape, uint32_t buffers,
-                 const struct cox_session_params *extra)
+                 const struct cox__session_spec *extra)
 {
     memset(scene, 0, sizeof *scene);
     sem_init(&scene->over, 0, 0);
@@ -60,7 +60,7 @@ void scene_begin(struct scene *scene, const struct fake_params *devices, enum sh
     scene->fake = rig_fake(scene->rig);
     scene->frames = shape_frames_new(scene->rig, shape, SCENE_ROWS, SCENE_COLUMNS,
                                      buffers ? buffers : MANY + COX_IN_FLIGHT_MAX);
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     params.in_flight = params.in_flight < 2 ? 2 : params.in_flight;
     params.report = rig_report;
     params.report_user = scene->rig;

@@ -37,7 +37,7 @@ struct scene {
 /* `extra`: as for shape_session; its report is set, its in_flight is at least 2. `buffers`: sets of frame buffers, used
  * in turn; 0 = so many that none comes twice within 64 frames. */
 void scene_begin(struct scene *scene, const struct fake_params *devices, enum shape shape, uint32_t buffers,
-                 const struct cox_session_params *extra);
+                 const struct cox__session_spec *extra);
 
 /* Play so many more frames; fewer if one is refused. */
 void scene_play(struct scene *scene, uint32_t frames);

@@ -36,25 +36,25 @@ static const enum part parts_of[SHAPES][SHAPE_BINDINGS_MAX] = {
     [SHAPE_THEN_INPLACE] = {IN, OUT},
 };
 
-static struct cox_binding binding_of(enum part part, uint32_t pitch)
+static struct cox__binding binding_of(enum part part, uint32_t pitch)
 {
-    struct cox_binding binding = {.contract = COX_ROWS, .access = COX_READ, .pitch_bytes = pitch, .row_divisor = 1};
+    struct cox__binding binding = {.row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = pitch, .row_divisor = 1};
     if (part == TABLE)
-        return (struct cox_binding){.contract = COX_WHOLE, .access = COX_READ, .bytes = BINS};
+        return (struct cox__binding){.row_access = COX__WHOLE, .access = COX__READ, .bytes = BINS};
     if (part == SUMS || part == SCRATCH_SUMS)
-        return (struct cox_binding){.contract = COX_REDUCE,
-                                    .access = COX_WRITE,
+        return (struct cox__binding){.row_access = COX__REDUCE,
+                                    .access = COX__WRITE,
                                     .bytes = BINS * sizeof(uint32_t),
                                     .merge = rig_merge_sum,
                                     .scratch = part == SCRATCH_SUMS};
     if (part == AROUND) {
-        binding.contract = COX_HALO;
+        binding.row_access = COX__HALO;
         binding.halo_rows = REACH;
     }
     if (part == INTO)
-        binding.access = COX_READ_WRITE;
+        binding.access = COX__READ_WRITE;
     if (part == OUT || part == HALF_OUT)
-        binding.access = COX_WRITE;
+        binding.access = COX__WRITE;
     if (part == HALF_IN || part == HALF_OUT)
         binding.row_divisor = 2;
     binding.scratch = part == SCRATCH;
@@ -72,7 +72,7 @@ static void describe(struct shape_frames *frames)
 
 /* ---- passes ---- */
 
-static const struct cox_stage near_there[] = {RIG_STAGE("rig_near", 0, 1)}, near_on[] = {RIG_STAGE("rig_near", 1, 2)},
+static const struct cox__stage near_there[] = {RIG_STAGE("rig_near", 0, 1)}, near_on[] = {RIG_STAGE("rig_near", 1, 2)},
                               near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)},
                               near_later[] = {RIG_STAGE("rig_near", 0, 2), RIG_STAGE("rig_near", 2, 3)},
                               map_there[] = {RIG_STAGE("rig_map", 0, 1)}, map_last[] = {RIG_STAGE("rig_map", 0, 2)},
@@ -80,18 +80,18 @@ static const struct cox_stage near_there[] = {RIG_STAGE("rig_near", 0, 1)}, near
                               count_there[] = {RIG_STAGE("rig_count", 0, 1)},
                               inplace[] = {RIG_STAGE("rig_inplace", 1, 1)};
 
-#define NEAR(its_binding) .binding = (its_binding), .contract = COX_HALO, .halo_rows = 1
-static const struct cox_use
-    uses_near_there[] = {{NEAR(0)}, {.binding = 1, .access = COX_WRITE}},
-    uses_near_on[] = {{NEAR(1)}, {.binding = 2, .access = COX_WRITE}},
-    uses_near_both[] = {{NEAR(0)}, {NEAR(1), .access = COX_READ_WRITE}, {.binding = 2, .access = COX_WRITE}},
-    uses_near_later[] = {{NEAR(0)}, {NEAR(2), .access = COX_READ_WRITE}, {.binding = 3, .access = COX_WRITE}},
-    uses_map_there[] = {{.binding = 0}, {.binding = 1, .access = COX_WRITE}},
-    uses_map_last[] = {{.binding = 0}, {.binding = 2, .access = COX_WRITE}},
-    uses_flip_on[] = {{.binding = 1, .contract = COX_WHOLE}, {.binding = 2, .access = COX_WRITE}},
-    uses_flip_last[] = {{.binding = 3, .contract = COX_WHOLE}, {.binding = 4, .access = COX_WRITE}},
-    uses_count[] = {{.binding = 0}, {.binding = 1, .contract = COX_REDUCE, .access = COX_WRITE}},
-    uses_inplace[] = {{.binding = 1, .access = COX_READ_WRITE}};
+#define NEAR(its_binding) .binding = (its_binding), .row_access = COX__HALO, .halo_rows = 1
+static const struct cox__pass_binding
+    uses_near_there[] = {{NEAR(0)}, {.binding = 1, .access = COX__WRITE}},
+    uses_near_on[] = {{NEAR(1)}, {.binding = 2, .access = COX__WRITE}},
+    uses_near_both[] = {{NEAR(0)}, {NEAR(1), .access = COX__READ_WRITE}, {.binding = 2, .access = COX__WRITE}},
+    uses_near_later[] = {{NEAR(0)}, {NEAR(2), .access = COX__READ_WRITE}, {.binding = 3, .access = COX__WRITE}},
+    uses_map_there[] = {{.binding = 0}, {.binding = 1, .access = COX__WRITE}},
+    uses_map_last[] = {{.binding = 0}, {.binding = 2, .access = COX__WRITE}},
+    uses_flip_on[] = {{.binding = 1, .row_access = COX__WHOLE}, {.binding = 2, .access = COX__WRITE}},
+    uses_flip_last[] = {{.binding = 3, .row_access = COX__WHOLE}, {.binding = 4, .access = COX__WRITE}},
+    uses_count[] = {{.binding = 0}, {.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE}},
+    uses_inplace[] = {{.binding = 1, .access = COX__READ_WRITE}};
 
 /* Its parameter depends on what it was before, so that one that is made twice is seen. */
 static uint32_t curve_add(uint32_t add, const uint32_t *bins)
@@ -101,23 +101,23 @@ static uint32_t curve_add(uint32_t add, const uint32_t *bins)
 
 static void make_curve(void *user, const struct cox_pass_result *end)
 {
-    struct rig_params *params = end->params;
+    struct rig_params *params = end->constants;
     (void)user;
     params->add = curve_add(params->add, end->buffers[1]);
 }
 
-static const struct cox_pass count_pass = RIG_PASS(uses_count, count_there, .done = make_curve);
-static const struct cox_pass near_there_pass = RIG_PASS(uses_near_there, near_there);
-static const struct cox_pass near_on_pass = RIG_PASS(uses_near_on, near_on);
-static const struct cox_pass near_both_pass = RIG_PASS(uses_near_both, near_both);
-static const struct cox_pass near_later_pass = RIG_PASS(uses_near_later, near_later);
-static const struct cox_pass map_there_pass = RIG_PASS(uses_map_there, map_there);
-static const struct cox_pass map_last_pass = RIG_PASS(uses_map_last, map_last);
-static const struct cox_pass flip_on_pass = RIG_PASS(uses_flip_on, flip_on);
-static const struct cox_pass flip_last_pass = RIG_PASS(uses_flip_last, flip_last);
-static const struct cox_pass inplace_pass = RIG_PASS(uses_inplace, inplace);
+static const struct cox__pass_spec count_pass = RIG_PASS(uses_count, count_there, .done = make_curve);
+static const struct cox__pass_spec near_there_pass = RIG_PASS(uses_near_there, near_there);
+static const struct cox__pass_spec near_on_pass = RIG_PASS(uses_near_on, near_on);
+static const struct cox__pass_spec near_both_pass = RIG_PASS(uses_near_both, near_both);
+static const struct cox__pass_spec near_later_pass = RIG_PASS(uses_near_later, near_later);
+static const struct cox__pass_spec map_there_pass = RIG_PASS(uses_map_there, map_there);
+static const struct cox__pass_spec map_last_pass = RIG_PASS(uses_map_last, map_last);
+static const struct cox__pass_spec flip_on_pass = RIG_PASS(uses_flip_on, flip_on);
+static const struct cox__pass_spec flip_last_pass = RIG_PASS(uses_flip_last, flip_last);
+static const struct cox__pass_spec inplace_pass = RIG_PASS(uses_inplace, inplace);
 
-static const struct cox_pass *const passes_of[SHAPES][SHAPE_PASSES_MAX] = {
+static const struct cox__pass_spec *const passes_of[SHAPES][SHAPE_PASSES_MAX] = {
     [SHAPE_EXCHANGE] = {&near_there_pass, &near_on_pass},
     [SHAPE_OVERLAP] = {&near_both_pass},
     [SHAPE_FLIP] = {&map_there_pass, &flip_on_pass},
@@ -133,8 +133,8 @@ static const uint32_t pass_counts[SHAPES] = {[SHAPE_EXCHANGE] = 2, [SHAPE_OVERLA
 
 static size_t bytes_of(const struct shape_frames *frames, uint32_t binding)
 {
-    const struct cox_binding *shape = &frames->bindings[binding];
-    if (shape->contract == COX_WHOLE || shape->contract == COX_REDUCE)
+    const struct cox__binding *shape = &frames->bindings[binding];
+    if (shape->row_access == COX__WHOLE || shape->row_access == COX__REDUCE)
         return shape->bytes;
     return (size_t)((frames->rows + shape->row_divisor - 1) / shape->row_divisor) * shape->pitch_bytes;
 }
@@ -147,7 +147,7 @@ static unsigned char *data_of(const struct shape_frames *frames, uint32_t index,
 static void refill(struct shape_frames *frames, uint32_t f, uint64_t seed, bool outputs)
 {
     for (uint32_t i = 0; i < frames->binding_count; i++) {
-        if (frames->bindings[i].scratch || (!outputs && frames->bindings[i].access != COX_READ))
+        if (frames->bindings[i].scratch || (!outputs && frames->bindings[i].access != COX__READ))
             continue;
         unsigned char *data = data_of(frames, f, i);
         const size_t bytes = bytes_of(frames, i);
@@ -243,14 +243,14 @@ void shape_frames_free(struct shape_frames **frames)
     *frames = NULL;
 }
 
-cox_status shape_session(struct shape_frames *frames, const struct cox_session_params *extra, cox_session **out)
+cox_status shape_session(struct shape_frames *frames, const struct cox__session_spec *extra, cox_session **out)
 {
-    static const struct cox_stage *const single[SHAPES] = {
+    static const struct cox__stage *const single[SHAPES] = {
         [SHAPE_MAP] = &rig_stage_map,     [SHAPE_HALO] = &rig_stage_halo,     [SHAPE_TABLE] = &rig_stage_table,
         [SHAPE_COUNT] = &rig_stage_count, [SHAPE_CHROMA] = &rig_stage_chroma, [SHAPE_INPLACE] = &rig_stage_inplace,
     };
-    struct cox_session_params params = *extra;
-    struct cox_pass passes[SHAPE_PASSES_MAX];
+    struct cox__session_spec params = *extra;
+    struct cox__pass_spec passes[SHAPE_PASSES_MAX];
     uint32_t devices[SHAPE_PASSES_MAX];
     for (uint32_t p = 0; p < frames->pass_count; p++) {
         passes[p] = *passes_of[frames->shape][p];
@@ -269,21 +269,21 @@ cox_status shape_session(struct shape_frames *frames, const struct cox_session_p
     params.stages = frames->shape == SHAPE_TWO ? rig_stages_two : single[frames->shape];
     params.params_bytes = sizeof(struct rig_params);
     params.allow_in_place = frames->shape == SHAPE_INPLACE || frames->shape == SHAPE_THEN_INPLACE;
-    return cox_session_create(rig_runtime(frames->rig), &params, out);
+    return cox__session_create(rig_runtime(frames->rig), &params, out);
 }
 
 void shape_prepare(struct shape_frames *frames, uint32_t index)
 {
     const uint32_t f = index % frames->count;
     for (uint32_t i = 0; i < frames->binding_count; i++)
-        if (frames->bindings[i].access == COX_WRITE && !frames->bindings[i].scratch)
+        if (frames->bindings[i].access == COX__WRITE && !frames->bindings[i].scratch)
             memset(data_of(frames, f, i), UNWRITTEN, bytes_of(frames, i));
     memcpy(data_of(frames, f, 0), frames->before[f], bytes_of(frames, 0));
 }
 
-struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index)
+struct cox__frame_spec shape_frame(const struct shape_frames *frames, uint32_t index)
 {
-    return (struct cox_frame){.buffers = frames->buffers[index % frames->count],
+    return (struct cox__frame_spec){.buffers = frames->buffers[index % frames->count],
                               .buffer_count = frames->binding_count,
                               .params = &frames->params[index % frames->count]};
 }
@@ -442,8 +442,8 @@ static const char *check(const struct shape_frames *frames, uint32_t index, bool
     unsigned char *of_passes = frames->pass_count && !padding ? wanted_of_passes(frames, index) : NULL;
     const char *wrong = "";
     for (uint32_t i = 0; !*wrong && i < frames->binding_count; i++) {
-        const struct cox_binding *binding = &frames->bindings[i];
-        if (binding->access != COX_READ && binding->contract == COX_ROWS && !binding->scratch)
+        const struct cox__binding *binding = &frames->bindings[i];
+        if (binding->access != COX__READ && binding->row_access == COX__ROWS && !binding->scratch)
             wrong = check_binding(frames, index, i, of_passes, padding);
     }
     free(of_passes);

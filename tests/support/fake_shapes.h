@@ -38,7 +38,7 @@ struct shape_frames {
     uint32_t pitch;
     uint32_t count;
     uint32_t binding_count;
-    struct cox_binding bindings[SHAPE_BINDINGS_MAX];
+    struct cox__binding bindings[SHAPE_BINDINGS_MAX];
     cox_buffer *(*buffers)[SHAPE_BINDINGS_MAX];    /* NULL for scratch */
     uint32_t pass_count;                           /* 0: it has none */
     uint32_t pass_device_plus_1[SHAPE_PASSES_MAX]; /* the only one that is to do the pass; 0 = all may */
@@ -67,11 +67,11 @@ void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed);
 void shape_refill_inputs(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
 /* A session for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
-cox_status shape_session(struct shape_frames *frames, const struct cox_session_params *extra, cox_session **out);
+cox_status shape_session(struct shape_frames *frames, const struct cox__session_spec *extra, cox_session **out);
 
 /* Make frame `index % count` ready: what it reads is there, what it writes is not. */
 void shape_prepare(struct shape_frames *frames, uint32_t index);
-struct cox_frame shape_frame(const struct shape_frames *frames, uint32_t index);
+struct cox__frame_spec shape_frame(const struct shape_frames *frames, uint32_t index);
 
 /* The first byte of a frame that is wrong, as text; "" if all are right (static storage per thread). What no kernel
  * writes is not looked at. */

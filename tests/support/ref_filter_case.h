@@ -31,8 +31,8 @@ struct filter_test {
     const struct filter_case *about;
     struct cox_filter_shape shape;
     struct cox_filter_params params;
-    struct cox_filter_storage storage;
-    struct cox_session_params session; /* rows, bindings, passes, params_bytes */
+    struct cox__pipeline_storage storage;
+    struct cox__session_spec session; /* rows, bindings, passes, params_bytes */
     struct bits_frame frame;
 };
 

@@ -235,13 +235,13 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
     spoil_outputs(stream, set);
 
     const struct params params = {stream->pitch, set->add};
-    const struct cox_frame frame = {
+    const struct cox__frame_spec frame = {
         .buffers = set->buffers, .buffer_count = BINDINGS + stream->passes, .params = &params};
     const uint64_t before_ns = cox__clock_ns();
     cox_status status;
     set->used = set->under_way = true; /* before the callback, which may come at once */
     set->good = false;
-    while ((status = cox_session_submit(stream->session, &frame, on_done, set)) == COX_E_NO_DEVICE &&
+    while ((status = cox__session_submit(stream->session, &frame, on_done, set)) == COX_E_NO_DEVICE &&
            cox__clock_ns() - before_ns < timeout_ns)
         nanosleep(&(const struct timespec){.tv_nsec = 5000000}, NULL);
     pthread_mutex_lock(&stream->lock);
@@ -257,48 +257,48 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
 
 /* ---- beginning and end ---- */
 
-static cox_status create_session(struct ref_stream *stream, const struct cox_session_params *extra)
+static cox_status create_session(struct ref_stream *stream, const struct cox__session_spec *extra)
 {
     const size_t pitch_bytes = stream->pitch_bytes;
     const uint32_t near = stream->passes ? MIDDLE : NEAR;
-    const struct cox_binding bindings[BINDINGS_MAX] = {
-        [IN] = {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = pitch_bytes},
-        [NEAR] = {.name = "near", .contract = COX_HALO, .halo_rows = REACH, .pitch_bytes = pitch_bytes},
-        [TABLE_AT] = {.name = "table", .contract = COX_WHOLE, .bytes = TABLE * sizeof(uint32_t)},
-        [OUT] = {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = pitch_bytes},
+    const struct cox__binding bindings[BINDINGS_MAX] = {
+        [IN] = {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = pitch_bytes},
+        [NEAR] = {.name = "near", .row_access = COX__HALO, .halo_rows = REACH, .pitch_bytes = pitch_bytes},
+        [TABLE_AT] = {.name = "table", .row_access = COX__WHOLE, .bytes = TABLE * sizeof(uint32_t)},
+        [OUT] = {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = pitch_bytes},
         [COUNTED] = {.name = "bins",
-                     .contract = COX_REDUCE,
-                     .access = COX_WRITE,
+                     .row_access = COX__REDUCE,
+                     .access = COX__WRITE,
                      .bytes = BINS * sizeof(uint32_t),
                      .merge = add_bins},
         [MIDDLE] = {.name = "middle", .pitch_bytes = pitch_bytes, .scratch = true}};
-    const struct cox_variant variant = {.source = source, .local_columns = 64};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(IN),
-                                   COX_ARG_BUFFER(near),
-                                   COX_ARG_BUFFER(TABLE_AT),
-                                   COX_ARG_BUFFER(OUT),
-                                   COX_ARG_BUFFER(COUNTED),
-                                   COX_ARG_COLUMNS,
-                                   COX_ARG_FIRST_ROW,
-                                   COX_ARG_ROWS,
-                                   COX_ARG_FRAME_ROWS,
-                                   COX_ARG_ORIGIN(near),
-                                   COX_ARG_FIELD(struct params, pitch),
-                                   COX_ARG_FIELD(struct params, add)};
-    const struct cox_stage stage = RIG_STAGE_OF("stream", COLUMNS, &variant, args);
-    const struct cox_arg copy_args[] = {COX_ARG_BUFFER(NEAR), COX_ARG_BUFFER(MIDDLE), COX_ARG_COLUMNS, COX_ARG_ROWS,
-                                        COX_ARG_FIELD(struct params, pitch)};
-    const struct cox_stage copy = RIG_STAGE_OF("stream_copy", COLUMNS, &variant, copy_args);
-    const struct cox_use copy_uses[] = {{.binding = NEAR}, {.binding = MIDDLE, .access = COX_WRITE}};
-    const struct cox_use uses[] = {{.binding = IN},
-                                   {.binding = MIDDLE, .contract = COX_HALO, .halo_rows = REACH},
-                                   {.binding = TABLE_AT, .contract = COX_WHOLE},
-                                   {.binding = OUT, .access = COX_WRITE},
-                                   {.binding = COUNTED, .contract = COX_REDUCE, .access = COX_WRITE}};
-    const struct cox_pass passes[] = {
+    const struct cox__variant variant = {.source = source, .local_columns = 64};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(IN),
+                                   COX__ARG_BUFFER(near),
+                                   COX__ARG_BUFFER(TABLE_AT),
+                                   COX__ARG_BUFFER(OUT),
+                                   COX__ARG_BUFFER(COUNTED),
+                                   COX__ARG_COLUMNS,
+                                   COX__ARG_FIRST_ROW,
+                                   COX__ARG_ROWS,
+                                   COX__ARG_FRAME_ROWS,
+                                   COX__ARG_ORIGIN(near),
+                                   COX__ARG_FIELD(struct params, pitch),
+                                   COX__ARG_FIELD(struct params, add)};
+    const struct cox__stage stage = RIG_STAGE_OF("stream", COLUMNS, &variant, args);
+    const struct cox__arg copy_args[] = {COX__ARG_BUFFER(NEAR), COX__ARG_BUFFER(MIDDLE), COX__ARG_COLUMNS, COX__ARG_ROWS,
+                                        COX__ARG_FIELD(struct params, pitch)};
+    const struct cox__stage copy = RIG_STAGE_OF("stream_copy", COLUMNS, &variant, copy_args);
+    const struct cox__pass_binding copy_uses[] = {{.binding = NEAR}, {.binding = MIDDLE, .access = COX__WRITE}};
+    const struct cox__pass_binding uses[] = {{.binding = IN},
+                                   {.binding = MIDDLE, .row_access = COX__HALO, .halo_rows = REACH},
+                                   {.binding = TABLE_AT, .row_access = COX__WHOLE},
+                                   {.binding = OUT, .access = COX__WRITE},
+                                   {.binding = COUNTED, .row_access = COX__REDUCE, .access = COX__WRITE}};
+    const struct cox__pass_spec passes[] = {
         {.use_count = 2, .uses = copy_uses, .stage_count = 1, .stages = &copy},
         {.use_count = sizeof uses / sizeof uses[0], .uses = uses, .stage_count = 1, .stages = &stage}};
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     params.rows = ROWS;
     params.binding_count = BINDINGS + stream->passes;
     params.bindings = bindings;
@@ -307,7 +307,7 @@ static cox_status create_session(struct ref_stream *stream, const struct cox_ses
     params.pass_count = stream->passes ? 2 : 0;
     params.passes = passes;
     params.params_bytes = sizeof(struct params);
-    return cox_session_create(stream->runtime, &params, &stream->session);
+    return cox__session_create(stream->runtime, &params, &stream->session);
 }
 
 static cox_status create_set(struct ref_stream *stream, struct set *set)
@@ -317,7 +317,7 @@ static cox_status create_set(struct ref_stream *stream, struct set *set)
     return create_buffers(stream, set);
 }
 
-static struct ref_stream *open_stream(cox_runtime *runtime, const struct cox_session_params *extra, bool passes,
+static struct ref_stream *open_stream(cox_runtime *runtime, const struct cox__session_spec *extra, bool passes,
                                       cox_status *status)
 {
     struct ref_stream *stream = must(calloc(1, sizeof *stream));
@@ -337,12 +337,12 @@ static struct ref_stream *open_stream(cox_runtime *runtime, const struct cox_ses
     return stream;
 }
 
-struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_session_params *extra, cox_status *status)
+struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox__session_spec *extra, cox_status *status)
 {
     return open_stream(runtime, extra, false, status);
 }
 
-struct ref_stream *ref_stream_open_passes(cox_runtime *runtime, const struct cox_session_params *extra,
+struct ref_stream *ref_stream_open_passes(cox_runtime *runtime, const struct cox__session_spec *extra,
                                           cox_status *status)
 {
     return open_stream(runtime, extra, true, status);

@@ -31,11 +31,11 @@ struct ref_stream;
 extern const struct fake_kernel ref_stream_kernel, ref_stream_copy_kernel;
 
 /* A session on `runtime`; its shape is set here, the other fields of `extra` are kept. NULL after setting `*status`. */
-struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox_session_params *extra, cox_status *status);
+struct ref_stream *ref_stream_open(cox_runtime *runtime, const struct cox__session_spec *extra, cox_status *status);
 
 /* The same in two passes: what the kernel reads of neighbouring rows comes from scratch, to which the first pass copies
  * it. */
-struct ref_stream *ref_stream_open_passes(cox_runtime *runtime, const struct cox_session_params *extra,
+struct ref_stream *ref_stream_open_passes(cox_runtime *runtime, const struct cox__session_spec *extra,
                                           cox_status *status);
 
 /* One more frame. Waits for a set of buffers; while no device is there, tries again for `timeout_ns` and then counts it

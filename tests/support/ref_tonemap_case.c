@@ -23,8 +23,8 @@ void ref_picture_open(struct ref_picture *picture, cox_runtime *runtime, const s
     picture->shape = *shape;
     picture->shape.in_pitch_bytes = pitch_of(runtime, shape->width, padding, in_bytes);
     picture->shape.out_pitch_bytes = pitch_of(runtime, shape->width, padding, out_bytes);
-    bits_need(analysis ? cox_tonemap_analysis(&picture->shape, &picture->storage, &picture->session)
-                       : cox_tonemap_mapping(&picture->shape, &picture->storage, &picture->session),
+    bits_need(analysis ? cox__tonemap_analysis_spec(&picture->shape, &picture->storage, &picture->session)
+                       : cox__tonemap_mapping(&picture->shape, &picture->storage, &picture->session),
               "the pipeline of a picture");
 
     const struct bits_plane in = {

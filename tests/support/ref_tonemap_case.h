@@ -9,8 +9,8 @@
 struct ref_picture {
     struct cox_tonemap_shape shape; /* with its pitches */
     struct bits_frame frame;        /* the picture, the output or the histogram, and the scratch of the pipeline */
-    struct cox_tonemap_storage storage;
-    struct cox_session_params session;
+    struct cox__pipeline_storage storage;
+    struct cox__session_spec session;
 };
 
 /* For its mapping or its analysis. Each row is padded by so many pixels, or as the runtime likes it best, with

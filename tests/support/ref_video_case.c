@@ -161,12 +161,12 @@ static size_t pitch_of(cox_runtime *runtime, const struct cox_video_format *form
     return (pitch + unit - 1) / unit * unit;
 }
 
-cox_status ref_film_session(struct ref_film *film, enum ref_pipeline pipeline, struct cox_session_params *session)
+cox_status ref_film_session(struct ref_film *film, enum ref_pipeline pipeline, struct cox__session_spec *session)
 {
-    *session = (struct cox_session_params){0};
+    *session = (struct cox__session_spec){0};
     return pipeline == REF_ANALYSIS
-               ? cox_video_analysis(&film->shape, &film->storage, session)
-               : cox_video_mapping(&film->shape, pipeline == REF_MAPPING_AND_ANALYSIS, &film->storage, session);
+               ? cox__video_analysis(&film->shape, &film->storage, session)
+               : cox__video_mapping(&film->shape, pipeline == REF_MAPPING_AND_ANALYSIS, &film->storage, session);
 }
 
 static void add_plane(struct ref_film *film, cox_runtime *runtime, const struct cox_video_plane *plane, size_t pitch,

@@ -39,8 +39,8 @@ struct ref_film {
     uint32_t in_count, out_count;
     uint32_t histogram;      /* which plane it is */
     struct bits_frame frame; /* planes in, planes out, histogram, and the scratch of the pipeline */
-    struct cox_video_storage storage;
-    struct cox_session_params session; /* of the pipeline that it was opened for */
+    struct cox__pipeline_storage storage;
+    struct cox__session_spec session; /* of the pipeline that it was opened for */
 };
 
 enum { REF_ALIGNED = 1000 };
@@ -52,7 +52,7 @@ void ref_film_open(struct ref_film *film, cox_runtime *runtime, const struct cox
 void ref_film_close(struct ref_film *film);
 
 /* The session of a pipeline; its storage is the film's. */
-cox_status ref_film_session(struct ref_film *film, enum ref_pipeline pipeline, struct cox_session_params *session);
+cox_status ref_film_session(struct ref_film *film, enum ref_pipeline pipeline, struct cox__session_spec *session);
 
 /* The planes of the input, NULL after the last one. */
 void ref_film_inputs(const struct ref_film *film, void *in[COX_VIDEO_PLANES_MAX]);

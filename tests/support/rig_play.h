@@ -46,9 +46,9 @@ static inline struct play play_open(const struct fake_params *devices, uint32_t 
 }
 
 /* A session for the frames; `.report = rig_report` needs no user. */
-static inline cox_session *play_session(const struct play *play, const struct cox_session_params *extra)
+static inline cox_session *play_session(const struct play *play, const struct cox__session_spec *extra)
 {
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     cox_session *session = NULL;
     if (params.report == rig_report)
         params.report_user = play->rig;
@@ -57,7 +57,7 @@ static inline cox_session *play_session(const struct play *play, const struct co
 }
 
 static inline struct play play_begin(const struct fake_params *devices, uint32_t rows, uint32_t columns, size_t pitch,
-                                     uint32_t count, const struct cox_session_params *extra)
+                                     uint32_t count, const struct cox__session_spec *extra)
 {
     struct play play = play_open(devices, rows, columns, pitch, count);
     play.session = play_session(&play, extra);
@@ -168,29 +168,29 @@ static inline cox_status play_unblocked(struct play_blocked *blocked)
 
 /* ---- in place, and REDUCE: 90 rows of 16 bytes in frame 0's buffers ---- */
 
-static inline struct play play_stage(const struct fake_params *devices, const struct cox_stage *stage,
-                                     const struct cox_binding *bindings, uint32_t binding_count,
-                                     const struct cox_session_params *extra)
+static inline struct play play_stage(const struct fake_params *devices, const struct cox__stage *stage,
+                                     const struct cox__binding *bindings, uint32_t binding_count,
+                                     const struct cox__session_spec *extra)
 {
     struct play play = play_open(devices, 90, 16, 16, 1);
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     params.rows = 90;
     params.bindings = bindings;
     params.binding_count = binding_count;
     params.stages = stage;
     params.stage_count = 1;
     params.params_bytes = sizeof(struct rig_params);
-    cr_assert_eq(cox_session_create(rig_runtime(play.rig), &params, &play.session), COX_OK, "%s", rig_log(play.rig));
+    cr_assert_eq(cox__session_create(rig_runtime(play.rig), &params, &play.session), COX_OK, "%s", rig_log(play.rig));
     return play;
 }
 
 /* A session that works on `in` in place. */
 static inline struct play play_in_place(const struct fake_params *devices, const struct cox_policy *policy)
 {
-    static const struct cox_binding binding = {
-        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
+    static const struct cox__binding binding = {
+        .name = "buffer", .row_access = COX__ROWS, .access = COX__READ_WRITE, .pitch_bytes = 16};
     return play_stage(devices, &rig_stage_inplace, &binding, 1,
-                      &(const struct cox_session_params){
+                      &(const struct cox__session_spec){
                           .custom_policy = policy, .allow_in_place = true, .in_flight = 2, .no_warmup = true});
 }
 
@@ -199,7 +199,7 @@ static inline void play_run_in_place(const struct play *play, cox_status wanted)
 {
     unsigned char before[90 * 16], *data = cox_buffer_data(play->frames->in[0]);
     memcpy(before, data, sizeof before);
-    cr_assert_eq(cox_session_run(play->session, &(const struct cox_frame){.buffers = play->frames->in,
+    cr_assert_eq(cox__session_run(play->session, &(const struct cox__frame_spec){.buffers = play->frames->in,
                                                                           .buffer_count = 1,
                                                                           .params = play->frames->params}),
                  wanted);
@@ -211,12 +211,12 @@ static inline void play_run_in_place(const struct play *play, cox_status wanted)
 /* A session that counts `in` in `out`. */
 static inline struct play play_count(const struct fake_params *devices, const struct cox_policy *policy, bool warmup)
 {
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
+    static const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 16},
+        {.name = "histogram", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum},
     };
     return play_stage(devices, &rig_stage_count, bindings, 2,
-                      &(const struct cox_session_params){
+                      &(const struct cox__session_spec){
                           .custom_policy = policy, .in_flight = 1, .no_warmup = !warmup});
 }
 
@@ -228,7 +228,7 @@ static inline void play_run_count(const struct play *play)
     for (uint32_t b = 0; b < 90 * 16; b++)
         want[in[b]]++;
     memset(cox_buffer_data(play->frames->out[0]), 0x77, sizeof want);
-    cr_assert_eq(cox_session_run(play->session, RIG_FRAME(play->frames, 0)), COX_OK, "%s", play->what);
+    cr_assert_eq(cox__session_run(play->session, RIG_FRAME(play->frames, 0)), COX_OK, "%s", play->what);
     cr_assert_arr_eq(cox_buffer_data(play->frames->out[0]), want, sizeof want, "%s", play->what);
 }
 

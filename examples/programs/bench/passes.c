@@ -128,7 +128,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static bool do_frame(struct bench *bench, const struct entrant *entrant, cox_session *session,
                      uint32_t set)
 {
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {bench->buffers[set][0], bench->buffers[set][1]};
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {bench->buffers[set][0], bench->buffers[set][1]};
 
     if (entrant->between)
         buffers[2] = bench->buffers[set][2];
@@ -341,7 +341,7 @@ static bool open_pass(struct bench *bench, struct entrant *entrant,
                       const struct cox_session_params *both, int pass, uint32_t device)
 {
     struct cox_session_params params = *both;
-    struct cox_binding bindings[COX_BINDINGS_MAX];
+    struct cox_binding bindings[COX_BUFFERS_MAX];
 
     memcpy(bindings, both->bindings, both->binding_count * sizeof *bindings);
     bindings[2].scratch = false;

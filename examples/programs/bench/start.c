@@ -32,9 +32,9 @@ static void on_ready(void *user, cox_status status)
 /* A video pipeline whose kernels have a unique build option, so that no cache has them. */
 struct fresh {
     struct cox_session_params params;
-    struct cox_stage stages[COX_STAGES_MAX];
-    struct cox_variant variants[COX_STAGES_MAX][COX_DEVICES_MAX];
-    char options[COX_STAGES_MAX][COX_DEVICES_MAX][OPTIONS_BYTES];
+    struct cox_stage stages[COX_FUSED_MAX];
+    struct cox_variant variants[COX_FUSED_MAX][COX_DEVICES_MAX];
+    char options[COX_FUSED_MAX][COX_DEVICES_MAX][OPTIONS_BYTES];
 };
 
 static void make_fresh(struct fresh *fresh, const struct cox_session_params *from)

@@ -135,7 +135,7 @@ static bool submit(struct analysis *analysis, uint64_t n)
 {
     struct slot *slot = &analysis->slots[n % SLOTS];
 
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     memcpy(buffers, film_side_planes(&analysis->in, n), analysis->in.plane_count * sizeof *buffers);
     buffers[analysis->in.plane_count] = slot->histogram;
 

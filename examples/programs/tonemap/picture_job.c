@@ -352,7 +352,7 @@ static cox_status submit_frames(struct job *job)
             return COX_OK;
 
         const uint32_t slot = (uint32_t)(i % job->slot_count);
-        cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[slot], job->out[slot]};
+        cox_buffer *const buffers[COX_BUFFERS_MAX] = {job->in[slot], job->out[slot]};
         const struct cox_frame frame = {
             .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
         status = cox_session_submit(job->session, &frame, on_done, &job->flight);
@@ -403,7 +403,7 @@ static uint64_t hash_pixels(const struct job *job, const cox_buffer *buffer)
 /* Map the picture on one device alone, into `result`, and hash the pixels. */
 static cox_status hash_alone(struct job *job, uint32_t device, cox_buffer *result, uint64_t *hash)
 {
-    cox_buffer *const buffers[COX_BINDINGS_MAX] = {job->in[0], result};
+    cox_buffer *const buffers[COX_BUFFERS_MAX] = {job->in[0], result};
     const struct cox_frame frame = {
         .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
     cox_session *session = NULL;

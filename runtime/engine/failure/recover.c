@@ -96,7 +96,7 @@ void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
 static void begin_anew(struct cox_session *session, struct cox__frame *frame)
 {
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->pipeline.bindings[i].access == COX_READ_WRITE)
+        if (session->pipeline.bindings[i].access == COX__READ_WRITE)
             frame->status = COX_E_MISMATCH;
     frame->again = !frame->status;
     frame->pool_left = 0;

@@ -40,7 +40,7 @@ struct cox__relocation {
         uint32_t binding;
         size_t bytes;
         struct cox__mem *from, *to;
-    } parts[COX_BINDINGS_MAX];
+    } parts[COX_BUFFERS_MAX];
 };
 
 /* ---- the worker thread ---- */
@@ -168,7 +168,7 @@ static uint32_t find_tainted(struct cox_session *session, struct cox__frame *fra
         if ((buffer && buffer->unsafe) ||
             !cox__memory_is_tainted(session->runtime, frame->mems[b], true))
             continue;
-        if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX_READ)) {
+        if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX__READ)) {
             buffer->unsafe = true;
             fail(session, frame, COX_E_MEMORY_UNSAFE);
         } else {

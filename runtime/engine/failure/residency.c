@@ -99,7 +99,7 @@ enum { MARGIN_SHARE = 64 };
 
 void cox__residency_free_history(struct cox_session *session)
 {
-    for (uint32_t i = 0; i < 2 * COX_BINDINGS_MAX; i++)
+    for (uint32_t i = 0; i < 2 * COX_BUFFERS_MAX; i++)
         cox__row_set_free(&session->handed_over.rows[i % 2][i / 2]);
 }
 
@@ -109,7 +109,7 @@ static void grow_old(struct cox__handed_over *history)
         return;
     history->frames = 0;
     history->newest ^= 1;
-    for (uint32_t i = 0; i < COX_BINDINGS_MAX; i++)
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
         cox__row_set_clear(&history->rows[history->newest][i]);
 }
 
@@ -178,7 +178,7 @@ static void begin(const struct cox_session *session, struct cox__frame *frame)
 {
     clear(session, frame);
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (is_resident(session, i) && session->pipeline.bindings[i].access == COX_READ)
+        if (is_resident(session, i) && session->pipeline.bindings[i].access == COX__READ)
             add(session, frame, i, HOST, (struct cox__row_range){0, all_rows(session, i)});
 }
 
@@ -237,8 +237,8 @@ static struct stretch stretch_at(const struct cox_session *session, const struct
 
 static bool reads(const struct cox_session *session, uint32_t pass, uint32_t binding)
 {
-    const struct cox_binding *of = &session->pipeline.passes[pass].bindings[binding];
-    return is_resident(session, binding) && cox__is_shared(of) && of->access == COX_READ;
+    const struct cox__binding *of = &session->pipeline.passes[pass].bindings[binding];
+    return is_resident(session, binding) && cox__is_shared(of) && of->access == COX__READ;
 }
 
 /* Whether all that a band reads is on the device, or in the host's memory. */

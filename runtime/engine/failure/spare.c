@@ -133,7 +133,7 @@ void cox__spare_release(struct cox_session *session)
 static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                       uint32_t rows, size_t *offset)
 {
-    const struct cox_binding *of = &pass->bindings[binding];
+    const struct cox__binding *of = &pass->bindings[binding];
     uint32_t first, count;
     *offset = 0;
     if (!cox__by_rows(of))
@@ -163,10 +163,10 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
-        if (cox__is_shared(binding) && binding->contract != COX_REDUCE &&
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (cox__is_shared(binding) && binding->row_access != COX__REDUCE &&
             !cox__written_by_rows(binding) &&
-            !(binding->contract == COX_WHOLE && session->spare.whole))
+            !(binding->row_access == COX__WHOLE && session->spare.whole))
             copy_part(session, frame, i, first_row, rows);
     }
     session->spare.whole = true;

@@ -103,14 +103,14 @@ static void session_without(size_t count, size_t bytes, const char *text, const 
     failing.text = text;
     failing.happened = false;
     const cox_status status =
-        rig_map_session(frames, &(const struct cox_session_params){.in_flight = 3, .no_warmup = true}, &session);
+        rig_map_session(frames, &(const struct cox__session_spec){.in_flight = 3, .no_warmup = true}, &session);
     failing.bytes = 0;
     failing.text = NULL;
     cr_assert(failing.happened, "nothing failed: %s", logged);
     cr_assert_eq(status, COX_E_NOMEM, "%s", logged);
     cr_assert_null(session);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
-    cr_assert_eq(rig_map_session(frames, &(const struct cox_session_params){.in_flight = 3, .no_warmup = true},
+    cr_assert_eq(rig_map_session(frames, &(const struct cox__session_spec){.in_flight = 3, .no_warmup = true},
                                  &session),
                  COX_OK);
     rig_play(rig, frames, session, 0, 6);
@@ -121,8 +121,8 @@ Test(no_resources, sessions)
 {
     static const char pipeline[] = "no memory for a copy of 2 bindings and 1 passes\n";
     session_without(1, sizeof(cox_session), NULL, "no memory for a session of ");
-    session_without(1, sizeof(struct cox_variant), NULL, pipeline);
-    session_without(1, sizeof(struct cox_arg), NULL, pipeline);
+    session_without(1, sizeof(struct cox__variant), NULL, pipeline);
+    session_without(1, sizeof(struct cox__arg), NULL, pipeline);
     session_without(0, 0, "in", pipeline);      /* a binding's name */
     session_without(0, 0, "rig_map", pipeline); /* a kernel's name */
     session_without(0, 0, "fake", pipeline);    /* its source */

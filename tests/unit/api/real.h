@@ -50,13 +50,13 @@ struct stir_params {
     uint32_t add;
 };
 
-static const struct cox_arg stir_args[] = {COX_ARG_BUFFER(0),
-                                           COX_ARG_BUFFER(1),
-                                           COX_ARG_COLUMNS,
-                                           COX_ARG_FIRST_ROW,
-                                           COX_ARG_ROWS,
-                                           COX_ARG_FIELD(struct stir_params, pitch),
-                                           COX_ARG_FIELD(struct stir_params, add)};
+static const struct cox__arg stir_args[] = {COX__ARG_BUFFER(0),
+                                           COX__ARG_BUFFER(1),
+                                           COX__ARG_COLUMNS,
+                                           COX__ARG_FIRST_ROW,
+                                           COX__ARG_ROWS,
+                                           COX__ARG_FIELD(struct stir_params, pitch),
+                                           COX__ARG_FIELD(struct stir_params, add)};
 
 /* A kernel that is called as stir is. `halo_rows` 0: none. */
 struct stir_kernel {
@@ -66,29 +66,29 @@ struct stir_kernel {
 };
 
 static inline cox_status create_stir(cox_runtime *of, const struct stir_kernel *kernel,
-                                     const struct cox_session_params *extra, cox_session **out)
+                                     const struct cox__session_spec *extra, cox_session **out)
 {
-    const struct cox_binding bindings[] = {{.name = "in",
-                                            .contract = kernel->halo_rows ? COX_HALO : COX_ROWS,
+    const struct cox__binding bindings[] = {{.name = "in",
+                                            .row_access = kernel->halo_rows ? COX__HALO : COX__ROWS,
                                             .halo_rows = kernel->halo_rows,
-                                            .access = COX_READ,
+                                            .access = COX__READ,
                                             .pitch_bytes = kernel->pitch},
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = kernel->pitch}};
-    const struct cox_variant variant = {.source = kernel->source, .local_columns = 32};
-    const struct cox_stage stage = {.kernel = kernel->name,
+                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = kernel->pitch}};
+    const struct cox__variant variant = {.source = kernel->source, .local_columns = 32};
+    const struct cox__stage stage = {.kernel = kernel->name,
                                     .columns = COLUMNS,
                                     .variant_count = 1,
                                     .variants = &variant,
                                     .arg_count = kernel->arg_count,
                                     .args = stir_args};
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     params.rows = kernel->rows;
     params.binding_count = 2;
     params.bindings = bindings;
     params.stage_count = 1;
     params.stages = &stage;
     params.params_bytes = sizeof(struct stir_params);
-    return cox_session_create(of, &params, out);
+    return cox__session_create(of, &params, out);
 }
 
 /* One session of stir and its frames, which are used in turn. */
@@ -105,7 +105,7 @@ struct scene {
 
 static struct scene scenes[SCENES];
 
-static inline struct scene *open_scene(uint32_t which, cox_runtime *of, const struct cox_session_params *extra)
+static inline struct scene *open_scene(uint32_t which, cox_runtime *of, const struct cox__session_spec *extra)
 {
     struct scene *scene = &scenes[which];
     *scene = (struct scene){.pitch = cox_runtime_pitch_bytes(of, COLUMNS * 4)};
@@ -150,8 +150,8 @@ static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done
     const struct stir_params params = {(int32_t)(scene->pitch / 4), 1000 * scene->submitted};
     scene->submitted++; /* before: its callback may be quicker than this returns */
     const cox_status status =
-        cox_session_submit(scene->session,
-                           &(const struct cox_frame){
+        cox__session_submit(scene->session,
+                           &(const struct cox__frame_spec){
                                .buffers = buffers, .buffer_count = 2, .params = &params, .nowait = nowait},
                            done, scene);
     if (status)

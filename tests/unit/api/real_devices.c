@@ -30,16 +30,16 @@ static bool kernels_use_fma(void)
 {
     enum { WIDTH = 64 };
     const size_t pitch = cox_runtime_pitch_bytes(runtime, WIDTH * sizeof(float));
-    const struct cox_binding bindings[] = {{.name = "in", .access = COX_READ, .pitch_bytes = pitch},
-                                           {.name = "out", .access = COX_WRITE, .pitch_bytes = pitch}};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS};
-    const struct cox_variant variant = {.source = told_source};
-    const struct cox_stage stage = {
+    const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = pitch},
+                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch}};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS};
+    const struct cox__variant variant = {.source = told_source};
+    const struct cox__stage stage = {
         .kernel = "told", .columns = WIDTH, .variant_count = 1, .variants = &variant, .arg_count = 3, .args = args};
     cox_session *session = NULL;
     cox_buffer *buffers[2] = {NULL, NULL};
-    cr_assert_eq(cox_session_create(runtime,
-                                    &(const struct cox_session_params){.rows = 1,
+    cr_assert_eq(cox__session_create(runtime,
+                                    &(const struct cox__session_spec){.rows = 1,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
@@ -52,8 +52,8 @@ static bool kernels_use_fma(void)
     float *in = cox_buffer_data(buffers[0]);
     for (int x = 0; x < WIDTH; x++)
         in[x] = 3.0f + (float)x * 0x1p-20f;
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2};
-    cr_assert_eq(cox_session_run(session, &frame), COX_OK);
+    const struct cox__frame_spec frame = {.buffers = buffers, .buffer_count = 2};
+    cr_assert_eq(cox__session_run(session, &frame), COX_OK);
     bool any = false;
     for (int x = 0; x < WIDTH; x++)
         any |= ((const float *)cox_buffer_data(buffers[1]))[x] != 0;
@@ -190,7 +190,7 @@ Test(api, frames_come_back_in_order_complete_and_right)
 {
     open_runtime(NULL);
     for (uint32_t in_flight = 1; in_flight < POOL; in_flight++) {
-        struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = in_flight});
+        struct scene *scene = open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = in_flight});
         for (uint32_t i = 0; i < 40; i += POOL)
             run_frames(scene, POOL);
         struct cox_session_info info;
@@ -209,7 +209,7 @@ static void refused(const struct stir_kernel *kernel, cox_status status, const c
 {
     cox_session *session = (cox_session *)&session;
     logged[0] = 0;
-    cr_assert_eq(create_stir(runtime, kernel, &(const struct cox_session_params){0}, &session), status, "%s",
+    cr_assert_eq(create_stir(runtime, kernel, &(const struct cox__session_spec){0}, &session), status, "%s",
                  kernel->source);
     cr_assert_null(session);
     cr_assert_not_null(strstr(logged, says), "%s is not in the log: %s", says, logged);
@@ -253,7 +253,7 @@ Test(api, a_halo_may_be_larger_than_the_frame)
     const struct stir_kernel kernel = {stir_source, "stir", 7, 64, INT32_MAX, 65536};
     struct cox_session_info info;
     open_runtime("cpu");
-    cr_assert_eq(create_stir(runtime, &kernel, &(const struct cox_session_params){0}, &scenes[0].session), COX_OK, "%s",
+    cr_assert_eq(create_stir(runtime, &kernel, &(const struct cox__session_spec){0}, &scenes[0].session), COX_OK, "%s",
                  logged);
     cox_session_info(scenes[0].session, &info);
     cr_assert_eq(info.devices[0].max_rows, 64);
@@ -262,7 +262,7 @@ Test(api, a_halo_may_be_larger_than_the_frame)
 Test(api, the_callback_may_submit_the_next_frame)
 {
     open_runtime(NULL);
-    struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2});
+    struct scene *scene = open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = 2});
     scene->target = 100;
     cr_assert_eq(submit_frame(scene, false, on_frame), COX_OK);
     cox_session_wait(scene->session);
@@ -284,7 +284,7 @@ static void on_frame_when_refused(void *user, uint64_t frame, cox_status status)
 Test(api, nowait_never_blocks_and_loses_nothing)
 {
     open_runtime(NULL);
-    struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 1});
+    struct scene *scene = open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = 1});
     while (scene->submitted < 20) {
         const cox_status status = submit_frame(scene, true, on_frame_when_refused);
         cr_assert(status == COX_OK || status == COX_E_BUSY);
@@ -301,7 +301,7 @@ Test(api, destroy_waits_for_frames_in_flight)
     open_runtime(NULL);
     for (int round = 0; round < 5; round++) {
         struct scene *scene = open_scene(0, runtime,
-                                         &(const struct cox_session_params){.in_flight = 4, .no_warmup = round % 2});
+                                         &(const struct cox__session_spec){.in_flight = 4, .no_warmup = round % 2});
         for (uint32_t i = 0; i < 4; i++)
             cr_assert_eq(submit_frame(scene, false, on_frame), COX_OK);
         cox_session_destroy(&scene->session);
@@ -317,8 +317,8 @@ Test(api, two_runtimes_work_side_by_side)
     open_runtime(NULL);
     cox_runtime *second = NULL;
     cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &second), COX_OK);
-    open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2});
-    open_scene(1, second, &(const struct cox_session_params){.in_flight = 2});
+    open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = 2});
+    open_scene(1, second, &(const struct cox__session_spec){.in_flight = 2});
     for (uint32_t i = 0; i < 15; i++)
         for (int s = 0; s < 2; s++)
             cr_assert_eq(submit_frame(&scenes[s], false, on_frame), COX_OK);
@@ -347,7 +347,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
 Test(api, reports_hold_plausible_times)
 {
     open_runtime(NULL);
-    run_frames(open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 2, .report = on_report}), 20);
+    run_frames(open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = 2, .report = on_report}), 20);
     const uint32_t devices = cox_runtime_device_count(runtime);
     cr_assert_geq(report_count, 20 + (devices > 1 ? 2 * devices : 0));
     uint64_t index = 0;
@@ -408,18 +408,18 @@ static void count_frame(void *user, uint64_t frame, cox_status status)
 
 Test(api, a_process_that_was_stopped_gives_no_device_up)
 {
-    const struct cox_binding bindings[] = {{.name = "go", .access = COX_READ, .contract = COX_WHOLE, .bytes = 4096},
-                                           {.name = "begun", .access = COX_WRITE, .pitch_bytes = 4096}};
-    const struct cox_variant variants[] = {{.source = wait_source}};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1)};
-    const struct cox_stage stages[] = {
+    const struct cox__binding bindings[] = {{.name = "go", .access = COX__READ, .row_access = COX__WHOLE, .bytes = 4096},
+                                           {.name = "begun", .access = COX__WRITE, .pitch_bytes = 4096}};
+    const struct cox__variant variants[] = {{.source = wait_source}};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1)};
+    const struct cox__stage stages[] = {
         {.kernel = "wait", .variant_count = 1, .variants = variants, .arg_count = 2, .args = args}};
     cox_buffer *buffers[2];
     cox_status result = COX_E_SYSTEM;
     open_runtime("cpu:1x1");
     cox_session **session = &scenes[0].session;
-    cr_assert_eq(cox_session_create(runtime,
-                                    &(const struct cox_session_params){.rows = 1,
+    cr_assert_eq(cox__session_create(runtime,
+                                    &(const struct cox__session_spec){.rows = 1,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
@@ -431,12 +431,12 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
     for (int b = 0; b < 2; b++)
         cr_assert_eq(cox_buffer_create(runtime, 4096, &buffers[b]), COX_OK);
     volatile uint32_t *go = cox_buffer_data(buffers[0]), *begun = cox_buffer_data(buffers[1]);
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = 2};
+    const struct cox__frame_spec frame = {.buffers = buffers, .buffer_count = 2};
     *go = 1;
     for (int i = 0; i < 20; i++) /* known as a device that needs next to nothing */
-        cr_assert_eq(cox_session_run(*session, &frame), COX_OK, "%s", logged);
+        cr_assert_eq(cox__session_run(*session, &frame), COX_OK, "%s", logged);
     *go = *begun = 0;
-    cr_assert_eq(cox_session_submit(*session, &frame, count_frame, &result), COX_OK);
+    cr_assert_eq(cox__session_submit(*session, &frame, count_frame, &result), COX_OK);
     for (const uint64_t until_ns = cox__clock_ns() + 60000000000; *begun != 1 && cox__clock_ns() < until_ns;)
         usleep(1000);
     const bool in_time = *begun == 1;
@@ -495,7 +495,7 @@ Test(api, compiled_kernels_are_kept_and_damaged_ones_are_built_again)
         if (round == 2)
             cr_assert_geq(visit(inside, true), 1);
         open_runtime_at(NULL, inside, COX_LOG_DEBUG);
-        struct scene *scene = open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 1});
+        struct scene *scene = open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = 1});
         run_frames(scene, POOL);
         close_scene(scene);
         cox_runtime_destroy(&runtime);
@@ -507,7 +507,7 @@ Test(api, compiled_kernels_are_kept_and_damaged_ones_are_built_again)
 Test(api, a_cache_that_cannot_be_written_stops_nothing)
 {
     open_runtime_at(NULL, "/proc/no/such/place", COX_LOG_DEBUG);
-    run_frames(open_scene(0, runtime, &(const struct cox_session_params){.in_flight = 1}), 1);
+    run_frames(open_scene(0, runtime, &(const struct cox__session_spec){.in_flight = 1}), 1);
 }
 
 /* ---- texts ---- */

@@ -18,16 +18,16 @@ static const struct cox_video_shape film = {
     .out_pitch_bytes = {32, 16, 16},
 };
 static struct cox_video_shape shape;
-static struct cox_video_storage storage;
+static struct cox__pipeline_storage storage;
 static struct cox_video_params block;
 static const struct cox_video_settings settings;
 
 static void film_gives(cox_status status, const char *spoiled)
 {
-    struct cox_session_params session = {0};
-    cr_assert_eq(cox_video_mapping(&shape, false, &storage, &session), status, "%s", spoiled);
-    cr_assert_eq(cox_video_mapping(&shape, true, &storage, &session), status, "%s", spoiled);
-    cr_assert_eq(cox_video_analysis(&shape, &storage, &session), status, "%s", spoiled);
+    struct cox__session_spec session = {0};
+    cr_assert_eq(cox__video_mapping(&shape, false, &storage, &session), status, "%s", spoiled);
+    cr_assert_eq(cox__video_mapping(&shape, true, &storage, &session), status, "%s", spoiled);
+    cr_assert_eq(cox__video_analysis(&shape, &storage, &session), status, "%s", spoiled);
     cr_assert_eq(cox_video_prepare(&shape, &settings, &block), status, "%s", spoiled);
 }
 
@@ -140,13 +140,13 @@ Test(tone_mapping, video_shapes_of_v210)
 
 Test(tone_mapping, video_null_arguments)
 {
-    struct cox_session_params session = {0};
-    cr_assert_eq(cox_video_mapping(NULL, false, &storage, &session), COX_E_INVALID);
-    cr_assert_eq(cox_video_mapping(&film, false, NULL, &session), COX_E_INVALID);
-    cr_assert_eq(cox_video_mapping(&film, false, &storage, NULL), COX_E_INVALID);
-    cr_assert_eq(cox_video_analysis(NULL, &storage, &session), COX_E_INVALID);
-    cr_assert_eq(cox_video_analysis(&film, NULL, &session), COX_E_INVALID);
-    cr_assert_eq(cox_video_analysis(&film, &storage, NULL), COX_E_INVALID);
+    struct cox__session_spec session = {0};
+    cr_assert_eq(cox__video_mapping(NULL, false, &storage, &session), COX_E_INVALID);
+    cr_assert_eq(cox__video_mapping(&film, false, NULL, &session), COX_E_INVALID);
+    cr_assert_eq(cox__video_mapping(&film, false, &storage, NULL), COX_E_INVALID);
+    cr_assert_eq(cox__video_analysis(NULL, &storage, &session), COX_E_INVALID);
+    cr_assert_eq(cox__video_analysis(&film, NULL, &session), COX_E_INVALID);
+    cr_assert_eq(cox__video_analysis(&film, &storage, NULL), COX_E_INVALID);
     cr_assert_eq(cox_video_prepare(NULL, &settings, &block), COX_E_INVALID);
     cr_assert_eq(cox_video_prepare(&film, NULL, &block), COX_E_INVALID);
     cr_assert_eq(cox_video_prepare(&film, &settings, NULL), COX_E_INVALID);
@@ -195,15 +195,15 @@ Test(tone_mapping, video_settings)
 
 static const struct cox_tonemap_shape photo = {.width = 7, .height = 3, .in_pitch_bytes = 56, .out_pitch_bytes = 28};
 static struct cox_tonemap_shape picture;
-static struct cox_tonemap_storage room;
+static struct cox__pipeline_storage room;
 static struct cox_tonemap_params constants;
 
 static void photo_gives(cox_status status, cox_status analysed, const char *spoiled)
 {
-    struct cox_session_params session = {0};
+    struct cox__session_spec session = {0};
     const struct cox_tonemap_settings plain = {0};
-    cr_assert_eq(cox_tonemap_mapping(&picture, &room, &session), status, "%s", spoiled);
-    cr_assert_eq(cox_tonemap_analysis(&picture, &room, &session), analysed, "%s", spoiled);
+    cr_assert_eq(cox__tonemap_mapping(&picture, &room, &session), status, "%s", spoiled);
+    cr_assert_eq(cox__tonemap_analysis_spec(&picture, &room, &session), analysed, "%s", spoiled);
     cr_assert_eq(cox_tonemap_prepare(&picture, &plain, &constants), status, "%s", spoiled);
 }
 
@@ -234,14 +234,14 @@ Test(tone_mapping, picture_shapes)
 
 Test(tone_mapping, picture_null_arguments)
 {
-    struct cox_session_params session = {0};
+    struct cox__session_spec session = {0};
     const struct cox_tonemap_settings plain = {0};
-    cr_assert_eq(cox_tonemap_mapping(NULL, &room, &session), COX_E_INVALID);
-    cr_assert_eq(cox_tonemap_mapping(&photo, NULL, &session), COX_E_INVALID);
-    cr_assert_eq(cox_tonemap_mapping(&photo, &room, NULL), COX_E_INVALID);
-    cr_assert_eq(cox_tonemap_analysis(NULL, &room, &session), COX_E_INVALID);
-    cr_assert_eq(cox_tonemap_analysis(&photo, NULL, &session), COX_E_INVALID);
-    cr_assert_eq(cox_tonemap_analysis(&photo, &room, NULL), COX_E_INVALID);
+    cr_assert_eq(cox__tonemap_mapping(NULL, &room, &session), COX_E_INVALID);
+    cr_assert_eq(cox__tonemap_mapping(&photo, NULL, &session), COX_E_INVALID);
+    cr_assert_eq(cox__tonemap_mapping(&photo, &room, NULL), COX_E_INVALID);
+    cr_assert_eq(cox__tonemap_analysis_spec(NULL, &room, &session), COX_E_INVALID);
+    cr_assert_eq(cox__tonemap_analysis_spec(&photo, NULL, &session), COX_E_INVALID);
+    cr_assert_eq(cox__tonemap_analysis_spec(&photo, &room, NULL), COX_E_INVALID);
     cr_assert_eq(cox_tonemap_prepare(NULL, &plain, &constants), COX_E_INVALID);
     cr_assert_eq(cox_tonemap_prepare(&photo, NULL, &constants), COX_E_INVALID);
     cr_assert_eq(cox_tonemap_prepare(&photo, &plain, NULL), COX_E_INVALID);

@@ -177,19 +177,19 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
                                     .desaturate_highlights = true,
                                     .dither = COX_DITHER_ORDERED,
                                     .gamut = COX_GAMUT_COMPRESS};
-    struct cox_video_storage storage;
+    struct cox__pipeline_storage storage;
     struct cox_video_params params;
     struct cox_video_settings settings = {0};
     struct cox_adaptation_state steer = {0};
-    struct cox_session_params about = {0};
+    struct cox__session_spec about = {0};
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
     for (uint32_t p = 0; p < in->plane_count; p++) {
         shape.in_pitch_bytes[p] = (size_t)in->image.pitch_bytes[p];
         shape.out_pitch_bytes[p] = (size_t)out[0]->image.pitch_bytes[p];
     }
-    cr_assert_eq(cox_video_mapping(&shape, true, &storage, &about), COX_OK);
-    cr_assert_eq(cox_session_create(runtime, &about, &session), COX_OK, "%s", logged);
+    cr_assert_eq(cox__video_mapping(&shape, true, &storage, &about), COX_OK);
+    cr_assert_eq(cox__session_create(runtime, &about, &session), COX_OK, "%s", logged);
     cr_assert_eq(cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES, &histogram), COX_OK);
     for (unsigned n = 0; n < count; n++) {
         paint(in, first + n);
@@ -200,10 +200,10 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
                                  out[n]->image.memory[1],
                                  out[n]->image.memory[2],
                                  histogram};
-        const struct cox_frame frame = {.buffers = buffers, .buffer_count = 7, .params = &params};
+        const struct cox__frame_spec frame = {.buffers = buffers, .buffer_count = 7, .params = &params};
         for (int time = n == 0 && follow ? 0 : 1; time < 2; time++) {
             cr_assert_eq(cox_video_prepare(&shape, &settings, &params), COX_OK);
-            cr_assert_eq(cox_session_run(session, &frame), COX_OK);
+            cr_assert_eq(cox__session_run(session, &frame), COX_OK);
             if (follow && (n > 0 || time == 0))
                 cox_video_adapt(&steer, NULL, &shape, cox_buffer_data(histogram), &settings);
         }
@@ -308,7 +308,7 @@ static void count_report(void *user, const struct cox_frame_report *report)
 Test(video_stream, each_frame_is_reported_once_by_its_number)
 {
     enum { FRAMES = 5 };
-    cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox_session_params){.report = count_report}, NULL,
+    cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox__session_spec){.report = count_report}, NULL,
                                          &stream),
                  COX_OK);
     for (int n = 0; n < FRAMES; n++) {

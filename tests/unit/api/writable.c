@@ -44,20 +44,20 @@ static void keep_first(void *into, const void *partial, size_t bytes, void *user
 
 static void create_session(const char *source)
 {
-    const struct cox_binding bindings[] = {
-        {.name = "rows", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 4096},
-        {.name = "values", .contract = COX_WHOLE, .access = COX_READ, .bytes = 64},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 4096},
-        {.name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 4, .merge = keep_first},
+    const struct cox__binding bindings[] = {
+        {.name = "rows", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 4096},
+        {.name = "values", .row_access = COX__WHOLE, .access = COX__READ, .bytes = 64},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 4096},
+        {.name = "sums", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 4, .merge = keep_first},
     };
-    const struct cox_variant variant = {.source = source};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_BUFFER(3)};
-    const struct cox_stage stage = {
+    const struct cox__variant variant = {.source = source};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), COX__ARG_BUFFER(3)};
+    const struct cox__stage stage = {
         .kernel = "add", .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     cox_session *session;
     logged[0] = '\0';
-    cr_assert_eq(cox_session_create(runtime,
-                                    &(const struct cox_session_params){.rows = 64,
+    cr_assert_eq(cox__session_create(runtime,
+                                    &(const struct cox__session_spec){.rows = 64,
                                                                        .binding_count = 4,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
@@ -124,11 +124,11 @@ Test(writable, nothing_is_said_of_pointers_to_const_and_constant_memory)
     cr_assert_str_empty(log_of("cpu", good, folder));
 }
 
-static void silent(cox_status described, const struct cox_session_params *params)
+static void silent(cox_status described, const struct cox__session_spec *params)
 {
     cox_session *session;
     cr_assert_eq(described, COX_OK);
-    cr_assert_eq(cox_session_create(runtime, params, &session), COX_OK, "%s", logged);
+    cr_assert_eq(cox__session_create(runtime, params, &session), COX_OK, "%s", logged);
     cox_session_destroy(&session);
     cr_assert_str_empty(logged);
 }
@@ -143,14 +143,14 @@ Test(writable, nothing_is_said_of_the_librarys_own_kernels)
                                                 .out = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
                                                 .in_pitch_bytes = {4096, 4096, 4096},
                                                 .out_pitch_bytes = {4096, 4096, 4096}};
-    static struct cox_tonemap_storage room;
-    static struct cox_video_storage storage;
-    struct cox_session_params params = {0};
+    static struct cox__pipeline_storage room;
+    static struct cox__pipeline_storage storage;
+    struct cox__session_spec params = {0};
     open_runtime_at("cpu", NULL, COX_LOG_WARN);
     logged[0] = '\0';
-    silent(cox_tonemap_mapping(&photo, &room, &params), &params);
-    silent(cox_tonemap_analysis(&photo, &room, &params), &params);
-    silent(cox_video_mapping(&film, false, &storage, &params), &params);
-    silent(cox_video_mapping(&film, true, &storage, &params), &params);
-    silent(cox_video_analysis(&film, &storage, &params), &params);
+    silent(cox__tonemap_mapping(&photo, &room, &params), &params);
+    silent(cox__tonemap_analysis_spec(&photo, &room, &params), &params);
+    silent(cox__video_mapping(&film, false, &storage, &params), &params);
+    silent(cox__video_mapping(&film, true, &storage, &params), &params);
+    silent(cox__video_analysis(&film, &storage, &params), &params);
 }

@@ -26,9 +26,9 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static void submit(uint32_t frames)
 {
     for (uint32_t i = 0; i < frames; i++) {
-        const struct cox_frame frame = shape_frame(scene.frames, list.submitted);
+        const struct cox__frame_spec frame = shape_frame(scene.frames, list.submitted);
         shape_prepare(scene.frames, list.submitted++);
-        cr_assert_eq(cox_session_submit(scene.session, &frame, on_done, NULL), COX_OK);
+        cr_assert_eq(cox__session_submit(scene.session, &frame, on_done, NULL), COX_OK);
     }
 }
 
@@ -38,7 +38,7 @@ static void submit_and_wait(uint32_t frames)
     cox_session_wait(scene.session);
 }
 
-static void begin_listed(const struct fake_params *devices, const struct cox_session_params *extra)
+static void begin_listed(const struct fake_params *devices, const struct cox__session_spec *extra)
 {
     in_thirds();
     scene_begin(&scene, devices, SHAPE_MAP, 40, extra);
@@ -57,7 +57,7 @@ static uint32_t count_of(uint32_t first, cox_status status)
 static double frames_after_cancel(const struct fake_params *devices)
 {
     begin_listed(devices,
-                 &(const struct cox_session_params){.custom_policy = &rig_policy, .in_flight = 16, .no_warmup = true});
+                 &(const struct cox__session_spec){.custom_policy = &rig_policy, .in_flight = 16, .no_warmup = true});
     submit_and_wait(3);
     const uint64_t one_began = fake_now(scene.fake);
     submit_and_wait(1);
@@ -72,7 +72,7 @@ static double frames_after_cancel(const struct fake_params *devices)
     const double frames = (double)(fake_now(scene.fake) - began) / (double)one;
     cr_assert_eq(list.count, 20);
     cr_assert_eq(count_of(4, COX_E_CANCELLED), 16);
-    cr_assert_eq(shape_session(scene.frames, &(const struct cox_session_params){.policy = "static"}, &scene.session),
+    cr_assert_eq(shape_session(scene.frames, &(const struct cox__session_spec){.policy = "static"}, &scene.session),
                  COX_OK);
     end();
     return frames;
@@ -89,7 +89,7 @@ Test(engine_cancel, what_has_not_begun_is_not_done_any_more)
 
 Test(engine_cancel, the_session_goes_on)
 {
-    begin_listed(&trio, &(const struct cox_session_params){.policy = "adaptive", .in_flight = 4});
+    begin_listed(&trio, &(const struct cox__session_spec){.policy = "adaptive", .in_flight = 4});
     for (uint32_t round = 0; round < 10; round++) {
         const uint32_t before = list.count;
         submit(1 + round % 4);
@@ -109,7 +109,7 @@ Test(engine_cancel, the_session_goes_on)
 Test(engine_cancel, from_a_callback)
 {
     begin_listed(&trio,
-                 &(const struct cox_session_params){.custom_policy = &rig_policy, .in_flight = 8, .no_warmup = true});
+                 &(const struct cox__session_spec){.custom_policy = &rig_policy, .in_flight = 8, .no_warmup = true});
     list.cancels = true;
     fake_hold(scene.fake);
     submit(8);
@@ -124,7 +124,7 @@ Test(engine_cancel, from_a_callback)
 Test(engine_cancel, a_device_that_hangs_is_waited_for_no_longer_than_its_timeout)
 {
     begin_listed(&trio,
-                 &(const struct cox_session_params){
+                 &(const struct cox__session_spec){
                      .custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true, .device_timeout_ns = 200 * ms});
     submit_and_wait(2);
     FAULT(.kind = FAKE_HANGS, .device = 1, .delay_ns = UINT64_MAX);
@@ -157,16 +157,16 @@ static void on_link(void *user, uint64_t frame, cox_status status)
     list.status[list.count++] = status;
     if (list.count == 100)
         return;
-    const struct cox_frame next = shape_frame(scene.frames, list.count % 2);
+    const struct cox__frame_spec next = shape_frame(scene.frames, list.count % 2);
     shape_prepare(scene.frames, list.count % 2);
-    *refused += cox_session_submit(scene.session, &next, on_link, refused) != COX_OK;
+    *refused += cox__session_submit(scene.session, &next, on_link, refused) != COX_OK;
 }
 
 static void *compete(void *over)
 {
     for (uint32_t i = 0; i < COMPETING_FRAMES; i++) {
-        const struct cox_frame frame = shape_frame(scene.frames, 2 + i % 30);
-        while (cox_session_submit(scene.session, &frame, on_competitor, over) != COX_OK)
+        const struct cox__frame_spec frame = shape_frame(scene.frames, 2 + i % 30);
+        while (cox__session_submit(scene.session, &frame, on_competitor, over) != COX_OK)
             rest(10000);
     }
     return NULL;
@@ -179,10 +179,10 @@ Test(engine_cancel, a_callback_always_finds_a_place_for_the_next_frame)
                                             .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
         pthread_t threads[3];
-        begin_listed(&real, &(const struct cox_session_params){.policy = "static", .no_warmup = true});
+        begin_listed(&real, &(const struct cox__session_spec){.policy = "static", .no_warmup = true});
         cox_session_destroy(&scene.session); /* that has two in flight at least */
         cr_assert_eq(shape_session(scene.frames,
-                                   &(const struct cox_session_params){
+                                   &(const struct cox__session_spec){
                                        .policy = "static", .in_flight = in_flight, .no_warmup = true},
                                    &scene.session),
                      COX_OK);
@@ -190,9 +190,9 @@ Test(engine_cancel, a_callback_always_finds_a_place_for_the_next_frame)
         uint32_t refused = 0;
         for (uint32_t t = 0; t < 3; t++)
             cr_assert_eq(pthread_create(&threads[t], NULL, compete, &over), 0);
-        const struct cox_frame first = shape_frame(scene.frames, 0);
+        const struct cox__frame_spec first = shape_frame(scene.frames, 0);
         shape_prepare(scene.frames, 0);
-        cr_assert_eq(cox_session_submit(scene.session, &first, on_link, &refused), COX_OK);
+        cr_assert_eq(cox__session_submit(scene.session, &first, on_link, &refused), COX_OK);
         for (uint32_t t = 0; t < 3; t++)
             pthread_join(threads[t], NULL);
         cox_session_wait(scene.session);

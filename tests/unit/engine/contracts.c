@@ -17,12 +17,12 @@ static const struct fake_params trio = {
 enum { PITCH = 32, COLUMNS = 29, SPLITS = 100, BINS = 256 };
 
 /* The bindings of most pipelines. */
-static const struct cox_binding in = {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH};
-static const struct cox_binding out = {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH};
-static const struct cox_binding table = {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256};
-static const struct cox_binding histogram = {.name = "histogram",
-                                             .contract = COX_REDUCE,
-                                             .access = COX_WRITE,
+static const struct cox__binding in = {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = PITCH};
+static const struct cox__binding out = {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = PITCH};
+static const struct cox__binding table = {.name = "table", .row_access = COX__WHOLE, .access = COX__READ, .bytes = 256};
+static const struct cox__binding histogram = {.name = "histogram",
+                                             .row_access = COX__REDUCE,
+                                             .access = COX__WRITE,
                                              .bytes = BINS * sizeof(uint32_t),
                                              .merge = rig_merge_sum};
 
@@ -32,28 +32,28 @@ struct scene {
     cox_session *session;
     uint32_t rows;
     uint32_t buffer_count;
-    cox_buffer *buffers[COX_BINDINGS_MAX];
-    unsigned char *data[COX_BINDINGS_MAX];
+    cox_buffer *buffers[COX_BUFFERS_MAX];
+    unsigned char *data[COX_BUFFERS_MAX];
     struct cox_session_info info;
 };
 
-static cox_session *session_of(struct rig *rig, const struct cox_session_params *given)
+static cox_session *session_of(struct rig *rig, const struct cox__session_spec *given)
 {
-    struct cox_session_params params = *given;
+    struct cox__session_spec params = *given;
     cox_session *session;
     params.params_bytes = sizeof(struct rig_params);
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
+    cr_assert_eq(cox__session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
     return session;
 }
 
 static struct scene scene_new(const struct fake_params *devices, uint32_t rows, uint32_t binding_count,
-                              const struct cox_binding *bindings, uint32_t stage_count, const struct cox_stage *stages)
+                              const struct cox__binding *bindings, uint32_t stage_count, const struct cox__stage *stages)
 {
     struct scene scene = {.rig = rig_new(devices), .rows = rows, .buffer_count = binding_count};
     uint64_t seed = rows + 1;
     for (uint32_t i = 0; i < binding_count; i++) {
         const uint32_t divisor = bindings[i].row_divisor ? bindings[i].row_divisor : 1;
-        const bool by_rows = bindings[i].contract != COX_WHOLE && bindings[i].contract != COX_REDUCE;
+        const bool by_rows = bindings[i].row_access != COX__WHOLE && bindings[i].row_access != COX__REDUCE;
         const size_t bytes = by_rows ? bindings[i].pitch_bytes * ((rows + divisor - 1) / divisor) : bindings[i].bytes;
         cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), bytes, &scene.buffers[i]), COX_OK);
         scene.data[i] = cox_buffer_data(scene.buffers[i]);
@@ -61,7 +61,7 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
     }
     /* The row alignment is not known before the session, the splits are not needed before its first frame. */
     rig_set_split(1, (const uint32_t[][2]){{0, rows}});
-    scene.session = session_of(scene.rig, &(const struct cox_session_params){.rows = rows,
+    scene.session = session_of(scene.rig, &(const struct cox__session_spec){.rows = rows,
                                                                              .binding_count = binding_count,
                                                                              .bindings = bindings,
                                                                              .stage_count = stage_count,
@@ -77,8 +77,8 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
 
 static void run(struct scene *scene)
 {
-    cr_assert_eq(cox_session_run(scene->session,
-                                 &(const struct cox_frame){.buffers = scene->buffers,
+    cr_assert_eq(cox__session_run(scene->session,
+                                 &(const struct cox__frame_spec){.buffers = scene->buffers,
                                                            .buffer_count = scene->buffer_count,
                                                            .params = &(const struct rig_params){.columns = COLUMNS}}),
                  COX_OK);
@@ -114,8 +114,8 @@ Test(engine_contracts, halo_rows_are_there_around_every_band_and_clipped_at_the_
     static const uint32_t reaches[] = {0, 1, 2, 5, 40, 200, INT32_MAX};
     for (size_t n = 0; n < sizeof reaches / sizeof reaches[0]; n++) {
         const uint32_t rows = 101, reach = reaches[n];
-        const struct cox_binding bindings[] = {
-            {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = reach}, out};
+        const struct cox__binding bindings[] = {
+            {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = reach}, out};
         struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_halo);
         cr_assert_eq(scene.info.row_alignment, 2);
         for (int i = 0; i < SPLITS / 4; i++) {
@@ -135,7 +135,7 @@ Test(engine_contracts, halo_rows_are_there_around_every_band_and_clipped_at_the_
 
 Test(engine_contracts, whole_buffers_are_read_by_every_device)
 {
-    const struct cox_binding bindings[] = {in, out, table};
+    const struct cox__binding bindings[] = {in, out, table};
     struct scene scene = scene_new(&trio, 77, 3, bindings, 1, &rig_stage_table);
     for (uint32_t i = 0; i < SPLITS; i++) {
         scene.data[2][i] ^= 0x3c; /* it may change from frame to frame */
@@ -165,7 +165,7 @@ Test(engine_contracts, partial_results_are_merged_in_row_order_into_a_zeroed_buf
     static const unsigned band_rows[] = {2, 40, 4, 44, 6};
     const uint32_t rows = 96;
     uint32_t calls = 0;
-    struct cox_binding bindings[] = {in, histogram};
+    struct cox__binding bindings[] = {in, histogram};
     bindings[1].merge = merge_in_order;
     bindings[1].merge_user = &calls;
     struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_count);
@@ -187,7 +187,7 @@ Test(engine_contracts, partial_results_are_merged_in_row_order_into_a_zeroed_buf
 
 Test(engine_contracts, a_histogram_is_the_same_for_every_split)
 {
-    const struct cox_binding bindings[] = {in, histogram};
+    const struct cox__binding bindings[] = {in, histogram};
     struct scene scene = scene_new(&trio, 131, 2, bindings, 1, &rig_stage_count);
     uint32_t want[BINS];
     count_all(&scene, want);
@@ -200,7 +200,7 @@ Test(engine_contracts, a_histogram_is_the_same_for_every_split)
 
 Test(engine_contracts, planes_of_half_height_stay_aligned_with_the_frame)
 {
-    struct cox_binding bindings[] = {in, in, out, out};
+    struct cox__binding bindings[] = {in, in, out, out};
     for (uint32_t i = 1; i < 4; i += 2) {
         bindings[i].pitch_bytes = PITCH / 2;
         bindings[i].row_divisor = 2;
@@ -224,7 +224,7 @@ Test(engine_contracts, planes_of_half_height_stay_aligned_with_the_frame)
 
 Test(engine_contracts, stages_run_in_order_on_each_band)
 {
-    const struct cox_binding bindings[] = {in, out, out};
+    const struct cox__binding bindings[] = {in, out, out};
     struct scene scene = scene_new(&trio, 90, 3, bindings, 2, rig_stages_two);
     for (int i = 0; i < SPLITS; i++) {
         memset(scene.data[1], 0, (size_t)scene.rows * PITCH);
@@ -242,8 +242,8 @@ Test(engine_contracts, stages_run_in_order_on_each_band)
 Test(engine_contracts, a_buffer_in_place_is_worked_on_once_per_frame_whatever_the_warm_up_did)
 {
     const uint32_t rows = 90;
-    struct cox_binding binding = in;
-    binding.access = COX_READ_WRITE;
+    struct cox__binding binding = in;
+    binding.access = COX__READ_WRITE;
     struct scene scene = scene_new(&trio, rows, 1, &binding, 1, &rig_stage_inplace);
     unsigned char *want = malloc((size_t)rows * PITCH);
     memcpy(want, scene.data[0], (size_t)rows * PITCH);
@@ -263,7 +263,7 @@ Test(engine_contracts, a_buffer_in_place_is_worked_on_once_per_frame_whatever_th
 Test(engine_contracts, bands_longer_than_a_device_can_hold_are_cut)
 {
     static const uint32_t bounds[] = {2, 7, 10, 33, 64};
-    const struct cox_binding bindings[] = {in, histogram};
+    const struct cox__binding bindings[] = {in, histogram};
     for (size_t n = 0; n < sizeof bounds / sizeof bounds[0]; n++) {
         struct fake_params devices = trio;
         devices.devices[2].max_rows = bounds[n];
@@ -285,7 +285,7 @@ Test(engine_contracts, a_device_that_can_hold_next_to_nothing_does_not_take_part
 {
     struct fake_params devices = trio;
     devices.devices[2].max_rows = 1; /* less than a row alignment */
-    const struct cox_binding bindings[] = {in, histogram};
+    const struct cox__binding bindings[] = {in, histogram};
     struct scene scene = scene_new(&devices, 121, 2, bindings, 1, &rig_stage_count);
     cr_assert_eq(scene.info.device_count, 2);
     cr_assert(rig_logged(scene.rig, "fake 2"));
@@ -303,8 +303,8 @@ Test(engine_contracts, frames_of_one_row_and_other_odd_sizes_work_on_any_number_
                 devices.devices[d] = (struct fake_device){.mode = 1 + (enum cox_memory_mode)(d % 3),
                                                           .align_bytes = 4u << (2 * d), /* up to 1024: no split */
                                                           .ns_per_row = 100};
-            const struct cox_binding bindings[] = {
-                {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = PITCH, .halo_rows = 1}, out};
+            const struct cox__binding bindings[] = {
+                {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = 1}, out};
             struct scene scene = scene_new(&devices, rows, 2, bindings, 1, &rig_stage_halo);
             for (int i = 0; i < 5; i++) {
                 run_into(&scene, 1);
@@ -337,8 +337,8 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
                  {512, 1536, COX_DEVICE_GPU, COX_MODE_MAPPED, COX_HOST_MEMORY_UNKNOWN, 1},
                  {512, 1536, COX_DEVICE_GPU, COX_MODE_SHARED, COX_HOST_MEMORY_WRAPPED, 1},
                  {512, 1536, COX_DEVICE_CPU, COX_MODE_MAPPED, COX_HOST_MEMORY_WRAPPED, 1}};
-    static const struct cox_variant variant = {.source = "fake"};
-    const struct cox_stage stage = {
+    static const struct cox__variant variant = {.source = "fake"};
+    const struct cox__stage stage = {
         .kernel = "rig_table", .columns = COLUMNS, .variant_count = 1, .variants = &variant};
     for (uint32_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         const struct fake_params devices = {.device_count = 2,
@@ -348,7 +348,7 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
                                                          .host_memory = cases[c].host_memory,
                                                          .align_bytes = 64,
                                                          .ns_per_row = 1e3}}};
-        struct cox_binding bindings[] = {in, out, table};
+        struct cox__binding bindings[] = {in, out, table};
         bindings[0].pitch_bytes = bindings[1].pitch_bytes = cases[c].pitch;
         struct scene scene = scene_new(&devices, cases[c].rows, 3, bindings, 1, &stage);
         cr_assert_eq(scene.info.row_alignment, cases[c].row_alignment, "case %u: %u", c, scene.info.row_alignment);
@@ -359,13 +359,13 @@ Test(engine_contracts, bands_of_a_mapped_gpu_begin_on_pages_where_enough_of_them
 
 Test(engine_contracts, the_granule_suits_every_variant_of_the_devices_that_take_part)
 {
-    static const struct cox_variant variants[] = {
+    static const struct cox__variant variants[] = {
         {.type = COX_DEVICE_GPU, .source = "fake", .local_rows = 4, .item_rows = 3},
         {.source = "fake", .item_rows = 2},
         {.device_plus_1 = 3, .source = "fake", .local_rows = 5},
     };
-    const struct cox_stage stage = {.kernel = "rig_table", .variant_count = 3, .variants = variants};
-    const struct cox_binding bindings[] = {in, out, table};
+    const struct cox__stage stage = {.kernel = "rig_table", .variant_count = 3, .variants = variants};
+    const struct cox__binding bindings[] = {in, out, table};
     struct scene scene = scene_new(&trio, 250, 3, bindings, 1, &stage);
     cr_assert_eq(scene.info.row_alignment, 60); /* 2 (device 0), 12 and 2 (device 1: 4 x 3, 64 bytes), 5 (device 2) */
     for (int i = 0; i < 20; i++) {
@@ -378,12 +378,12 @@ Test(engine_contracts, the_granule_suits_every_variant_of_the_devices_that_take_
 
 Test(engine_contracts, a_device_without_a_variant_does_not_take_part)
 {
-    static const struct cox_variant variants[] = {{.type = COX_DEVICE_GPU, .source = "fake"}};
-    const struct cox_stage stage = {.kernel = "rig_table", .variant_count = 1, .variants = variants};
-    const struct cox_binding bindings[] = {in, out, table};
+    static const struct cox__variant variants[] = {{.type = COX_DEVICE_GPU, .source = "fake"}};
+    const struct cox__stage stage = {.kernel = "rig_table", .variant_count = 1, .variants = variants};
+    const struct cox__binding bindings[] = {in, out, table};
     struct rig *rig = rig_new(&trio);
     cox_session *session =
-        session_of(rig, &(const struct cox_session_params){
+        session_of(rig, &(const struct cox__session_spec){
                             .rows = 64, .binding_count = 3, .bindings = bindings, .stage_count = 1, .stages = &stage});
     const struct cox_session_info info = rig_info(session);
     cr_assert_eq(info.device_count, 2);
@@ -398,7 +398,7 @@ Test(engine_contracts, memory_of_the_application_is_used_where_it_is)
     struct rig *rig = rig_new(&trio);
     unsigned char *from = aligned_alloc(4096, 4096), *room = malloc(4096 + 64);
     unsigned char *to = room + (16 - (uintptr_t)room % 16) % 16 + 16;
-    const struct cox_binding bindings[] = {in, out};
+    const struct cox__binding bindings[] = {in, out};
     cox_buffer *buffers[2];
     struct cox_buffer_info info;
     cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), from, 4096, NULL, NULL, &buffers[0]), COX_OK);
@@ -411,13 +411,13 @@ Test(engine_contracts, memory_of_the_application_is_used_where_it_is)
     cr_assert(info.wrapped && !info.zero_copy && info.bytes == 4000);
     for (int i = 0; i < 4096; i++)
         from[i] = (unsigned char)(i * 7);
-    cox_session *session = session_of(rig, &(const struct cox_session_params){.rows = 125,
+    cox_session *session = session_of(rig, &(const struct cox__session_spec){.rows = 125,
                                                                               .binding_count = 2,
                                                                               .bindings = bindings,
                                                                               .stage_count = 1,
                                                                               .stages = &rig_stage_map});
-    cr_assert_eq(cox_session_run(session,
-                                 &(const struct cox_frame){.buffers = buffers,
+    cr_assert_eq(cox__session_run(session,
+                                 &(const struct cox__frame_spec){.buffers = buffers,
                                                            .buffer_count = 2,
                                                            .params = &(const struct rig_params){.columns = 32}}),
                  COX_OK);

@@ -40,7 +40,7 @@ Test(engine_device_state, a_device_that_fails_is_tried_again_does_rows_on_probat
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t device = 0; device < 3; device++)
             for (uint32_t in_flight = 2; in_flight <= 3; in_flight++) {
-                begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = in_flight});
+                begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = in_flight});
                 fault(kinds[k], device, 20 * ms);
                 play_good(100);
                 cr_assert_eq(device_now(device).state, COX_DEVICE_ACTIVE, "%s", rig_log(scene.rig));
@@ -57,7 +57,7 @@ Test(engine_device_state, a_device_is_not_rebuilt_beside_its_lost_instance_unles
 {
     for (uint32_t device = 0; device < 3; device++)
         for (uint64_t late_ns = 200 * ms; late_ns <= 5000 * ms; late_ns *= 25) {
-            begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 20000 * ms});
+            begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 20000 * ms});
             const uint64_t began_ns = fake_now(scene.fake);
             fault(FAKE_FAILS_LATE, device, late_ns);
             play_good(2000);
@@ -78,7 +78,7 @@ Test(engine_device_state, a_device_of_a_shared_context_comes_back_with_its_own)
                                               .devices = {{.mode = COX_MODE_SHARED, .ns_per_row = 1e5},
                                                           {.mode = COX_MODE_SHARED, .ns_per_row = 1e5},
                                                           {.mode = COX_MODE_SHARED, .ns_per_row = 1e5}}};
-    begin_on(&shared, SHAPE_MAP, 0, &(const struct cox_session_params){.in_flight = 2});
+    begin_on(&shared, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2});
     cr_assert_eq(device_now(1).mode, COX_MODE_SHARED);
     fault(FAKE_EVENT_FAILS, 1, 0);
     scene_play(&scene, 80);
@@ -92,7 +92,7 @@ Test(engine_device_state, the_pause_between_two_tries_grows_to_half_a_minute)
 {
     static const struct fake_params slow = {.device_count = 3,
                                             .devices = {{.ns_per_row = 5e6}, {.ns_per_row = 5e6}, {.ns_per_row = 5e6}}};
-    begin_on(&slow, SHAPE_MAP, 0, &(const struct cox_session_params){.in_flight = 2});
+    begin_on(&slow, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2});
     fault(FAKE_DEVICE_DIES, 1, 0);
     play_good(700); /* 225 ms each: two and a half minutes */
     uint64_t last_ns = 0, gap_ns = 0;
@@ -124,7 +124,7 @@ Test(engine_device_state, whatever_a_try_says_the_next_one_comes)
 {
     static const cox_status statuses[] = {COX_E_BUILD, COX_E_DEVICE_MEMORY, COX_E_NOMEM, COX_E_DEVICE_LOST};
     for (uint32_t s = 0; s < 4; s++) {
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 2});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 2});
         fault(FAKE_EVENT_FAILS, 1, 0);
         FAULT(.kind = FAKE_INSTANCE_FAILS, .device = 1, .count = 2, .status = statuses[s]);
         play_good(200);
@@ -156,7 +156,7 @@ Test(engine_device_state, a_device_that_gives_wrong_bits_or_fails_or_hangs_on_pr
     for (uint32_t k = 0; k < 5; k++)
         for (uint32_t device = 0; device < 3; device++) {
             begin(SHAPE_MAP,
-                  &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 200 * ms, .verify = 1e-9});
+                  &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 200 * ms, .verify = 1e-9});
             fault(FAKE_EVENT_FAILS, device, 0);
             scene_play(&scene, 1);
             /* It gets nothing until its probation: the next band of it is that. */
@@ -184,7 +184,7 @@ Test(engine_device_state, without_a_copy_to_compare_frames_go_on_and_devices_com
                  {SHAPE_INPLACE, FAKE_SUBMIT_FAILS, true},
                  {SHAPE_COUNT, FAKE_SUBMIT_FAILS, true}};
     for (uint32_t c = 0; c < 3; c++) {
-        begin(cases[c].shape, &(const struct cox_session_params){.in_flight = 2});
+        begin(cases[c].shape, &(const struct cox__session_spec){.in_flight = 2});
         if (!cases[c].has_memory)
             FAULT(.kind = FAKE_MEM_FAILS, .count = UINT32_MAX, .status = COX_E_NOMEM);
         fault(cases[c].kind, 1, 0);
@@ -212,7 +212,7 @@ static uint32_t attempts(uint32_t frame)
 static void play_hanging(uint32_t hanging, cox_status status, uint32_t most_attempts)
 {
     for (uint64_t timeout_ns = 0; timeout_ns <= 300 * ms; timeout_ns += 300 * ms) {
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = timeout_ns});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = timeout_ns});
         FAULT(.kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
         fault(FAKE_EVENT_FAILS, 2, 0);
         scene_play(&scene, 100);
@@ -256,11 +256,11 @@ Test(engine_device_state, a_band_that_fails_bit_by_bit_or_late_costs_its_device_
 {
     for (uint32_t device = 0; device < 3; device++) {
         for (enum shape shape = SHAPE_MAP; shape < SHAPE_INPLACE; shape++) {
-            begin(shape, &(const struct cox_session_params){.in_flight = 3});
+            begin(shape, &(const struct cox__session_spec){.in_flight = 3});
             fault(FAKE_FAILS_LATE, device, 100 * ms);
             check_frames_after(device);
         }
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 3});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 3});
         fault(FAKE_HANGS, device, 100 * ms);
         fault(FAKE_EVENT_FAILS, device, 0);
         check_frames_after(device);
@@ -273,7 +273,7 @@ Test(engine_device_state, while_every_device_is_gone_frames_wait_and_go_on_when_
 {
     for (uint32_t in_flight = 2; in_flight <= 4; in_flight++)
         for (uint32_t first = 0; first < 3; first++) {
-            begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = in_flight});
+            begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = in_flight});
             for (uint32_t d = 0; d < 3; d++)
                 fault(FAKE_DEVICE_DIES, d, d == first ? 600 * ms : UINT64_MAX);
             play_good(1);
@@ -287,7 +287,7 @@ Test(engine_device_state, while_every_device_is_gone_frames_wait_and_go_on_when_
 Test(engine_device_state, frames_that_no_device_comes_back_for_end_with_an_error_after_a_while)
 {
     for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = in_flight, .device_timeout_ns = 700 * ms});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = in_flight, .device_timeout_ns = 700 * ms});
         for (uint32_t d = 0; d < 3; d++)
             fault(FAKE_DEVICE_DIES, d, 0);
         scene_play(&scene, 8);
@@ -308,7 +308,7 @@ Test(engine_device_state, submit_is_refused_while_nobody_is_there_and_accepted_a
     static const struct fake_params real = {
         .device_count = 2, .real_time = true, .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 1e4}}};
     scene_begin(&scene, &real, SHAPE_HALO, 0,
-                &(const struct cox_session_params){.policy = "static", .in_flight = 2, .device_timeout_ns = 500 * ms});
+                &(const struct cox__session_spec){.policy = "static", .in_flight = 2, .device_timeout_ns = 500 * ms});
     scene_play(&scene, 4);
     for (uint32_t d = 0; d < 2; d++) {
         fault(FAKE_DEVICE_DIES, d, 1);
@@ -334,7 +334,7 @@ Test(engine_device_state, submit_is_refused_while_nobody_is_there_and_accepted_a
 
 Test(engine_device_state, memory_that_an_abandoned_device_may_touch_is_not_freed)
 {
-    begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 100 * ms});
+    begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 100 * ms});
     fault(FAKE_HANGS, 1, UINT64_MAX);
     scene_play(&scene, 200);
     cr_assert_eq(steps_of(FAKE_STEP_ABANDON, 1), 1);
@@ -350,7 +350,7 @@ Test(engine_device_state, a_session_is_destroyed_while_a_device_hangs)
 {
     for (uint32_t forever = 0; forever < 2; forever++)
         for (uint32_t device = 0; device < 3; device++) {
-            begin(SHAPE_CHROMA, &(const struct cox_session_params){.in_flight = 3});
+            begin(SHAPE_CHROMA, &(const struct cox__session_spec){.in_flight = 3});
             fault(FAKE_HANGS, device, forever ? UINT64_MAX : 1000 * ms);
             play_good(3);
             end();
@@ -366,7 +366,7 @@ static void play_blocked(enum fake_fault_kind blocks, enum fake_fault_kind kind)
         .real_time = true,
         .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 1e4}, {.ns_per_row = 1e4}}};
     begin_on(&real_trio, SHAPE_MAP, 0,
-             &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 500 * ms});
+             &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 500 * ms});
     FAULT(.kind = blocks, .device = 1, .delay_ns = UINT64_MAX);
     fault(kind, 1, UINT64_MAX);
     play_good(10);
@@ -448,7 +448,7 @@ Test(engine_device_state, random_trouble_while_one_device_lives_costs_no_frame_a
         const enum shape shape = (enum shape)(rig_random(&seed) % SHAPE_INPLACE);
         const struct fake_params params = chance_devices(&seed);
         scene_begin(&scene, &params, shape, (uint32_t)(rig_random(&seed) % 2) * 7,
-                    &(const struct cox_session_params){.policy = policies[rig_random(&seed) % 7],
+                    &(const struct cox__session_spec){.policy = policies[rig_random(&seed) % 7],
                                                        .in_flight = 2 + (uint32_t)(rig_random(&seed) % 5),
                                                        .no_warmup = rig_random(&seed) % 2,
                                                        .device_timeout_ns = rig_random(&seed) % 2 ? 0 : 1000 * ms});

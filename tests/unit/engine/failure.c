@@ -23,7 +23,7 @@ static struct play begin(uint32_t in_flight, bool warmup)
 {
     rig_set_split(3, thirds);
     return play_begin(&trio, 90, 16, 16, 8,
-                      &(const struct cox_session_params){.custom_policy = &rig_policy,
+                      &(const struct cox__session_spec){.custom_policy = &rig_policy,
                                                          .in_flight = in_flight,
                                                          .no_warmup = !warmup,
                                                          .report = rig_report});
@@ -69,13 +69,13 @@ Test(engine_failure, run_goes_on_when_the_device_that_computes_in_the_enqueue_ca
                                                           {.name = "other", .ns_per_row = 2e5}}};
     rig_set_split(1, (const uint32_t[][2]){{0, 90}});
     struct play play = play_begin(&params, 90, 16, 16, 1,
-                                  &(const struct cox_session_params){.custom_policy = &rig_policy});
+                                  &(const struct cox__session_spec){.custom_policy = &rig_policy});
     /* Its warm-up tells the engine how the device works. */
-    cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
+    cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
     const struct timespec rest = {.tv_nsec = 50000000};
     nanosleep(&rest, NULL); /* so that nothing but the run itself sees to its frame */
     FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_FAILS, .device = 0, .status = COX_E_DEVICE_LOST);
-    cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
+    cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
     play_check(&play, 0, 1);
     play_end(&play);
 }
@@ -189,7 +189,7 @@ Test(engine_failure, a_device_that_cannot_build_does_not_take_part)
         struct play play = play_open(&trio, 90, 16, 16, 8);
         FAKE_FAULT(play.fake, .kind = FAKE_INSTANCE_FAILS, .device = device,
                    .status = device ? COX_E_BUILD : COX_E_DEVICE_MEMORY);
-        play.session = play_session(&play, &(const struct cox_session_params){.in_flight = 2});
+        play.session = play_session(&play, &(const struct cox__session_spec){.in_flight = 2});
         cr_assert(rig_logged(play.rig, trio.devices[device].name));
         const struct cox_session_info info = rig_info(play.session);
         cr_assert_eq(info.device_count, 2);
@@ -208,7 +208,7 @@ Test(engine_failure, create_says_why_no_device_takes_part)
         for (uint32_t d = 0; d < 3; d++)
             FAKE_FAULT(play.fake, .kind = FAKE_INSTANCE_FAILS, .device = d, .status = statuses[i]);
         play.session = (cox_session *)&play;
-        cr_assert_eq(rig_map_session(play.frames, &(const struct cox_session_params){.in_flight = 2}, &play.session),
+        cr_assert_eq(rig_map_session(play.frames, &(const struct cox__session_spec){.in_flight = 2}, &play.session),
                      statuses[i]);
         cr_assert_null(play.session);
         play_end(&play);
@@ -392,7 +392,7 @@ Test(engine_failure, a_split_that_is_none_is_replaced_by_the_last_good_one_and_t
             rig_add_split(2, (const uint32_t[][2]){{0, 48}, {2, 44}});
             struct play play =
                 play_begin(&params, 92, 16, 16, 8,
-                           &(const struct cox_session_params){
+                           &(const struct cox__session_spec){
                                .custom_policy = &rig_policy, .in_flight = 2, .report = rig_report, .no_warmup = true});
             snprintf(play.what, sizeof play.what, "%s", wrong[w].what);
             play_frames(&play, 0, 5, 5);
@@ -420,7 +420,7 @@ Test(engine_failure, a_policy_that_returns_an_error_stops_no_frame)
 {
     struct cox_policy policy = rig_policy;
     policy.split = refuse_split;
-    struct play play = play_begin(&trio, 90, 16, 16, 4, &(const struct cox_session_params){.custom_policy = &policy});
+    struct play play = play_begin(&trio, 90, 16, 16, 4, &(const struct cox__session_spec){.custom_policy = &policy});
     play_frames(&play, 0, 4, 4);
     cr_assert(rig_logged(play.rig, "playback"));
     play_end(&play);
@@ -447,7 +447,7 @@ Test(engine_failure, a_policy_that_refuses_its_options_refuses_the_session)
     struct cox_policy policy = rig_policy;
     policy.init = refuse_options;
     struct play play = play_open(&trio, 90, 16, 16, 1);
-    cr_assert_eq(rig_map_session(play.frames, &(const struct cox_session_params){.custom_policy = &policy},
+    cr_assert_eq(rig_map_session(play.frames, &(const struct cox__session_spec){.custom_policy = &policy},
                                  &play.session),
                  COX_E_INVALID);
     cr_assert_null(play.session);
@@ -479,7 +479,7 @@ Test(engine_failure, survives_random_faults_while_one_device_lives, .timeout = 6
         struct play play = play_open(&params, 150 + (uint32_t)(rig_random(&seed) % 90), 16, 16, 9);
         const uint32_t in_flight = 1 + (uint32_t)(rig_random(&seed) % 8);
         const char *policy = policies[rig_random(&seed) % 5];
-        play.session = play_session(&play, &(const struct cox_session_params){.policy = policy,
+        play.session = play_session(&play, &(const struct cox__session_spec){.policy = policy,
                                                                               .in_flight = in_flight,
                                                                               .no_warmup = rig_random(&seed) % 2});
         for (uint32_t d = 1; d < params.device_count; d++) /* device 0 lives */

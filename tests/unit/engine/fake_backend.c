@@ -35,9 +35,9 @@ static void count_post(void *ctx, struct cox__job *job)
     bench.posts++;
 }
 
-static void make_pipeline(const struct cox_session_params *given)
+static void make_pipeline(const struct cox__session_spec *given)
 {
-    struct cox_session_params params = *given;
+    struct cox__session_spec params = *given;
     params.rows = ROWS;
     params.params_bytes = sizeof bench.params;
     cr_assert_eq(cox__pipeline_init(&bench.pipeline, &params, &bench.log), COX_OK);
@@ -45,14 +45,14 @@ static void make_pipeline(const struct cox_session_params *given)
         bench.pipeline.passes[p].row_alignment = 1;
 }
 
-static const struct cox_variant variant = {.source = "fake"};
-static const struct cox_stage stage = {.kernel = "add_one", .variant_count = 1, .variants = &variant};
+static const struct cox__variant variant = {.source = "fake"};
+static const struct cox__stage stage = {.kernel = "add_one", .variant_count = 1, .variants = &variant};
 
 static void begin(void)
 {
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = PITCH},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = PITCH},
+    static const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = PITCH},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = PITCH},
     };
     memset(&bench, 0, sizeof bench);
     bench.fake = fake_new(&(const struct fake_params){.device_count = 2,
@@ -61,7 +61,7 @@ static void begin(void)
                                                       .kernels = {{"add_one", add_one}}});
     cr_assert_eq(fake_make(bench.fake, (struct cox__post){.post = count_post}, &bench.log, &bench.backend), COX_OK);
     bench.ops = bench.backend->ops;
-    make_pipeline(&(const struct cox_session_params){
+    make_pipeline(&(const struct cox__session_spec){
         .binding_count = 2, .bindings = bindings, .stage_count = 1, .stages = &stage});
     for (uint32_t s = 0; s < 2; s++)
         for (uint32_t i = 0; i < 2; i++) {
@@ -332,15 +332,15 @@ Test(fake_backend, notes_rows_written_while_another_context_is_at_them)
 /* Two passes, the second of which reads what the first one writes. */
 static void make_two_passes(void)
 {
-    static const struct cox_binding bindings[] = {{.contract = COX_ROWS, .pitch_bytes = PITCH},
-                                                  {.contract = COX_ROWS, .pitch_bytes = PITCH}};
-    static const struct cox_use first[] = {{.binding = 0}, {.binding = 1, .access = COX_WRITE}};
-    static const struct cox_use second[] = {{.binding = 1, .contract = COX_HALO, .halo_rows = 1},
-                                            {.binding = 0, .access = COX_WRITE}};
-    static const struct cox_pass passes[] = {{.use_count = 2, .uses = first, .stage_count = 1, .stages = &stage},
+    static const struct cox__binding bindings[] = {{.row_access = COX__ROWS, .pitch_bytes = PITCH},
+                                                  {.row_access = COX__ROWS, .pitch_bytes = PITCH}};
+    static const struct cox__pass_binding first[] = {{.binding = 0}, {.binding = 1, .access = COX__WRITE}};
+    static const struct cox__pass_binding second[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
+                                            {.binding = 0, .access = COX__WRITE}};
+    static const struct cox__pass_spec passes[] = {{.use_count = 2, .uses = first, .stage_count = 1, .stages = &stage},
                                              {.use_count = 2, .uses = second, .stage_count = 1, .stages = &stage}};
     cox__pipeline_clear(&bench.pipeline);
-    make_pipeline(&(const struct cox_session_params){
+    make_pipeline(&(const struct cox__session_spec){
         .binding_count = 2, .bindings = bindings, .pass_count = 2, .passes = passes});
 }
 

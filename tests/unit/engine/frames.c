@@ -16,7 +16,7 @@ static const struct fake_params pair = {
 
 Test(engine, delivers_every_frame_once_in_order_with_every_row_written)
 {
-    struct play play = play_begin(&pair, 270, 33, 64, 4, &(const struct cox_session_params){.in_flight = 3});
+    struct play play = play_begin(&pair, 270, 33, 64, 4, &(const struct cox__session_spec){.in_flight = 3});
     play_frames(&play, 0, 200, 4);
     play_end(&play);
 }
@@ -30,7 +30,7 @@ Test(engine, delivers_in_submission_order_when_frames_finish_out_of_order)
         rig_add_split(1, (const uint32_t[][2]){{i % 2, 16}});
     struct play play =
         play_begin(&devices, 16, 8, 16, 5,
-                   &(const struct cox_session_params){.custom_policy = &rig_policy, .in_flight = 4, .no_warmup = true});
+                   &(const struct cox__session_spec){.custom_policy = &rig_policy, .in_flight = 4, .no_warmup = true});
     play_submit(&play, 0, 4);
     cr_assert(fake_await_running(play.fake, 4));
     cr_assert_eq(rig_done_count(play.rig), 0);
@@ -70,7 +70,7 @@ Test(engine, gives_the_same_rows_for_a_hundred_random_splits)
         for (uint32_t i = 0; i < 100; i++)
             rig_add_random_split(&seed, 241, row_alignment, devices[d].device_count);
         struct play play = play_begin(&devices[d], 241, 50, 64, 8,
-                                      &(const struct cox_session_params){.custom_policy = &rig_policy,
+                                      &(const struct cox__session_spec){.custom_policy = &rig_policy,
                                                                          .in_flight = 1 + (uint32_t)d * 3});
         cr_assert_eq(rig_info(play.session).row_alignment, row_alignment);
         play_frames(&play, 0, 100, 4);
@@ -87,7 +87,7 @@ static const struct rig_report *last_report(const struct play *play)
 Test(engine, uses_every_device_that_helps)
 {
     struct play play = play_begin(&play_trio, 1080, 16, 64, 4,
-                                  &(const struct cox_session_params){.policy = "ewma", .report = rig_report});
+                                  &(const struct cox__session_spec){.policy = "ewma", .report = rig_report});
     play_submit(&play, 0, 60);
     cox_session_wait(play.session);
     const struct rig_report *last = last_report(&play);
@@ -102,7 +102,7 @@ Test(engine, converges_to_the_waterfilling_optimum_of_the_cost_model)
 {
     static const struct cox_cost costs[2] = {{true, 60e3, 18e3}, {true, 250e3, 9e3}};
     struct play play = play_begin(&pair, 1080, 16, 64, 4,
-                                  &(const struct cox_session_params){.in_flight = 1, .report = rig_report});
+                                  &(const struct cox__session_spec){.in_flight = 1, .report = rig_report});
     play_submit(&play, 0, 40);
     cox_session_wait(play.session);
     uint32_t rows[2];
@@ -116,7 +116,7 @@ static struct play begin_thirds(const struct fake_params *devices, uint32_t in_f
 {
     rig_set_split(3, (const uint32_t[][2]){{0, 30}, {1, 30}, {2, 30}});
     return play_begin(devices, 90, 16, 64, 4,
-                      &(const struct cox_session_params){
+                      &(const struct cox__session_spec){
                           .custom_policy = &rig_policy, .in_flight = in_flight, .report = rig_report});
 }
 
@@ -195,7 +195,7 @@ Test(engine, keeps_the_next_band_queued_on_a_busy_device)
     const struct fake_params device = {.device_count = 1, .devices = {{.ns_per_row = 10e3}}, .held = true};
     struct play play =
         play_begin(&device, 100, 16, 64, 9,
-                   &(const struct cox_session_params){.in_flight = 8, .no_warmup = true, .report = rig_report});
+                   &(const struct cox__session_spec){.in_flight = 8, .no_warmup = true, .report = rig_report});
     play_submit(&play, 0, 8);
     cr_assert(fake_await_running(play.fake, 2));
     fake_release(play.fake);
@@ -213,7 +213,7 @@ Test(engine, keeps_the_next_band_queued_on_a_busy_device)
 Test(engine, nowait_gives_busy_while_all_slots_are_taken)
 {
     struct play play = play_begin(&pair, 32, 8, 16, 4,
-                                  &(const struct cox_session_params){.in_flight = 2, .no_warmup = true});
+                                  &(const struct cox__session_spec){.in_flight = 2, .no_warmup = true});
     fake_hold(play.fake);
     cr_assert_eq(rig_submit(play.frames, play.session, 0, true), COX_OK);
     cr_assert_eq(rig_submit(play.frames, play.session, 1, true), COX_OK);
@@ -232,7 +232,7 @@ Test(engine, nowait_gives_busy_while_all_slots_are_taken)
 Test(engine, a_blocked_submit_goes_on_when_a_frame_is_done)
 {
     struct play play = play_begin(&pair, 32, 8, 16, 4,
-                                  &(const struct cox_session_params){.in_flight = 2, .no_warmup = true});
+                                  &(const struct cox__session_spec){.in_flight = 2, .no_warmup = true});
     struct play_blocked blocked;
     fake_hold(play.fake);
     play_submit(&play, 0, 2);
@@ -258,8 +258,8 @@ static void submit_again(void *user, uint64_t frame, cox_status status)
     again->wrong += frame != again->done || status != COX_OK;
     again->done++;
     while (again->submitted < 100) {
-        const struct cox_frame *next = RIG_FRAME(again->play.frames, again->submitted % again->play.frames->count);
-        const cox_status result = cox_session_submit(again->play.session, next, submit_again, again);
+        const struct cox__frame_spec *next = RIG_FRAME(again->play.frames, again->submitted % again->play.frames->count);
+        const cox_status result = cox__session_submit(again->play.session, next, submit_again, again);
         if (result == COX_E_BUSY) {
             again->busy++;
             break;
@@ -275,8 +275,8 @@ Test(engine, the_callback_may_submit_and_never_blocks)
 {
     for (int greedy = 0; greedy < 2; greedy++) {
         struct resubmit again = {.submitted = 1, .greedy = greedy};
-        again.play = play_begin(&pair, 32, 8, 16, 4, &(const struct cox_session_params){.in_flight = 2});
-        cr_assert_eq(cox_session_submit(again.play.session, RIG_FRAME(again.play.frames, 0), submit_again, &again),
+        again.play = play_begin(&pair, 32, 8, 16, 4, &(const struct cox__session_spec){.in_flight = 2});
+        cr_assert_eq(cox__session_submit(again.play.session, RIG_FRAME(again.play.frames, 0), submit_again, &again),
                      COX_OK);
         cox_session_wait(again.play.session); /* under way includes what the callback submitted */
         cr_assert_eq(again.done, 100);
@@ -289,8 +289,8 @@ Test(engine, the_callback_may_submit_and_never_blocks)
 
 Test(engine, a_frame_without_a_callback_is_done_all_the_same)
 {
-    struct play play = play_begin(&pair, 32, 8, 16, 1, &(const struct cox_session_params){.in_flight = 1});
-    cr_assert_eq(cox_session_submit(play.session, RIG_FRAME(play.frames, 0), NULL, NULL), COX_OK);
+    struct play play = play_begin(&pair, 32, 8, 16, 1, &(const struct cox__session_spec){.in_flight = 1});
+    cr_assert_eq(cox__session_submit(play.session, RIG_FRAME(play.frames, 0), NULL, NULL), COX_OK);
     cox_session_wait(play.session);
     play_check(&play, 0, 1);
     cr_assert_eq(rig_info(play.session).frames_done, 1);
@@ -299,21 +299,21 @@ Test(engine, a_frame_without_a_callback_is_done_all_the_same)
 
 Test(engine, run_submits_waits_and_returns_the_frames_status)
 {
-    struct play play = play_begin(&pair, 32, 8, 16, 1, &(const struct cox_session_params){.no_warmup = true});
+    struct play play = play_begin(&pair, 32, 8, 16, 1, &(const struct cox__session_spec){.no_warmup = true});
     for (int i = 0; i < 20; i++) {
-        cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
+        cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
         play_check(&play, 0, 1);
     }
     for (uint32_t d = 0; d < 2; d++)
         FAKE_FAULT(play.fake, .kind = FAKE_DEVICE_DIES, .device = d, .count = UINT32_MAX);
-    cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, 0)), COX_E_DEVICE_LOST);
-    cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, 0)), COX_E_NO_DEVICE);
+    cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_E_DEVICE_LOST);
+    cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_E_NO_DEVICE);
     play_end(&play);
 }
 
 Test(engine, the_parameters_belong_to_their_frame)
 {
-    struct play play = play_begin(&pair, 64, 8, 16, 17, &(const struct cox_session_params){.in_flight = 16});
+    struct play play = play_begin(&pair, 64, 8, 16, 17, &(const struct cox__session_spec){.in_flight = 16});
     for (uint32_t round = 0; round < 4; round++) {
         struct rig_params own[17];
         memcpy(own, play.frames->params, sizeof own);
@@ -337,7 +337,7 @@ Test(engine, several_sessions_share_one_runtime)
         plays[s] = plays[0];
         if (s > 0)
             plays[s].frames = rig_frames_new(plays[0].rig, 100 + 31 * s, 16, 64, 4);
-        plays[s].session = play_session(&plays[s], &(const struct cox_session_params){.in_flight = 1 + s});
+        plays[s].session = play_session(&plays[s], &(const struct cox__session_spec){.in_flight = 1 + s});
     }
     for (uint32_t i = 0; i < 60; i += 4) {
         for (uint32_t k = i; k < i + 4; k++)
@@ -366,7 +366,7 @@ Test(engine, two_runtimes_live_side_by_side)
     struct play plays[2];
     for (uint32_t s = 0; s < 2; s++)
         plays[s] = play_begin(s ? &play_trio : &pair, 100, 16, 64, 4,
-                              &(const struct cox_session_params){.in_flight = 2});
+                              &(const struct cox__session_spec){.in_flight = 2});
     for (uint32_t i = 0; i < 40; i++)
         for (uint32_t s = 0; s < 2; s++)
             play_submit(&plays[s], i, i + 1);
@@ -384,7 +384,7 @@ Test(engine, destroy_waits_for_the_frames_under_way)
     struct play play = play_open(&pair, 64, 8, 16, 17);
     for (uint32_t in_flight = 1; in_flight <= 16; in_flight++) {
         const uint32_t before = rig_done_count(play.rig);
-        play.session = play_session(&play, &(const struct cox_session_params){.in_flight = in_flight});
+        play.session = play_session(&play, &(const struct cox__session_spec){.in_flight = in_flight});
         play_submit(&play, 0, in_flight);
         cox_session_destroy(&play.session);
         cr_assert_eq(rig_done_count(play.rig), before + in_flight);
@@ -399,7 +399,7 @@ Test(engine, a_session_without_frames_comes_and_goes)
 {
     struct play play = play_open(&pair, 64, 8, 16, 1);
     for (int i = 0; i < 20; i++) {
-        play.session = play_session(&play, &(const struct cox_session_params){.in_flight = 2});
+        play.session = play_session(&play, &(const struct cox__session_spec){.in_flight = 2});
         cox_session_wait(play.session);
         cox_session_destroy(&play.session);
     }
@@ -410,7 +410,7 @@ Test(engine, a_session_without_frames_comes_and_goes)
 
 Test(engine, a_late_post_is_taken_before_its_session_goes)
 {
-    struct play play = play_begin(&pair, 64, 8, 16, 1, &(const struct cox_session_params){.in_flight = 2});
+    struct play play = play_begin(&pair, 64, 8, 16, 1, &(const struct cox__session_spec){.in_flight = 2});
     cox_runtime *runtime = rig_runtime(play.rig);
     /* A driver posts a band once more, the session is destroyed, and before the scheduler thread gets to run another
      * thread sees to the requests. */
@@ -428,7 +428,7 @@ Test(engine, a_session_may_use_some_of_the_devices_in_any_order)
 {
     rig_set_split(2, (const uint32_t[][2]){{0, 60}, {1, 30}});
     struct play play = play_begin(&play_trio, 90, 16, 64, 2,
-                                  &(const struct cox_session_params){.custom_policy = &rig_policy,
+                                  &(const struct cox__session_spec){.custom_policy = &rig_policy,
                                                                      .device_count = 2,
                                                                      .devices = (const uint32_t[]){2, 0},
                                                                      .no_warmup = true});

@@ -51,7 +51,7 @@ static void block_in_vain(uint32_t device, cox_status status)
                .status = status);
 }
 
-static void join_with(struct cox_session_params extra)
+static void join_with(struct cox__session_spec extra)
 {
     extra.ready = on_ready;
     extra.in_flight = 2;
@@ -60,7 +60,7 @@ static void join_with(struct cox_session_params extra)
 
 static void join(void)
 {
-    join_with((const struct cox_session_params){.in_flight = 2});
+    join_with((const struct cox__session_spec){.in_flight = 2});
 }
 
 static void rest(uint64_t ns)
@@ -169,7 +169,7 @@ Test(engine_joining, devices_join_in_either_order)
 {
     for (uint32_t late = 0; late < 2; late++) {
         open_rig(&real_duo, 1u << late);
-        join_with((const struct cox_session_params){.report = rig_report});
+        join_with((const struct cox__session_spec){.report = rig_report});
         play_some(1);
         cr_assert_eq(atomic_load(&party.calls), 1);
         cr_assert_eq(device_of(!late).state, COX_DEVICE_ACTIVE);
@@ -192,7 +192,7 @@ Test(engine_joining, devices_join_in_either_order)
 Test(engine_joining, later_devices_are_tried_beside_a_frame_first)
 {
     open_rig(&duo, 0);
-    join_with((const struct cox_session_params){.report = rig_report});
+    join_with((const struct cox__session_spec){.report = rig_report});
     cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
     cr_assert_eq(atomic_load(&party.calls), 1, "cox_session_wait waits for `ready`");
     cr_assert_eq(device_of(0).state, COX_DEVICE_ACTIVE);
@@ -225,15 +225,15 @@ Test(engine_joining, ready_may_submit_a_frame)
 
 Test(engine_joining, the_log_names_a_writable_argument_once)
 {
-    const struct cox_stage stage = RIG_STAGE("rig_map", 0, 1);
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 64},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 64}};
+    const struct cox__stage stage = RIG_STAGE("rig_map", 0, 1);
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 64},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 64}};
     struct fake_params devices = duo;
     devices.devices[0].writable_args = devices.devices[1].writable_args = 1;
     open_rig(&devices, 0);
-    cr_assert_eq(cox_session_create(rig_runtime(party.play.rig),
-                                    &(const struct cox_session_params){.rows = ROWS,
+    cr_assert_eq(cox__session_create(rig_runtime(party.play.rig),
+                                    &(const struct cox__session_spec){.rows = ROWS,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
@@ -254,7 +254,7 @@ Test(engine_joining, a_warm_up_waits_for_every_device)
         open_rig(real ? &real_duo : &duo, real ? 2 : 0);
         join();
         const pthread_t thread = unblock_later();
-        cr_assert_eq(cox_session_warm(party.play.session, NULL, NULL, NULL), COX_OK);
+        cr_assert_eq(cox_session_warm(party.play.session, NULL), COX_OK);
         for (uint32_t d = 0; d < 2; d++) {
             cr_assert_eq(device_of(d).state, COX_DEVICE_ACTIVE);
             cr_assert_gt(device_of(d).single_device_ns, 0);
@@ -287,12 +287,12 @@ Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
 {
     cox_session *before;
     open_rig(&duo, 0);
-    cr_assert_eq(rig_map_session(party.play.frames, &(const struct cox_session_params){.in_flight = 2}, &before),
+    cr_assert_eq(rig_map_session(party.play.frames, &(const struct cox__session_spec){.in_flight = 2}, &before),
                  COX_OK);
     for (uint32_t i = 0; i < 30; i++)
         cr_assert_eq(rig_submit(party.play.frames, before, i, false), COX_OK);
     cr_assert_eq(cox_session_wait(before), COX_OK);
-    join_with((const struct cox_session_params){.warm_start = before});
+    join_with((const struct cox__session_spec){.warm_start = before});
     cox_session_destroy(&before);
     cr_assert(rig_info(party.play.session).profile_loaded);
     cr_assert_gt(device_of(1).single_device_ns, 0);
@@ -329,7 +329,7 @@ Test(engine_joining, without_any_device_frames_end_and_ready_has_the_status_of_c
         for (uint32_t d = 0; d < 2; d++)
             FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_FAILS, .device = d, .status = statuses[s][d]);
         const cox_status expected = rig_map_session(party.play.frames,
-                                                    &(const struct cox_session_params){.in_flight = 2}, &blocking);
+                                                    &(const struct cox__session_spec){.in_flight = 2}, &blocking);
         cr_assert_eq(expected, statuses[s][0]);
         for (uint32_t d = 0; d < 2; d++)
             block_in_vain(d, statuses[s][d]);
@@ -357,7 +357,7 @@ Test(engine_joining, a_warm_up_ends_when_no_device_can_join)
     block_in_vain(1, COX_E_BUILD);
     join();
     const pthread_t thread = unblock_later();
-    cr_assert_eq(cox_session_warm(party.play.session, NULL, NULL, NULL), COX_E_NO_DEVICE);
+    cr_assert_eq(cox_session_warm(party.play.session, NULL), COX_E_NO_DEVICE);
     pthread_join(thread, NULL);
     close_rig();
 }
@@ -365,7 +365,7 @@ Test(engine_joining, a_warm_up_ends_when_no_device_can_join)
 Test(engine_joining, while_a_device_joins_frames_wait_though_all_others_are_lost)
 {
     open_rig(&real_duo, 2);
-    join_with((const struct cox_session_params){.device_timeout_ns = 300 * ms});
+    join_with((const struct cox__session_spec){.device_timeout_ns = 300 * ms});
     play_some(1);
     FAKE_FAULT(party.play.fake, .kind = FAKE_DEVICE_DIES, .device = 0);
     FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_FAILS, .device = 0, .count = UINT32_MAX,
@@ -392,7 +392,7 @@ static void destroy_while_devices_are_made(uint32_t first)
     open_rig(&real_duo, 0);
     for (uint32_t d = first; d < 2; d++)
         block_in_vain(d, first ? COX_E_BUILD : COX_OK);
-    join_with((const struct cox_session_params){.device_timeout_ns = 200 * ms});
+    join_with((const struct cox__session_spec){.device_timeout_ns = 200 * ms});
     if (first < 2)
         party.unblock_ns = 2000 * ms; /* longer than for a device that hangs */
     if (first == 1)

@@ -19,9 +19,9 @@ static const struct fake_params pair = {
 static uint64_t begin_ns;
 static uint32_t submitted;
 
-static void begin(const struct fake_params *devices, const struct cox_session_params *given)
+static void begin(const struct fake_params *devices, const struct cox__session_spec *given)
 {
-    struct cox_session_params params = *given;
+    struct cox__session_spec params = *given;
     open_rig(devices, ROWS, 16, FRAMES);
     params.in_flight = params.in_flight ? params.in_flight : FRAMES;
     open_session(&params);
@@ -29,7 +29,7 @@ static void begin(const struct fake_params *devices, const struct cox_session_pa
     submitted = 0;
 }
 
-static const struct cox_session_params plain = {.no_warmup = true};
+static const struct cox__session_spec plain = {.no_warmup = true};
 
 static void begin_one(void)
 {
@@ -39,8 +39,8 @@ static void begin_one(void)
 static void submit_of(cox_buffer *in, cox_buffer *out, uint64_t deadline_ns, enum cox_late late)
 {
     cox_buffer *const buffers[] = {in, out};
-    cr_assert_eq(cox_session_submit(session,
-                                    &(const struct cox_frame){.buffers = buffers,
+    cr_assert_eq(cox__session_submit(session,
+                                    &(const struct cox__frame_spec){.buffers = buffers,
                                                               .buffer_count = 2,
                                                               .params = &frames->params[submitted],
                                                               .deadline_ns = deadline_ns,
@@ -106,7 +106,7 @@ static uint32_t bands_begun(void)
 Test(engine_late, a_deadline_is_counted_from_submission_to_delivery)
 {
     const uint64_t deadline_ns = 5 * FRAME_NS / 2;
-    begin(&one, &(const struct cox_session_params){
+    begin(&one, &(const struct cox__session_spec){
                     .no_warmup = true,
                     .in_flight = 8,
                     .policy_options = &(const struct cox_policy_options){.deadline_ns = deadline_ns}});
@@ -134,7 +134,7 @@ Test(engine_late, a_deadline_is_counted_from_submission_to_delivery)
 Test(engine_late, a_deadline_of_a_frame_comes_before_the_session_s)
 {
     begin(&one,
-          &(const struct cox_session_params){.no_warmup = true,
+          &(const struct cox__session_spec){.no_warmup = true,
                                              .in_flight = 4,
                                              .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
     submit(0, COX_LATE_DELIVER);                /* the session's */
@@ -152,7 +152,7 @@ Test(engine_late, a_deadline_of_a_frame_comes_before_the_session_s)
 
 Test(engine_late, a_deadline_is_none_unless_one_is_given)
 {
-    begin(&one, &(const struct cox_session_params){.no_warmup = true, .in_flight = 3});
+    begin(&one, &(const struct cox__session_spec){.no_warmup = true, .in_flight = 3});
     for (uint32_t i = 0; i < 3; i++)
         submit(i == 1 ? 1 : 0, COX_LATE_DELIVER);
     finish();
@@ -164,7 +164,7 @@ Test(engine_late, a_deadline_is_none_unless_one_is_given)
 Test(engine_late, a_deadline_is_not_missed_by_frames_that_have_failed)
 {
     begin(&one,
-          &(const struct cox_session_params){.no_warmup = true,
+          &(const struct cox__session_spec){.no_warmup = true,
                                              .in_flight = 4,
                                              .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
     submit_many(4, 0, COX_LATE_DELIVER);
@@ -221,7 +221,7 @@ Test(engine_late, all_may_be_dropped_but_those_that_have_begun)
 
 Test(engine_late, the_deadline_is_the_frame_s_or_the_session_s_or_none)
 {
-    begin(&one, &(const struct cox_session_params){
+    begin(&one, &(const struct cox__session_spec){
                     .no_warmup = true, .policy_options = &(const struct cox_policy_options){.deadline_ns = FRAME_NS}});
     submit(0, COX_LATE_DROP);
     submit(0, COX_LATE_DROP);
@@ -247,8 +247,8 @@ Test(engine_late, other_values_are_refused)
 {
     begin_one();
     cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
-    cr_assert_eq(cox_session_submit(session,
-                                    &(const struct cox_frame){
+    cr_assert_eq(cox__session_submit(session,
+                                    &(const struct cox__frame_spec){
                                         .buffers = buffers, .buffer_count = 2, .late = (enum cox_late)2},
                                     rig_done, rig),
                  COX_E_INVALID);
@@ -295,7 +295,7 @@ Test(engine_late, a_deadline_and_what_is_left_of_it_are_told_to_the_policy)
     policy.split = split;
     policy.assign = next;
     policy.observe_frame = observe_frame;
-    begin(&one, &(const struct cox_session_params){.no_warmup = true, .in_flight = 3, .custom_policy = &policy});
+    begin(&one, &(const struct cox__session_spec){.no_warmup = true, .in_flight = 3, .custom_policy = &policy});
     for (uint32_t i = 0; i < 3; i++)
         submit(i * FRAME_NS, COX_LATE_DELIVER);
     finish();
@@ -318,7 +318,7 @@ Test(engine_late, what_has_not_begun_of_a_frame_under_way_is_not_done_and_the_de
     struct cox_policy policy = rig_policy;
     policy.split = split;
     policy.assign = next;
-    begin(&one, &(const struct cox_session_params){.no_warmup = true, .custom_policy = &policy});
+    begin(&one, &(const struct cox__session_spec){.no_warmup = true, .custom_policy = &policy});
     submit(FRAME_NS / 4, COX_LATE_DROP);
     finish();
     check(0, COX_E_LATE);
@@ -339,16 +339,16 @@ Test(engine_late, a_pass_that_has_not_begun_is_not_begun)
     open_rig(&pair, ROWS, 16, 1);
     struct shape_frames *shapes = shape_frames_new(rig, SHAPE_EXCHANGE, 60, 16, 3);
     cr_assert_eq(shape_session(shapes,
-                               &(const struct cox_session_params){
+                               &(const struct cox__session_spec){
                                    .no_warmup = true, .in_flight = 3, .report = rig_report, .report_user = rig},
                                &session),
                  COX_OK, "%s", rig_log(rig));
     for (uint32_t i = 0; i < 3; i++) {
-        struct cox_frame frame = shape_frame(shapes, i);
+        struct cox__frame_spec frame = shape_frame(shapes, i);
         shape_prepare(shapes, i);
         frame.deadline_ns = i == 1 ? 1 : 0;
         frame.late = COX_LATE_DROP;
-        cr_assert_eq(cox_session_submit(session, &frame, rig_done, rig), COX_OK);
+        cr_assert_eq(cox__session_submit(session, &frame, rig_done, rig), COX_OK);
     }
     fake_release(fake);
     cox_session_wait(session);
@@ -373,7 +373,7 @@ Test(engine_late, rows_are_not_done_again_after_the_deadline)
     for (uint32_t late = 0; late < 2; late++) {
         rig_split_count = 0;
         rig_add_split(2, halves);
-        begin(&pair, &(const struct cox_session_params){.no_warmup = true, .custom_policy = &rig_policy});
+        begin(&pair, &(const struct cox__session_spec){.no_warmup = true, .custom_policy = &rig_policy});
         FAULT(.kind = FAKE_EVENT_FAILS, .device = 1);
         submit(late ? FRAME_NS / 4 : 10 * FRAME_NS, COX_LATE_DROP);
         finish();
@@ -385,7 +385,7 @@ Test(engine_late, rows_are_not_done_again_after_the_deadline)
 /* The only device dies and does not come back; without deadlines the frames would end a second later. */
 Test(engine_late, frames_that_wait_for_a_device_end_at_their_deadlines)
 {
-    begin(&one, &(const struct cox_session_params){.no_warmup = true, .device_timeout_ns = 1000 * ms});
+    begin(&one, &(const struct cox__session_spec){.no_warmup = true, .device_timeout_ns = 1000 * ms});
     FAULT(.kind = FAKE_DEVICE_DIES);
     submit(50 * ms, COX_LATE_DROP);
     cr_assert(fake_await_running(fake, 1));
@@ -429,10 +429,10 @@ Test(engine_late, a_frame_that_expires_waits_for_its_turn)
 {
     begin_one();
     cox_session *other = NULL;
-    cr_assert_eq(rig_map_session(frames, &(const struct cox_session_params){.no_warmup = true}, &other), COX_OK);
+    cr_assert_eq(rig_map_session(frames, &(const struct cox__session_spec){.no_warmup = true}, &other), COX_OK);
     cox_buffer *const buffers[] = {frames->in[0], frames->in[1]};
-    cr_assert_eq(cox_session_submit(other,
-                                    &(const struct cox_frame){
+    cr_assert_eq(cox__session_submit(other,
+                                    &(const struct cox__frame_spec){
                                         .buffers = buffers, .buffer_count = 2, .params = &frames->params[0]},
                                     NULL, NULL),
                  COX_OK);
@@ -448,7 +448,7 @@ Test(engine_late, a_frame_that_expires_waits_for_its_turn)
 
 Test(engine_late, a_warm_up_that_outlasts_a_frame_goes_on_with_the_next_one)
 {
-    begin(&pair, &(const struct cox_session_params){.no_warmup = false});
+    begin(&pair, &(const struct cox__session_spec){.no_warmup = false});
     struct cox_session_info info;
     for (uint32_t i = 0; i < 3; i++) {
         submit(1, COX_LATE_DROP);
@@ -484,8 +484,8 @@ Test(engine_late, what_comes_first_counts_the_deadline_or_cox_session_cancel)
         cancels = session;
         for (; submitted < 6; submitted++) {
             cox_buffer *const buffers[] = {frames->in[submitted], frames->out[submitted]};
-            cr_assert_eq(cox_session_submit(session,
-                                            &(const struct cox_frame){.buffers = buffers,
+            cr_assert_eq(cox__session_submit(session,
+                                            &(const struct cox__frame_spec){.buffers = buffers,
                                                                       .buffer_count = 2,
                                                                       .params = &frames->params[submitted],
                                                                       .deadline_ns = late ? FRAME_NS / 2
@@ -507,9 +507,9 @@ Test(engine_late, what_comes_first_counts_the_deadline_or_cox_session_cancel)
 Test(engine_late, cox_session_run_tells_it_too)
 {
     static const struct fake_params runs = {.device_count = 2, .devices = {{.ns_per_row = 10e3}, {.ns_per_row = 10e3}}};
-    begin(&runs, &(const struct cox_session_params){.no_warmup = false}); /* the frame waits for the warm-up */
+    begin(&runs, &(const struct cox__session_spec){.no_warmup = false}); /* the frame waits for the warm-up */
     cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
                                                                     .buffer_count = 2,
                                                                     .params = &frames->params[0],
                                                                     .deadline_ns = 1,

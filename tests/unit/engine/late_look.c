@@ -79,7 +79,7 @@ static void play(uint64_t blocked_ns)
     policy.observe = on_observe;
     in_thirds();
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                &(const struct cox_session_params){
+                &(const struct cox__session_spec){
                     .custom_policy = &policy, .in_flight = 3, .no_warmup = true, .device_timeout_ns = TIMEOUT_MS * ms});
     scene_play(&scene, LEARN);
     FAULT(.kind = FAKE_HANGS, .device = 2, .skip = 1, .delay_ns = UINT64_MAX);

@@ -22,9 +22,9 @@ static inline void open_rig(const struct fake_params *devices, uint32_t rows, ui
 }
 
 /* A session of the frames. Reports are kept, unless the parameters have a `report`. */
-static inline void open_session(const struct cox_session_params *given)
+static inline void open_session(const struct cox__session_spec *given)
 {
-    struct cox_session_params params = *given;
+    struct cox__session_spec params = *given;
     if (!params.report) {
         params.report = rig_report;
         params.report_user = rig;
@@ -33,9 +33,9 @@ static inline void open_session(const struct cox_session_params *given)
 }
 
 /* A session from all of its parameters. */
-static inline void create_session(const struct cox_session_params *params)
+static inline void create_session(const struct cox__session_spec *params)
 {
-    cr_assert_eq(cox_session_create(rig_runtime(rig), params, &session), COX_OK, "%s", rig_log(rig));
+    cr_assert_eq(cox__session_create(rig_runtime(rig), params, &session), COX_OK, "%s", rig_log(rig));
 }
 
 static inline cox_buffer *new_buffer(size_t bytes)

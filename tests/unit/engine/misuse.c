@@ -162,7 +162,7 @@ static void world_begin(struct world *w, const struct fake_params *params, enum 
     if (shape == SHAPE_COUNT)
         w->frames->bindings[1].merge = on_merge;
     cr_assert_eq(shape_session(w->frames,
-                               &(const struct cox_session_params){.custom_policy = &policy,
+                               &(const struct cox__session_spec){.custom_policy = &policy,
                                                                   .in_flight = in_flight,
                                                                   .no_warmup = true,
                                                                   .report = on_report,
@@ -173,17 +173,17 @@ static void world_begin(struct world *w, const struct fake_params *params, enum 
 
 static cox_status world_submit(struct world *w, uint32_t index)
 {
-    const struct cox_frame frame = shape_frame(w->frames, index);
+    const struct cox__frame_spec frame = shape_frame(w->frames, index);
     shape_prepare(w->frames, index);
-    return cox_session_submit(w->session, &frame, on_done, w->rig);
+    return cox__session_submit(w->session, &frame, on_done, w->rig);
 }
 
 static void world_works(struct world *w)
 {
     for (uint32_t i = 0; i < FRAMES; i++) {
-        const struct cox_frame frame = shape_frame(w->frames, i);
+        const struct cox__frame_spec frame = shape_frame(w->frames, i);
         shape_prepare(w->frames, i);
-        cr_assert_eq(cox_session_run(w->session, &frame), COX_OK, "%s", rig_log(w->rig));
+        cr_assert_eq(cox__session_run(w->session, &frame), COX_OK, "%s", rig_log(w->rig));
         cr_assert_str_empty(shape_check(w->frames, i));
     }
     cr_assert_eq(world_submit(w, 0), COX_OK);
@@ -259,7 +259,7 @@ static bool is_zero(const void *memory, size_t bytes)
 static bool is_refused(struct world *w, enum call call)
 {
     _Alignas(64) static unsigned char memory[64];
-    const struct cox_frame frame = shape_frame(w->frames, 1);
+    const struct cox__frame_spec frame = shape_frame(w->frames, 1);
     struct cox_session_info info;
     cox_session *session = w->session;
     cox_runtime *runtime = rig_runtime(w->rig);
@@ -269,20 +269,20 @@ static bool is_refused(struct world *w, enum call call)
         cox_session_destroy(&session);
         return session == w->session;
     case RUN:
-        return cox_session_run(session, &frame) == COX_E_INVALID;
+        return cox__session_run(session, &frame) == COX_E_INVALID;
     case WAIT:
         return cox_session_wait(session) == COX_E_INVALID;
     case WARM:
-        return cox_session_warm(session, NULL, NULL, NULL) == COX_E_INVALID;
+        return cox_session_warm(session, NULL) == COX_E_INVALID;
     case CREATE_SESSION:
-        return shape_session(w->frames, &(const struct cox_session_params){.no_warmup = true}, &session) ==
+        return shape_session(w->frames, &(const struct cox__session_spec){.no_warmup = true}, &session) ==
                    COX_E_INVALID &&
                !session;
     case DESTROY_RUNTIME:
         cox_runtime_destroy(&runtime);
         return runtime == rig_runtime(w->rig);
     case SUBMIT:
-        return cox_session_submit(session, &frame, rig_done, w->rig) == COX_E_INVALID;
+        return cox__session_submit(session, &frame, rig_done, w->rig) == COX_E_INVALID;
     case CANCEL:
         return cox_session_cancel(session) == COX_E_INVALID;
     case INFO:
@@ -319,9 +319,9 @@ static void misuse_everywhere(bool run)
             world_plan(&w, place, make_the_call, 2);
             w.call = (enum call)call;
             sem_post(&w.may_fire);
-            const struct cox_frame frame = shape_frame(w.frames, 0);
+            const struct cox__frame_spec frame = shape_frame(w.frames, 0);
             shape_prepare(w.frames, 0);
-            cr_assert_eq(run ? cox_session_run(w.session, &frame) : world_submit(&w, 0), COX_OK);
+            cr_assert_eq(run ? cox__session_run(w.session, &frame) : world_submit(&w, 0), COX_OK);
             world_fire(&w);
             snprintf(logged, sizeof logged, "%s: not from a callback", call_names[call]);
             cr_assert(rig_logged(w.rig, logged), "in %s, not in the log: %s", place_names[place], logged);
@@ -481,17 +481,17 @@ static void go_on(void *user, uint64_t frame, cox_status status)
     if (atomic_load(&chain->chained) == CHAINED)
         return;
     atomic_fetch_add(&chain->chained, 1);
-    struct cox_frame next = shape_frame(chain->world.frames, FRAMES - 1);
+    struct cox__frame_spec next = shape_frame(chain->world.frames, FRAMES - 1);
     next.nowait = frame % 2;
-    atomic_fetch_add(&chain->refused, cox_session_submit(chain->world.session, &next, go_on, chain) != COX_OK);
+    atomic_fetch_add(&chain->refused, cox__session_submit(chain->world.session, &next, go_on, chain) != COX_OK);
 }
 
 static void *submit_and_block(void *data)
 {
     struct chain *chain = data;
     for (uint32_t i = 0; i < BY_THREADS; i++) {
-        const struct cox_frame frame = shape_frame(chain->world.frames, i % 2);
-        if (cox_session_submit(chain->world.session, &frame, go_on, chain) != COX_OK)
+        const struct cox__frame_spec frame = shape_frame(chain->world.frames, i % 2);
+        if (cox__session_submit(chain->world.session, &frame, go_on, chain) != COX_OK)
             abort();
     }
     return NULL;
@@ -560,10 +560,10 @@ static int work_on_its_own(struct world *w)
     struct rig *rig = rig_new(&params);
     struct shape_frames *frames = shape_frames_new(rig, SHAPE_HALO, ROWS, COLUMNS, 1);
     cox_session *session;
-    CHILD(shape_session(frames, &(const struct cox_session_params){.in_flight = 1}, &session) == COX_OK);
-    const struct cox_frame frame = shape_frame(frames, 0);
+    CHILD(shape_session(frames, &(const struct cox__session_spec){.in_flight = 1}, &session) == COX_OK);
+    const struct cox__frame_spec frame = shape_frame(frames, 0);
     shape_prepare(frames, 0);
-    CHILD(cox_session_run(session, &frame) == COX_OK);
+    CHILD(cox__session_run(session, &frame) == COX_OK);
     CHILD(*shape_check(frames, 0) == 0);
     cox_session_destroy(&session);
     shape_frames_free(&frames);
@@ -633,18 +633,18 @@ Test(engine_misuse, functions_of_sessions_and_infos_refuse_null)
 {
     struct world w;
     world_begin(&w, &devices, SHAPE_MAP, 1);
-    const struct cox_frame frame = shape_frame(w.frames, 0);
+    const struct cox__frame_spec frame = shape_frame(w.frames, 0);
     struct cox_session_info info;
     cox_session *session = w.session;
-    cr_assert_eq(cox_session_submit(NULL, &frame, rig_done, w.rig), COX_E_INVALID);
-    cr_assert_eq(cox_session_run(NULL, &frame), COX_E_INVALID);
+    cr_assert_eq(cox__session_submit(NULL, &frame, rig_done, w.rig), COX_E_INVALID);
+    cr_assert_eq(cox__session_run(NULL, &frame), COX_E_INVALID);
     cr_assert_eq(cox_session_wait(NULL), COX_E_INVALID);
-    cr_assert_eq(cox_session_warm(NULL, NULL, NULL, NULL), COX_E_INVALID);
+    cr_assert_eq(cox_session_warm(NULL, NULL), COX_E_INVALID);
     cr_assert_eq(cox_session_cancel(NULL), COX_E_INVALID);
     memset(&info, 0x5a, sizeof info);
     cox_session_info(NULL, &info);
     cr_assert(is_zero(&info, sizeof info));
-    cr_assert_eq(cox_session_create(NULL, &(const struct cox_session_params){.rows = 1}, &session), COX_E_INVALID);
+    cr_assert_eq(cox__session_create(NULL, &(const struct cox__session_spec){.rows = 1}, &session), COX_E_INVALID);
     cr_assert_null(session);
     cox_session_destroy(NULL);
     cox_session_destroy(&session);
@@ -660,11 +660,11 @@ Test(engine_misuse, functions_of_sessions_and_infos_refuse_null)
 
 static void refuse_frame(struct world *w, cox_buffer *const *buffers, uint32_t count, const char *logged)
 {
-    const struct cox_frame frame = {.buffers = buffers, .buffer_count = count, .params = &w->frames->params[0]};
+    const struct cox__frame_spec frame = {.buffers = buffers, .buffer_count = count, .params = &w->frames->params[0]};
     cr_assert_not(rig_logged(w->rig, logged), "already in the log: %s", logged);
-    cr_assert_eq(cox_session_submit(w->session, &frame, rig_done, w->rig), COX_E_INVALID, "%s", logged);
+    cr_assert_eq(cox__session_submit(w->session, &frame, rig_done, w->rig), COX_E_INVALID, "%s", logged);
     cr_assert(rig_logged(w->rig, logged), "not in the log: %s\n%s", logged, rig_log(w->rig));
-    cr_assert_eq(cox_session_run(w->session, &frame), COX_E_INVALID, "%s", logged);
+    cr_assert_eq(cox__session_run(w->session, &frame), COX_E_INVALID, "%s", logged);
     cr_assert_eq(cox_session_wait(w->session), COX_OK);
     world_works(w);
 }
@@ -704,7 +704,7 @@ Test(engine_misuse, a_runtime_in_use_is_not_destroyed)
     cox_runtime_destroy(&runtime);
     cr_assert_eq(runtime, rig_runtime(w.rig));
     cr_assert(rig_logged(w.rig, "0 sessions and 8 buffers"));
-    cr_assert_eq(shape_session(w.frames, &(const struct cox_session_params){.no_warmup = true}, &w.session), COX_OK);
+    cr_assert_eq(shape_session(w.frames, &(const struct cox__session_spec){.no_warmup = true}, &w.session), COX_OK);
     shape_frames_free(&w.frames);
     cox_runtime_destroy(&runtime);
     cr_assert_eq(runtime, rig_runtime(w.rig));
@@ -753,8 +753,8 @@ Test(engine_misuse, buffers_destroyed_under_way_go_after_their_last_frame)
     void *memory = release_begin(&release, &w);
     cox_buffer *second[2] = {w.frames->buffers[0][0], w.frames->buffers[1][1]};
     cr_assert_eq(world_submit(&w, 0), COX_OK);
-    cr_assert_eq(cox_session_submit(w.session,
-                                    &(const struct cox_frame){
+    cr_assert_eq(cox__session_submit(w.session,
+                                    &(const struct cox__frame_spec){
                                         .buffers = second, .buffer_count = 2, .params = &w.frames->params[0]},
                                     rig_done, w.rig),
                  COX_OK);

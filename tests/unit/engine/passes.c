@@ -33,41 +33,41 @@ static const struct fake_params three_kinds = {.device_count = 3,
                                                             .copy_in_ns_per_row = 100,
                                                             .copy_out_ns_per_row = 100}}};
 
-static void begin_on(const struct fake_params *devices, const struct cox_session_params *params)
+static void begin_on(const struct fake_params *devices, const struct cox__session_spec *params)
 {
     open_buffers(devices);
     cr_assert_eq(try_session(params), COX_OK, "%s", rig_log(rig));
 }
 
-static void begin(const struct cox_session_params *params)
+static void begin(const struct cox__session_spec *params)
 {
     begin_on(&three_kinds, params);
 }
 
 /* ---- pipelines: binding 0 is the frame's input, the last one its output ---- */
 
-static const struct cox_binding near_bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "middle", .scratch = true),
-                                                   BY_ROWS(.name = "out", .access = COX_WRITE)};
+static const struct cox__binding near_bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "middle", .scratch = true),
+                                                   BY_ROWS(.name = "out", .access = COX__WRITE)};
 
-static const struct cox_stage near_first[] = {RIG_STAGE("rig_near", 0, 1)};
-static const struct cox_stage near_last[] = {RIG_STAGE("rig_near", 1, 2)};
-static const struct cox_stage near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)};
+static const struct cox__stage near_first[] = {RIG_STAGE("rig_near", 0, 1)};
+static const struct cox__stage near_last[] = {RIG_STAGE("rig_near", 1, 2)};
+static const struct cox__stage near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)};
 
-static const struct cox_use uses_first[] = {{.binding = 0, .contract = COX_HALO, .halo_rows = 1},
-                                            {.binding = 1, .access = COX_WRITE}};
-static const struct cox_use uses_last[] = {{.binding = 1, .contract = COX_HALO, .halo_rows = 1},
-                                           {.binding = 2, .access = COX_WRITE}};
-static const struct cox_use uses_both[] = {
-    {.binding = 0, .contract = COX_HALO, .halo_rows = 1},
-    {.binding = 1, .contract = COX_HALO, .access = COX_READ_WRITE, .halo_rows = 1},
-    {.binding = 2, .access = COX_WRITE}};
+static const struct cox__pass_binding uses_first[] = {{.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
+                                            {.binding = 1, .access = COX__WRITE}};
+static const struct cox__pass_binding uses_last[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
+                                           {.binding = 2, .access = COX__WRITE}};
+static const struct cox__pass_binding uses_both[] = {
+    {.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
+    {.binding = 1, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1},
+    {.binding = 2, .access = COX__WRITE}};
 
-static const struct cox_pass near_exchange[] = {RIG_PASS(uses_first, near_first, .name = "first"),
+static const struct cox__pass_spec near_exchange[] = {RIG_PASS(uses_first, near_first, .name = "first"),
                                                 RIG_PASS(uses_last, near_last, .name = "last")};
-static const struct cox_pass near_overlap[] = {RIG_PASS(uses_both, near_both, .name = "both")};
+static const struct cox__pass_spec near_overlap[] = {RIG_PASS(uses_both, near_both, .name = "both")};
 
 #define NEAR_SESSION(the_passes, count, ...)                                                                        \
-    &(const struct cox_session_params)                                                                              \
+    &(const struct cox__session_spec)                                                                              \
     {                                                                                                               \
         .rows = ROWS, .binding_count = 3, .bindings = near_bindings, .passes = (the_passes), .pass_count = (count), \
         __VA_ARGS__                                                                                                 \
@@ -82,7 +82,7 @@ static void expect_near(void)
     }
 }
 
-static void begin_near(const struct cox_session_params *params)
+static void begin_near(const struct cox__session_spec *params)
 {
     begin(params);
     expect_near();
@@ -90,7 +90,7 @@ static void begin_near(const struct cox_session_params *params)
 
 /* ---- what they give ---- */
 
-static void try_splits(const struct cox_pass *passes, uint32_t count)
+static void try_splits(const struct cox__pass_spec *passes, uint32_t count)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
         rig_policy_seed = seed;
@@ -111,27 +111,27 @@ Test(passes, may_do_rows_beyond_their_bands_in_the_place_of_an_exchange)
     try_splits(near_overlap, 1);
 }
 
-static const struct cox_stage there[] = {RIG_STAGE("rig_turn", 0, 1)};
-static const struct cox_stage nearer[] = {RIG_STAGE("rig_near", 1, 2)};
-static const struct cox_stage back[] = {RIG_STAGE("rig_turn", 2, 3)};
+static const struct cox__stage there[] = {RIG_STAGE("rig_turn", 0, 1)};
+static const struct cox__stage nearer[] = {RIG_STAGE("rig_near", 1, 2)};
+static const struct cox__stage back[] = {RIG_STAGE("rig_turn", 2, 3)};
 
 Test(passes, read_all_of_what_an_earlier_one_wrote)
 {
-    static const struct cox_use uses_there[] = {{.binding = 0, .contract = COX_WHOLE},
-                                                {.binding = 1, .access = COX_WRITE}};
-    static const struct cox_use uses_near[] = {{.binding = 1, .contract = COX_HALO, .halo_rows = 1},
-                                               {.binding = 2, .access = COX_WRITE}};
-    static const struct cox_use uses_back[] = {{.binding = 2, .contract = COX_WHOLE},
-                                               {.binding = 3, .access = COX_WRITE}};
-    static const struct cox_pass passes[] = {RIG_PASS(uses_there, there), RIG_PASS(uses_near, nearer),
+    static const struct cox__pass_binding uses_there[] = {{.binding = 0, .row_access = COX__WHOLE},
+                                                {.binding = 1, .access = COX__WRITE}};
+    static const struct cox__pass_binding uses_near[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
+                                               {.binding = 2, .access = COX__WRITE}};
+    static const struct cox__pass_binding uses_back[] = {{.binding = 2, .row_access = COX__WHOLE},
+                                               {.binding = 3, .access = COX__WRITE}};
+    static const struct cox__pass_spec passes[] = {RIG_PASS(uses_there, there), RIG_PASS(uses_near, nearer),
                                              RIG_PASS(uses_back, back)};
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_WHOLE, .pitch_bytes = PITCH, .bytes = BYTES},
+    static const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__WHOLE, .pitch_bytes = PITCH, .bytes = BYTES},
         BY_ROWS(.name = "turned", .scratch = true),
         BY_ROWS(.name = "summed", .scratch = true),
-        BY_ROWS(.name = "out", .access = COX_WRITE)};
+        BY_ROWS(.name = "out", .access = COX__WRITE)};
     static unsigned char one[BYTES], two[BYTES];
-    begin(&(const struct cox_session_params){.rows = ROWS,
+    begin(&(const struct cox__session_spec){.rows = ROWS,
                                              .binding_count = 4,
                                              .bindings = bindings,
                                              .passes = passes,
@@ -148,22 +148,22 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
     close_bench();
 }
 
-static const struct cox_stage pair_stages[] = {RIG_STAGE("rig_pairs", 0, 1), RIG_STAGE("rig_unpair", 1, 2)};
+static const struct cox__stage pair_stages[] = {RIG_STAGE("rig_pairs", 0, 1), RIG_STAGE("rig_unpair", 1, 2)};
 
 /* A band's own rows of which each stands for two of the frame's: the stage that makes them begins on an even row. */
 Test(passes, may_have_own_rows_for_several_of_the_frame)
 {
     enum { ODD_ROWS = ROWS - 1 }; /* the last own row is of one */
-    const struct cox_binding bindings[] = {{.contract = COX_HALO, .pitch_bytes = PITCH, .halo_rows = 0},
-                                           {.contract = COX_HALO,
-                                            .access = COX_READ_WRITE,
+    const struct cox__binding bindings[] = {{.row_access = COX__HALO, .pitch_bytes = PITCH, .halo_rows = 0},
+                                           {.row_access = COX__HALO,
+                                            .access = COX__READ_WRITE,
                                             .pitch_bytes = PITCH,
                                             .row_divisor = 2,
                                             .halo_rows = 1,
                                             .scratch = true},
-                                           BY_ROWS(.access = COX_WRITE)};
+                                           BY_ROWS(.access = COX__WRITE)};
     static unsigned char own[BYTES];
-    begin(&(const struct cox_session_params){.rows = ODD_ROWS,
+    begin(&(const struct cox__session_spec){.rows = ODD_ROWS,
                                              .binding_count = 3,
                                              .bindings = bindings,
                                              .stage_count = 2,
@@ -188,19 +188,19 @@ Test(passes, may_have_own_rows_for_several_of_the_frame)
     close_bench();
 }
 
-static const struct cox_stage five_stages[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2),
+static const struct cox__stage five_stages[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2),
                                                RIG_STAGE("rig_near", 2, 3), RIG_STAGE("rig_near", 3, 4),
                                                RIG_STAGE("rig_near", 4, 5)};
 
 /* Four halos of a quarter of all numbers: together more than a number of rows can say. */
 Test(passes, may_do_all_rows_beyond_their_bands)
 {
-    const struct cox_binding own = {
-        .contract = COX_HALO, .access = COX_READ_WRITE, .pitch_bytes = PITCH, .halo_rows = 1u << 30, .scratch = true};
-    const struct cox_binding bindings[] = {
-        {.contract = COX_HALO, .pitch_bytes = PITCH, .halo_rows = 1}, own, own, own, own, BY_ROWS(.access = COX_WRITE)};
+    const struct cox__binding own = {
+        .row_access = COX__HALO, .access = COX__READ_WRITE, .pitch_bytes = PITCH, .halo_rows = 1u << 30, .scratch = true};
+    const struct cox__binding bindings[] = {
+        {.row_access = COX__HALO, .pitch_bytes = PITCH, .halo_rows = 1}, own, own, own, own, BY_ROWS(.access = COX__WRITE)};
     static unsigned char one[BYTES], two[BYTES];
-    begin(&(const struct cox_session_params){.rows = ROWS,
+    begin(&(const struct cox__session_spec){.rows = ROWS,
                                              .binding_count = 6,
                                              .bindings = bindings,
                                              .stage_count = 5,
@@ -219,12 +219,12 @@ Test(passes, may_do_all_rows_beyond_their_bands)
 }
 
 enum { LONGEST_PASS_TO = 8 };
-static const struct cox_arg first_args[] = {COX_ARG_BUFFER(0),
-                                            COX_ARG_BUFFER(1),
-                                            COX_ARG_ORIGIN(0),
-                                            COX_ARG_ORIGIN(1),
-                                            {.kind = COX_ARG_KIND_IMAGE, .bytes = COLUMNS}};
-static const struct cox_stage eight_stages[] = {RIG_STAGE_OF("rig_near", 64, &rig_any_device, first_args),
+static const struct cox__arg first_args[] = {COX__ARG_BUFFER(0),
+                                            COX__ARG_BUFFER(1),
+                                            COX__ARG_ORIGIN(0),
+                                            COX__ARG_ORIGIN(1),
+                                            {.kind = COX__ARG_KIND_IMAGE, .bytes = COLUMNS}};
+static const struct cox__stage eight_stages[] = {RIG_STAGE_OF("rig_near", 64, &rig_any_device, first_args),
                                                 RIG_STAGE("rig_near", 1, 2),
                                                 RIG_STAGE("rig_near", 2, 3),
                                                 RIG_STAGE("rig_near", 3, 4),
@@ -236,32 +236,32 @@ static const struct cox_stage eight_stages[] = {RIG_STAGE_OF("rig_near", 64, &ri
 /* Twelve bindings, eight passes, and eight stages in the first of them. */
 Test(passes, may_be_as_many_and_as_long_as_is_allowed)
 {
-    static const uint32_t order[COX_PASSES_MAX] = {LONGEST_PASS_TO, 9, 10, 9, 10, 9, 10, COX_BINDINGS_MAX - 1};
-    struct cox_binding bindings[COX_BINDINGS_MAX] = {BY_ROWS(.name = "in")};
-    struct cox_use uses[COX_PASSES_MAX][LONGEST_PASS_TO + 1] = {{{.contract = COX_HALO, .halo_rows = 1}}};
-    struct cox_arg args[COX_PASSES_MAX][4];
-    struct cox_stage stages[COX_PASSES_MAX];
-    struct cox_pass passes[COX_PASSES_MAX] = {RIG_PASS(uses[0], eight_stages)};
+    static const uint32_t order[COX_PASSES_MAX] = {LONGEST_PASS_TO, 9, 10, 9, 10, 9, 10, COX_BUFFERS_MAX - 1};
+    struct cox__binding bindings[COX_BUFFERS_MAX] = {BY_ROWS(.name = "in")};
+    struct cox__pass_binding uses[COX_PASSES_MAX][LONGEST_PASS_TO + 1] = {{{.row_access = COX__HALO, .halo_rows = 1}}};
+    struct cox__arg args[COX_PASSES_MAX][4];
+    struct cox__stage stages[COX_PASSES_MAX];
+    struct cox__pass_spec passes[COX_PASSES_MAX] = {RIG_PASS(uses[0], eight_stages)};
     static unsigned char rows[2][BYTES];
-    for (uint32_t i = 1; i < COX_BINDINGS_MAX; i++)
-        bindings[i] = (struct cox_binding)BY_ROWS(.name = "between", .scratch = true);
-    bindings[COX_BINDINGS_MAX - 1] = (struct cox_binding)BY_ROWS(.name = "out", .access = COX_WRITE);
+    for (uint32_t i = 1; i < COX_BUFFERS_MAX; i++)
+        bindings[i] = (struct cox__binding)BY_ROWS(.name = "between", .scratch = true);
+    bindings[COX_BUFFERS_MAX - 1] = (struct cox__binding)BY_ROWS(.name = "out", .access = COX__WRITE);
     for (uint32_t i = 1; i < LONGEST_PASS_TO; i++)
-        uses[0][i] = (struct cox_use){.binding = i, .contract = COX_HALO, .access = COX_READ_WRITE, .halo_rows = 1};
-    uses[0][LONGEST_PASS_TO] = (struct cox_use){.binding = LONGEST_PASS_TO, .access = COX_WRITE};
+        uses[0][i] = (struct cox__pass_binding){.binding = i, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1};
+    uses[0][LONGEST_PASS_TO] = (struct cox__pass_binding){.binding = LONGEST_PASS_TO, .access = COX__WRITE};
     for (uint32_t p = 1; p < COX_PASSES_MAX; p++) {
         const uint32_t from = order[p - 1], to = order[p];
-        uses[p][0] = (struct cox_use){.binding = from, .contract = COX_HALO, .halo_rows = 1};
-        uses[p][1] = (struct cox_use){.binding = to, .access = COX_WRITE};
+        uses[p][0] = (struct cox__pass_binding){.binding = from, .row_access = COX__HALO, .halo_rows = 1};
+        uses[p][1] = (struct cox__pass_binding){.binding = to, .access = COX__WRITE};
         memcpy(args[p],
-               (const struct cox_arg[]){COX_ARG_BUFFER(from), COX_ARG_BUFFER(to), COX_ARG_ORIGIN(from),
-                                        COX_ARG_ORIGIN(to)},
+               (const struct cox__arg[]){COX__ARG_BUFFER(from), COX__ARG_BUFFER(to), COX__ARG_ORIGIN(from),
+                                        COX__ARG_ORIGIN(to)},
                sizeof args[p]);
-        stages[p] = (struct cox_stage)RIG_STAGE_OF("rig_near", 64, &rig_any_device, args[p]);
-        passes[p] = (struct cox_pass){.use_count = 2, .uses = uses[p], .stage_count = 1, .stages = &stages[p]};
+        stages[p] = (struct cox__stage)RIG_STAGE_OF("rig_near", 64, &rig_any_device, args[p]);
+        passes[p] = (struct cox__pass_spec){.use_count = 2, .uses = uses[p], .stage_count = 1, .stages = &stages[p]};
     }
-    begin(&(const struct cox_session_params){.rows = ROWS,
-                                             .binding_count = COX_BINDINGS_MAX,
+    begin(&(const struct cox__session_spec){.rows = ROWS,
+                                             .binding_count = COX_BUFFERS_MAX,
                                              .bindings = bindings,
                                              .passes = passes,
                                              .pass_count = COX_PASSES_MAX,
@@ -269,12 +269,12 @@ Test(passes, may_be_as_many_and_as_long_as_is_allowed)
                                              .verify = 1,
                                              .split_each_pass = true,
                                              .custom_policy = &random_policy});
-    cr_assert_eq(cox_session_warm(session, &kernel_params, NULL, NULL), COX_OK, "%s", rig_log(rig));
+    cr_assert_eq(cox_session_warm(session, &kernel_params), COX_OK, "%s", rig_log(rig));
     for (uint32_t f = 0; f < FRAMES; f++) {
         memcpy(rows[0], cox_buffer_data(in[f]), BYTES);
-        for (uint32_t n = 1; n < COX_STAGES_MAX + COX_PASSES_MAX - 1; n++)
+        for (uint32_t n = 1; n < COX_FUSED_MAX + COX_PASSES_MAX - 1; n++)
             near_rows(rows[(n - 1) % 2], rows[n % 2]);
-        near_rows(rows[(COX_STAGES_MAX + COX_PASSES_MAX - 2) % 2], expected[f]);
+        near_rows(rows[(COX_FUSED_MAX + COX_PASSES_MAX - 2) % 2], expected[f]);
     }
     run_more(2 * FRAMES);
     close_bench();
@@ -287,34 +287,34 @@ static uint32_t calls;
 static void choose_add(void *user, const struct cox_pass_result *end)
 {
     const uint32_t *bins = end->buffers[1];
-    struct rig_params *params = end->params;
+    struct rig_params *params = end->constants;
     (void)user;
     calls++;
     cr_assert_eq(end->pass, 0);
     params->add = bins[17] + 2 * bins[200];
 }
 
-static const struct cox_binding counted_bindings[] = {BY_ROWS(.name = "in"),
+static const struct cox__binding counted_bindings[] = {BY_ROWS(.name = "in"),
                                                       {.name = "bins",
-                                                       .contract = COX_REDUCE,
-                                                       .access = COX_WRITE,
+                                                       .row_access = COX__REDUCE,
+                                                       .access = COX__WRITE,
                                                        .bytes = 1024,
                                                        .merge = rig_merge_sum,
                                                        .scratch = true},
-                                                      BY_ROWS(.name = "out", .access = COX_WRITE)};
-static const struct cox_stage count_stage[] = {RIG_STAGE("rig_count", 0, 1)},
+                                                      BY_ROWS(.name = "out", .access = COX__WRITE)};
+static const struct cox__stage count_stage[] = {RIG_STAGE("rig_count", 0, 1)},
                               map_stage[] = {RIG_STAGE("rig_map", 0, 2)};
-static const struct cox_use uses_count[] = {{.binding = 0},
-                                            {.binding = 1, .contract = COX_REDUCE, .access = COX_WRITE}};
-static const struct cox_use uses_map[] = {{.binding = 0}, {.binding = 2, .access = COX_WRITE}};
+static const struct cox__pass_binding uses_count[] = {{.binding = 0},
+                                            {.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE}};
+static const struct cox__pass_binding uses_map[] = {{.binding = 0}, {.binding = 2, .access = COX__WRITE}};
 
-static const struct cox_pass counted_passes[] = {RIG_PASS(uses_count, count_stage, .done = choose_add),
+static const struct cox__pass_spec counted_passes[] = {RIG_PASS(uses_count, count_stage, .done = choose_add),
                                                  RIG_PASS(uses_map, map_stage, .name = "map")};
 
 /* Begin a session of these. */
 static void begin_counted(double verify, bool warmup)
 {
-    begin(&(const struct cox_session_params){.rows = ROWS,
+    begin(&(const struct cox__session_spec){.rows = ROWS,
                                              .binding_count = 3,
                                              .bindings = counted_bindings,
                                              .passes = counted_passes,
@@ -349,7 +349,7 @@ Test(passes, take_what_the_application_makes_of_the_results_of_an_earlier_one)
 Test(passes, are_done_by_the_devices_that_they_name)
 {
     static const uint32_t one[] = {2}, other[] = {0};
-    struct cox_pass passes[] = {near_exchange[0], near_exchange[1]};
+    struct cox__pass_spec passes[] = {near_exchange[0], near_exchange[1]};
     passes[0].device_count = passes[1].device_count = 1;
     passes[0].devices = one;
     passes[1].devices = other;
@@ -415,7 +415,7 @@ static const struct cox_policy hearing = {.name = "hearing",
 static const struct cox_policy asked_only = {
     .name = "asked only", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = hearing_split};
 
-static void run_hearing(const struct cox_session_params *params)
+static void run_hearing(const struct cox__session_spec *params)
 {
     memset(&heard, 0, sizeof heard);
     begin_near(params);
@@ -453,7 +453,7 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
 {
     static const uint32_t all[] = {0, 1, 2};
     struct cox_policy on_demand = asked_only;
-    struct cox_pass listed[] = {near_exchange[0], near_exchange[1]};
+    struct cox__pass_spec listed[] = {near_exchange[0], near_exchange[1]};
     listed[1].device_count = 3;
     listed[1].devices = all;
     on_demand.assign = random_next;
@@ -476,8 +476,8 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
 /* The pitch of `in` lets the first pass be cut in two places only: the second one need not be cut there. */
 Test(passes, do_not_share_a_coarse_split)
 {
-    struct cox_binding odd[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
-    struct cox_session_params params = *NEAR_SESSION(near_exchange, 2, .custom_policy = &asked_only);
+    struct cox__binding odd[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
+    struct cox__session_spec params = *NEAR_SESSION(near_exchange, 2, .custom_policy = &asked_only);
     odd[0].pitch_bytes = PITCH - 28;
     params.bindings = odd;
     memset(&heard, 0, sizeof heard);
@@ -500,7 +500,7 @@ Test(passes, share_a_split_while_a_device_is_lost)
 }
 
 static const uint32_t staged_only[] = {2};
-static const struct cox_pass last_on_staged[] = {
+static const struct cox__pass_spec last_on_staged[] = {
     RIG_PASS(uses_first, near_first, .name = "first"),
     RIG_PASS(uses_last, near_last, .name = "last", .device_count = 1, .devices = staged_only)};
 
@@ -612,7 +612,7 @@ Test(passes, are_in_the_report_one_after_the_other)
 
 /* ---- what does not hold together ---- */
 
-static void expect_refused(const struct cox_session_params *params, const char *why)
+static void expect_refused(const struct cox__session_spec *params, const char *why)
 {
     open_buffers(&three_kinds);
     cr_expect_eq(try_session(params), COX_E_INVALID, "%s", why);
@@ -623,20 +623,20 @@ static void expect_refused(const struct cox_session_params *params, const char *
 Test(passes, whose_uses_do_not_hold_together_are_refused)
 {
     static const struct {
-        struct cox_use use; /* the last pass's first */
+        struct cox__pass_binding use; /* the last pass's first */
         const char *logged;
     } cases[] = {
-        {{.binding = 1, .contract = COX_HALO, .halo_rows = ROWS + 1},
+        {{.binding = 1, .row_access = COX__HALO, .halo_rows = ROWS + 1},
          "pass 1 (last), binding 1 (middle): a halo of 97 rows; the pass has 96"},
-        {{.binding = 2, .access = COX_WRITE}, "pass 1 (last), binding 2 (out) is used twice"},
+        {{.binding = 2, .access = COX__WRITE}, "pass 1 (last), binding 2 (out) is used twice"},
         {{.binding = 3}, "pass 1 (last), there is no binding 3; there are 3"},
         {{.binding = 0}, "pass 1 (last), stage 0, argument 0: binding 1 (middle) is not among the pass's uses"},
-        {{.binding = 1, .contract = COX_REDUCE, .access = COX_WRITE},
+        {{.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE},
          "what the session has as REDUCE is used as REDUCE or WHOLE"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        const struct cox_use uses[] = {cases[c].use, uses_last[1]};
-        struct cox_pass passes[] = {near_exchange[0], near_exchange[1]};
+        const struct cox__pass_binding uses[] = {cases[c].use, uses_last[1]};
+        struct cox__pass_spec passes[] = {near_exchange[0], near_exchange[1]};
         passes[1].uses = uses;
         expect_refused(NEAR_SESSION(passes, 2, .in_flight = 1), cases[c].logged);
     }
@@ -645,13 +645,13 @@ Test(passes, whose_uses_do_not_hold_together_are_refused)
 Test(passes, that_do_not_hold_together_are_refused)
 {
     const uint32_t nobody[] = {9};
-    const struct cox_use by_rows[] = {{.binding = 0}, uses_both[1], uses_both[2]};
-    const struct cox_pass turned[] = {near_exchange[1], near_exchange[0]};
-    const struct cox_pass half[] = {near_exchange[0], RIG_PASS(uses_last, near_last, .name = "last", .rows = ROWS / 2)};
-    const struct cox_pass nowhere[] = {
+    const struct cox__pass_binding by_rows[] = {{.binding = 0}, uses_both[1], uses_both[2]};
+    const struct cox__pass_spec turned[] = {near_exchange[1], near_exchange[0]};
+    const struct cox__pass_spec half[] = {near_exchange[0], RIG_PASS(uses_last, near_last, .name = "last", .rows = ROWS / 2)};
+    const struct cox__pass_spec nowhere[] = {
         near_exchange[0], RIG_PASS(uses_last, near_last, .name = "last", .device_count = 1, .devices = nobody)};
-    const struct cox_pass narrow[] = {RIG_PASS(by_rows, near_both, .name = "both")};
-    const struct cox_pass single[] = {RIG_PASS(uses_both, near_first, .name = "both")};
+    const struct cox__pass_spec narrow[] = {RIG_PASS(by_rows, near_both, .name = "both")};
+    const struct cox__pass_spec single[] = {RIG_PASS(uses_both, near_first, .name = "both")};
     expect_refused(NEAR_SESSION(turned, 2, .in_flight = 1),
                    "pass 0 (last), binding 1 (middle): scratch is read before any pass has written it");
     expect_refused(NEAR_SESSION(half, 2, .in_flight = 1),
@@ -669,11 +669,11 @@ Test(passes, that_do_not_hold_together_are_refused)
 
 Test(passes, that_use_the_whole_of_rows_need_a_pitch)
 {
-    const struct cox_use whole[] = {{.binding = 0, .contract = COX_WHOLE}, uses_first[1]};
-    const struct cox_pass passes[] = {RIG_PASS(whole, near_first, .name = "first"), near_exchange[1]};
-    struct cox_binding bindings[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
+    const struct cox__pass_binding whole[] = {{.binding = 0, .row_access = COX__WHOLE}, uses_first[1]};
+    const struct cox__pass_spec passes[] = {RIG_PASS(whole, near_first, .name = "first"), near_exchange[1]};
+    struct cox__binding bindings[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
     bindings[0].pitch_bytes = 0;
-    expect_refused(&(const struct cox_session_params){.rows = ROWS,
+    expect_refused(&(const struct cox__session_spec){.rows = ROWS,
                                                       .binding_count = 3,
                                                       .bindings = bindings,
                                                       .passes = passes,
@@ -681,7 +681,7 @@ Test(passes, that_use_the_whole_of_rows_need_a_pitch)
                                                       .in_flight = 1},
                    "binding 0 (in): a pitch of 0 bytes");
     bindings[0].pitch_bytes = SIZE_MAX / 4;
-    expect_refused(&(const struct cox_session_params){.rows = ROWS,
+    expect_refused(&(const struct cox__session_spec){.rows = ROWS,
                                                       .binding_count = 3,
                                                       .bindings = bindings,
                                                       .passes = passes,
@@ -694,12 +694,12 @@ Test(passes, take_null_for_scratch_and_nothing_else)
 {
     begin(NEAR_SESSION(near_exchange, 2, .in_flight = 1));
     cox_buffer *buffers[] = {in[0], in[1], out[0]};
-    cr_expect_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 3}),
+    cr_expect_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 3}),
                  COX_E_INVALID);
     cr_expect(rig_logged(rig, "buffer 1 (middle): NULL is given for scratch"));
     buffers[1] = NULL;
     buffers[0] = NULL;
-    cr_expect_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 3}),
+    cr_expect_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 3}),
                  COX_E_INVALID);
     close_bench();
 }

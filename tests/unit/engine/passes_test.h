@@ -10,7 +10,7 @@ enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
 
 #define BY_ROWS(...)                                            \
     {                                                           \
-        .contract = COX_ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
+        .row_access = COX__ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
     }
 
 /* ---- what is to come out ---- */
@@ -83,14 +83,14 @@ static inline void open_buffers(const struct fake_params *devices)
     }
 }
 
-static inline cox_status try_session(const struct cox_session_params *params)
+static inline cox_status try_session(const struct cox__session_spec *params)
 {
-    struct cox_session_params all = *params;
+    struct cox__session_spec all = *params;
     all.params_bytes = sizeof kernel_params;
     all.report = rig_report;
     all.report_user = rig;
     binding_count = all.binding_count;
-    return cox_session_create(rig_runtime(rig), &all, &session);
+    return cox__session_create(rig_runtime(rig), &all, &session);
 }
 
 static inline void close_bench(void)
@@ -106,11 +106,11 @@ static inline void close_bench(void)
 static inline void submit_some(uint32_t count)
 {
     for (uint32_t f = 0; f < count; f++) {
-        cox_buffer *buffers[COX_BINDINGS_MAX] = {in[f]};
+        cox_buffer *buffers[COX_BUFFERS_MAX] = {in[f]};
         buffers[binding_count - 1] = out[f];
         memset(cox_buffer_data(out[f]), 0, BYTES);
-        cr_assert_eq(cox_session_submit(session,
-                                        &(const struct cox_frame){.buffers = buffers,
+        cr_assert_eq(cox__session_submit(session,
+                                        &(const struct cox__frame_spec){.buffers = buffers,
                                                                   .buffer_count = binding_count,
                                                                   .params = &kernel_params},
                                         rig_done, rig),

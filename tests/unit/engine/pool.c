@@ -107,9 +107,9 @@ static void cue_reset(split_fn *split, answer_fn *answer)
 
 /* A play with this policy on cue. */
 static struct play cue_open(split_fn *split, answer_fn *answer, const struct fake_params *devices, uint32_t rows,
-                            const struct cox_session_params *extra)
+                            const struct cox__session_spec *extra)
 {
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     cue_reset(split, answer);
     if (!params.custom_policy)
         params.custom_policy = &cue_policy;
@@ -122,7 +122,7 @@ static struct play cue_play(split_fn *split, answer_fn *answer, const struct fak
                             uint32_t in_flight, uint32_t frames)
 {
     struct play play = cue_open(split, answer, devices, rows,
-                                &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = true});
+                                &(const struct cox__session_spec){.in_flight = in_flight, .no_warmup = true});
     if (frames)
         play_frames(&play, 0, frames, 3);
     return play;
@@ -254,7 +254,7 @@ static void play_random(uint32_t devices, uint32_t in_flight, answer_fn *answer,
                                                  .max_rows = d % 2 ? 0 : max_rows,
                                                  .inside_submit = inside && d % 4 == 2};
     struct play play = cue_open(split_at_random, answer, &params, rows,
-                                &(const struct cox_session_params){.in_flight = in_flight,
+                                &(const struct cox__session_spec){.in_flight = in_flight,
                                                                    .no_warmup = !inside && in_flight % 2});
     cue.seed = devices * 100 + in_flight;
     play_frames(&play, 0, 30, 3);
@@ -513,14 +513,14 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
                     {.name = "a", .type = COX_DEVICE_GPU, .fixed_ns = 50e3, .ns_per_row = 5e3},
                     {.name = "b", .type = COX_DEVICE_GPU, .fixed_ns = 20e3, .ns_per_row = 5e3}}};
     struct play play = cue_open(split_all_pool, rows_each(10), &params, 200,
-                                &(const struct cox_session_params){.in_flight = 2});
+                                &(const struct cox__session_spec){.in_flight = 2});
     play_frames(&play, 0, 3, 3);
     fake_clear_record(play.fake);
     cue.asked_count = 0;
     play_submit(&play, 3, 6);
     for (uint32_t i = 0; i < 3; i++) { /* this thread does the engine's work */
         cox_session_wait(play.session);
-        cr_assert_eq(cox_session_run(play.session, RIG_FRAME(play.frames, i)), COX_OK);
+        cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, i)), COX_OK);
     }
     cox_session_wait(play.session);
     for (uint32_t i = 0; i < cue.asked_count; i++)
@@ -667,7 +667,7 @@ Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_
         struct play play;
         play =
             cue_open(split_with_tail, rows_each(10), &play_trio, 240,
-                     &(const struct cox_session_params){.in_flight = in_flight, .meter = watts, .meter_user = &play});
+                     &(const struct cox__session_spec){.in_flight = in_flight, .meter = watts, .meter_user = &play});
         fake_hold(play.fake); /* so that the first frames are under way together however busy this machine is */
         play_submit(&play, 0, in_flight);
         fake_release(play.fake);
@@ -706,7 +706,7 @@ Test(engine_pool, a_meter_that_cannot_be_read_is_energy_unknown)
 {
     uint32_t reads = 0;
     struct play play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
-                                &(const struct cox_session_params){
+                                &(const struct cox__session_spec){
                                     .in_flight = 1, .no_warmup = true, .meter = broken_meter, .meter_user = &reads});
     play_frames(&play, 0, 3, 3);
     for (uint32_t f = 0; f < 3; f++)
@@ -757,7 +757,7 @@ Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_s
     policy.split = rig_policy.split;
     struct play play =
         cue_open(split_with_tail, rows_each(10), &params, 900,
-                 &(const struct cox_session_params){.custom_policy = &policy, .in_flight = 1, .no_warmup = true});
+                 &(const struct cox__session_spec){.custom_policy = &policy, .in_flight = 1, .no_warmup = true});
     FAKE_FAULT(play.fake, .kind = FAKE_POST_LATE, .count = UINT32_MAX, .delay_ns = 20000000);
     play_frames(&play, 0, 30, 3);
     for (uint32_t i = 10; i < rig_report_count(play.rig); i++)
@@ -799,7 +799,7 @@ Test(engine_pool, a_policy_without_profiles_has_none)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX] = {0};
     struct play play = play_begin(&play_trio, 90, 16, 16, 1,
-                                  &(const struct cox_session_params){.custom_policy = &rig_policy});
+                                  &(const struct cox__session_spec){.custom_policy = &rig_policy});
     cr_assert_not(cox__policy_load_profile(play.session, 0, profiles));
     cr_assert_not(cox__policy_save_profile(play.session, 0, profiles));
     play_end(&play);

@@ -10,11 +10,11 @@ static const struct fake_params pair = {.device_count = 2, .devices = {{.ns_per_
 
 /* A valid session of each contract, for a test to spoil. */
 struct recipe {
-    struct cox_binding bindings[COX_BINDINGS_MAX + 1];
-    struct cox_variant variants[2];
-    struct cox_arg args[COX_ARGS_MAX + 1];
-    struct cox_stage stages[COX_STAGES_MAX + 1];
-    struct cox_session_params params;
+    struct cox__binding bindings[COX_BUFFERS_MAX + 1];
+    struct cox__variant variants[2];
+    struct cox__arg args[COX_ARGUMENTS_MAX + 1];
+    struct cox__stage stages[COX_FUSED_MAX + 1];
+    struct cox__session_spec params;
 };
 
 static void recipe_fill(struct recipe *recipe)
@@ -22,14 +22,14 @@ static void recipe_fill(struct recipe *recipe)
     *recipe = (struct recipe){
         .bindings =
             {
-                {.name = "rows in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-                {.name = "rows out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16},
-                {.name = "around", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 16, .halo_rows = 2},
-                {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
-                {.name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
+                {.name = "rows in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 16},
+                {.name = "rows out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 16},
+                {.name = "around", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = 16, .halo_rows = 2},
+                {.name = "table", .row_access = COX__WHOLE, .access = COX__READ, .bytes = 256},
+                {.name = "sums", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum},
             },
         .variants = {{.source = "fake"}},
-        .args = {COX_ARG_BUFFER(0), COX_ARG_PARAMS(struct rig_params), COX_ARG_ORIGIN(2), COX_ARG_LOCAL(64)},
+        .args = {COX__ARG_BUFFER(0), COX__ARG_PARAMS(struct rig_params), COX__ARG_ORIGIN(2), COX__ARG_LOCAL(64)},
         .params = {.rows = 60,
                    .binding_count = 5,
                    .bindings = recipe->bindings,
@@ -37,8 +37,8 @@ static void recipe_fill(struct recipe *recipe)
                    .stages = recipe->stages,
                    .params_bytes = sizeof(struct rig_params)},
     };
-    for (int i = 0; i <= COX_STAGES_MAX; i++)
-        recipe->stages[i] = (struct cox_stage){.kernel = "rig_map",
+    for (int i = 0; i <= COX_FUSED_MAX; i++)
+        recipe->stages[i] = (struct cox__stage){.kernel = "rig_map",
                                                .variant_count = 1,
                                                .variants = recipe->variants,
                                                .arg_count = 4,
@@ -48,7 +48,7 @@ static void recipe_fill(struct recipe *recipe)
 static void refused(struct rig *rig, struct recipe *recipe, cox_status status, const char *logged)
 {
     cox_session *session = (cox_session *)&session;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe->params, &session), status, "%s", logged);
+    cr_assert_eq(cox__session_create(rig_runtime(rig), &recipe->params, &session), status, "%s", logged);
     cr_assert_null(session, "%s", logged);
     cr_assert(rig_logged(rig, logged), "not in the log: %s\n%s", logged, rig_log(rig));
     if (status != COX_E_BUILD)
@@ -73,7 +73,7 @@ static struct recipe recipe;
 static cox_session *accepted(void)
 {
     cox_session *session = NULL;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, &session), COX_OK, "%s", rig_log(rig));
+    cr_assert_eq(cox__session_create(rig_runtime(rig), &recipe.params, &session), COX_OK, "%s", rig_log(rig));
     return session;
 }
 
@@ -98,7 +98,7 @@ Test(engine_refuse, the_recipe_itself_is_accepted)
 Test(engine_refuse, the_largest_local_and_item_sizes_are_accepted)
 {
     begin(&pair);
-    recipe.variants[0] = (struct cox_variant){
+    recipe.variants[0] = (struct cox__variant){
         .source = "fake", .local_columns = 65536, .local_rows = 65536, .item_columns = 65536, .item_rows = 65536};
     end(accepted());
     REFUSES("local size 65537 x 0", recipe.variants[0].local_columns = 65537);
@@ -154,13 +154,13 @@ Test(engine_refuse, null_pointers)
 {
     begin(&pair);
     cox_session *session = (cox_session *)&session;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), NULL, &session), COX_E_INVALID);
+    cr_assert_eq(cox__session_create(rig_runtime(rig), NULL, &session), COX_E_INVALID);
     cr_assert_null(session);
     cr_assert(rig_logged(rig, "cox_session_create: params is NULL"));
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &recipe.params, NULL), COX_E_INVALID);
+    cr_assert_eq(cox__session_create(rig_runtime(rig), &recipe.params, NULL), COX_E_INVALID);
     cr_assert(rig_logged(rig, "cox_session_create: out is NULL"));
-    cr_assert_eq(cox_session_create(NULL, &recipe.params, &session), COX_E_INVALID);
-    cr_assert_eq(cox_session_submit(NULL, &(const struct cox_frame){0}, rig_done, rig), COX_E_INVALID);
+    cr_assert_eq(cox__session_create(NULL, &recipe.params, &session), COX_E_INVALID);
+    cr_assert_eq(cox__session_submit(NULL, &(const struct cox__frame_spec){0}, rig_done, rig), COX_E_INVALID);
     cr_assert_eq(cox_buffer_create(rig_runtime(rig), 16, NULL), COX_E_INVALID);
     cr_assert(rig_logged(rig, "cox_buffer_create: out is NULL"));
     cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), &recipe, 16, NULL, NULL, NULL), COX_E_INVALID);
@@ -181,13 +181,13 @@ Test(engine_refuse, counts_that_are_zero_or_too_large)
     REFUSES("a frame of 0 rows; 1 to 2147483647 are", recipe.params.rows = 0);
     REFUSES("a frame of 2147483648 rows; 1 to", recipe.params.rows = (uint32_t)INT32_MAX + 1);
     REFUSES("bindings: 1 to 12 are needed, 0 are", recipe.params.binding_count = 0);
-    REFUSES("bindings: 1 to 12 are needed, 13 are", recipe.params.binding_count = COX_BINDINGS_MAX + 1);
+    REFUSES("bindings: 1 to 12 are needed, 13 are", recipe.params.binding_count = COX_BUFFERS_MAX + 1);
     REFUSES("stages: 1 to 8 are needed, 0 are", recipe.params.stage_count = 0);
-    REFUSES("stages: 1 to 8 are needed, 9 are", recipe.params.stage_count = COX_STAGES_MAX + 1);
+    REFUSES("stages: 1 to 8 are needed, 9 are", recipe.params.stage_count = COX_FUSED_MAX + 1);
     REFUSES("variants: 1 to 32 are needed, 0 are", recipe.stages[0].variant_count = 0);
-    REFUSES("arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGS_MAX + 1);
+    REFUSES("arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGUMENTS_MAX + 1);
     REFUSES("17 frames in flight; 0 to 16 are possible", recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
-    REFUSES("2049 bytes of parameters; 0 to 2048 are possible", recipe.params.params_bytes = COX_PARAMS_MAX + 1);
+    REFUSES("2049 bytes of parameters; 0 to 2048 are possible", recipe.params.params_bytes = COX_CONSTANTS_BYTES_MAX + 1);
     REFUSES("stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647", recipe.stages[0].columns = UINT32_MAX);
     REFUSES("local size 0 x 4294967295, item size 0 x 0; each 0 to 65536", recipe.variants[0].local_rows = UINT32_MAX);
     REFUSES("local size 0 x 0, item size 4294967295 x 0; each", recipe.variants[0].item_columns = UINT32_MAX);
@@ -196,24 +196,24 @@ Test(engine_refuse, counts_that_are_zero_or_too_large)
 
 Test(engine_refuse, contracts_that_do_not_hold_together)
 {
-    REFUSES("binding 2 (around): a HALO binding is never written", recipe.bindings[2].access = COX_WRITE);
-    REFUSES("around", recipe.bindings[2].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
+    REFUSES("binding 2 (around): a HALO binding is never written", recipe.bindings[2].access = COX__WRITE);
+    REFUSES("around", recipe.bindings[2].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
     REFUSES("binding 2 (around): a pitch of 0 bytes; 1 to", recipe.bindings[2].pitch_bytes = 0);
     REFUSES("(around): a halo of 4294967295 rows; 0 to 2147483647", recipe.bindings[2].halo_rows = UINT32_MAX);
-    REFUSES("binding 3 (table): a WHOLE binding is never written", recipe.bindings[3].access = COX_WRITE);
-    REFUSES("table", recipe.bindings[3].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
+    REFUSES("binding 3 (table): a WHOLE binding is never written", recipe.bindings[3].access = COX__WRITE);
+    REFUSES("table", recipe.bindings[3].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
     REFUSES("(table): a size of 0 bytes; 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
-    REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].access = COX_READ);
-    REFUSES("sums", recipe.bindings[4].access = COX_READ_WRITE, recipe.params.allow_in_place = true);
+    REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].access = COX__READ);
+    REFUSES("sums", recipe.bindings[4].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
     REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].merge = NULL);
     REFUSES("(sums): a size of 0 bytes; 1 to", recipe.bindings[4].bytes = 0);
-    REFUSES("rows out", recipe.bindings[1].access = COX_READ_WRITE);
-    REFUSES("allow_in_place", recipe.bindings[1].access = COX_READ_WRITE);
+    REFUSES("rows out", recipe.bindings[1].access = COX__READ_WRITE);
+    REFUSES("allow_in_place", recipe.bindings[1].access = COX__READ_WRITE);
     REFUSES("binding 0 (rows in): a pitch of 0 bytes; 1 to", recipe.bindings[0].pitch_bytes = 0);
     REFUSES("rows in", recipe.bindings[0].pitch_bytes = SIZE_MAX / 8);
     REFUSES("(rows in): unknown contract 9 or access 0; 0 to 3 and 0 to 2",
-            recipe.bindings[0].contract = (enum cox_contract)9);
-    REFUSES("(rows in): unknown contract 0 or access 9", recipe.bindings[0].access = (enum cox_access)9);
+            recipe.bindings[0].row_access = (enum cox__row_access)9);
+    REFUSES("(rows in): unknown contract 0 or access 9", recipe.bindings[0].access = (enum cox__access)9);
     REFUSES("together", recipe.bindings[3].bytes = SIZE_MAX / 2);
     REFUSES("together", recipe.bindings[3].bytes = recipe.bindings[4].bytes = SIZE_MAX / 4 + 1);
     REFUSES("together", recipe.bindings[0].pitch_bytes = SIZE_MAX / 2 / 60);
@@ -229,12 +229,12 @@ Test(engine_refuse, arguments_that_lead_nowhere)
     REFUSES("argument 1", recipe.args[1].offset = SIZE_MAX);
     REFUSES("argument 1", recipe.args[1].bytes = 0);
     REFUSES("argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
-    REFUSES("argument 3: unknown kind 99; 0 to 8 are known", recipe.args[3].kind = (enum cox_arg_kind)99);
+    REFUSES("argument 3: unknown kind 99; 0 to 8 are known", recipe.args[3].kind = (enum cox__arg_kind)99);
 }
 
-static struct cox_arg image_of(uint32_t binding, size_t format, size_t columns)
+static struct cox__arg image_of(uint32_t binding, size_t format, size_t columns)
 {
-    return (struct cox_arg){COX_ARG_KIND_IMAGE, binding, format, columns};
+    return (struct cox__arg){COX__ARG_KIND_IMAGE, binding, format, columns};
 }
 
 Test(engine_refuse, images_of_what_is_written_or_has_no_rows)
@@ -323,8 +323,8 @@ Test(engine_refuse, a_kernel_that_does_not_build_anywhere)
 
 static cox_status submit(cox_session *session, cox_buffer *const *buffers, uint32_t count)
 {
-    return cox_session_submit(session,
-                              &(const struct cox_frame){.buffers = buffers,
+    return cox__session_submit(session,
+                              &(const struct cox__frame_spec){.buffers = buffers,
                                                         .buffer_count = count,
                                                         .params = &(const struct rig_params){.columns = 16}},
                               rig_done, rig);
@@ -342,7 +342,7 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
         cr_assert_eq(cox_buffer_create(rig_runtime(rig), exact[i], &buffers[i]), COX_OK);
         cr_assert_eq(cox_buffer_create(rig_runtime(rig), exact[i] - 1, &shorter[i]), COX_OK);
     }
-    cr_assert_eq(cox_session_submit(session, NULL, rig_done, rig), COX_E_INVALID);
+    cr_assert_eq(cox__session_submit(session, NULL, rig_done, rig), COX_E_INVALID);
     cr_assert(rig_logged(rig, "a frame of this session has 5 buffers; 0 are given, as NULL"));
     cr_assert_eq(submit(session, NULL, 5), COX_E_INVALID);
     for (uint32_t count = 0; count < 8; count++)
@@ -363,14 +363,14 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     mixed[1] = buffers[1];
     mixed[2] = mixed[0]; /* both read: allowed */
     cr_assert_eq(submit(session, mixed, 5), COX_OK);
-    cr_assert_eq(cox_session_run(session,
-                                 &(const struct cox_frame){.buffers = buffers,
+    cr_assert_eq(cox__session_run(session,
+                                 &(const struct cox__frame_spec){.buffers = buffers,
                                                            .buffer_count = 5,
                                                            .params = &(const struct rig_params){.columns = 16}}),
                  COX_OK);
     /* No parameters means zeros: no column is touched. */
     unsigned char *out = memset(cox_buffer_data(buffers[1]), 0x42, exact[1]);
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers, .buffer_count = 5}), COX_OK);
+    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 5}), COX_OK);
     for (size_t i = 0; i < exact[1]; i++)
         cr_assert_eq(out[i], 0x42);
     cr_assert_eq(rig_done_count(rig), 1);
@@ -432,11 +432,11 @@ Test(engine_refuse, buffers_that_are_none)
 
 Test(engine_refuse, a_warm_up_without_memory)
 {
-    struct play play = play_begin(&pair, 100, 10, 64, 3, &(const struct cox_session_params){.in_flight = 3});
+    struct play play = play_begin(&pair, 100, 10, 64, 3, &(const struct cox__session_spec){.in_flight = 3});
     FAKE_FAULT(play.fake, .kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
-    cr_assert_eq(cox_session_warm(play.session, NULL, NULL, NULL), COX_E_NOMEM);
+    cr_assert_eq(cox_session_warm(play.session, NULL), COX_E_NOMEM);
     cr_assert_str_eq(rig_log(play.rig), "cox_session_warm: 6400 bytes for binding 0 (in): out of host memory\n");
-    cr_assert_eq(cox_session_warm(play.session, NULL, NULL, NULL), COX_OK);
+    cr_assert_eq(cox_session_warm(play.session, NULL), COX_OK);
     play_frames(&play, 0, 6, 3);
     play_end(&play);
 }
@@ -472,7 +472,7 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
     struct fake_params devices = pair;
     devices.devices[0].align_bytes = 4096;
     struct play play = play_begin(&devices, 100, 10, 13, 2,
-                                  &(const struct cox_session_params){.in_flight = 1}); /* 4096 > 100 */
+                                  &(const struct cox__session_spec){.in_flight = 1}); /* 4096 > 100 */
     cr_assert_eq(rig_info(play.session).row_alignment, 100);
     cr_assert(rig_logged(play.rig, "rows cannot be split: the row alignment is 100 of 100 rows\n"));
     cr_assert(rig_logged(play.rig,

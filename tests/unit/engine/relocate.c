@@ -10,7 +10,7 @@ enum { TIMEOUT_MS = 300 };
 static void begin_few(enum shape shape, uint32_t in_flight)
 {
     begin_on(&trio, shape, in_flight + 2,
-             &(const struct cox_session_params){.in_flight = in_flight, .device_timeout_ns = TIMEOUT_MS * ms});
+             &(const struct cox__session_spec){.in_flight = in_flight, .device_timeout_ns = TIMEOUT_MS * ms});
 }
 
 static void hang(uint32_t device, uint64_t ns)
@@ -214,7 +214,7 @@ Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
     cr_assert_eq(fake_now(scene.fake), began);
     cr_assert(!rig_logged(scene.rig, "memory is leaked"));
     cr_assert_eq(shape_session(scene.frames,
-                               &(const struct cox_session_params){.policy = "static",
+                               &(const struct cox__session_spec){.policy = "static",
                                                                   .in_flight = 2,
                                                                   .no_warmup = true,
                                                                   .report = rig_report,
@@ -222,9 +222,9 @@ Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
                                &scene.session),
                  COX_OK);
     for (uint32_t f = 0; f < scene.frames->count; f++) {
-        const struct cox_frame frame = shape_frame(scene.frames, f);
+        const struct cox__frame_spec frame = shape_frame(scene.frames, f);
         shape_prepare(scene.frames, f);
-        cr_assert_eq(cox_session_run(scene.session, &frame), COX_OK);
+        cr_assert_eq(cox__session_run(scene.session, &frame), COX_OK);
         cr_assert_str_empty(shape_check(scene.frames, f));
     }
     end();

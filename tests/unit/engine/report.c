@@ -20,9 +20,9 @@ static const struct fake_params trio = {
 enum { ROWS = 90 };
 static const uint32_t thirds[][2] = {{2, 30}, {0, 20}, {1, 40}};
 
-static void begin(const struct cox_session_params *given)
+static void begin(const struct cox__session_spec *given)
 {
-    struct cox_session_params params = *given;
+    struct cox__session_spec params = *given;
     rig_split_count = 0;
     rig_add_split(3, thirds);
     params.custom_policy = params.custom_policy ? params.custom_policy : &rig_policy;
@@ -33,7 +33,7 @@ static void begin(const struct cox_session_params *given)
 Test(engine_report, every_frame_is_reported_with_consistent_times)
 {
     for (uint32_t in_flight = 1; in_flight <= 4; in_flight++) {
-        begin(&(const struct cox_session_params){.in_flight = in_flight, .no_warmup = true});
+        begin(&(const struct cox__session_spec){.in_flight = in_flight, .no_warmup = true});
         run_frames(0, 30);
         cr_assert_eq(rig_report_count(rig), 30);
         uint64_t previous_end = 0;
@@ -94,11 +94,11 @@ static void count_reports(void *user, uint64_t frame, cox_status status)
 
 Test(engine_report, a_frame_is_reported_before_its_callback_runs)
 {
-    begin(&(const struct cox_session_params){.in_flight = 3, .no_warmup = true});
+    begin(&(const struct cox__session_spec){.in_flight = 3, .no_warmup = true});
     for (uint32_t i = 0; i < 20; i++) {
         cox_buffer *const buffers[] = {frames->in[i % 8], frames->out[i % 8]};
-        cr_assert_eq(cox_session_submit(session,
-                                        &(const struct cox_frame){
+        cr_assert_eq(cox__session_submit(session,
+                                        &(const struct cox__frame_spec){
                                             .buffers = buffers, .buffer_count = 2, .params = &frames->params[i % 8]},
                                         count_reports, NULL),
                      COX_OK);
@@ -112,7 +112,7 @@ Test(engine_report, a_frame_is_reported_before_its_callback_runs)
 
 Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tells_its_time)
 {
-    begin(&(const struct cox_session_params){.in_flight = 2});
+    begin(&(const struct cox__session_spec){.in_flight = 2});
     run_frames(0, 2);
     uint32_t runs[3] = {0}, delivered = 0;
     for (uint32_t i = 0; i < rig_report_count(rig); i++) {
@@ -168,7 +168,7 @@ Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
     struct cox_policy policy = rig_policy;
     policy.split = look;
     policy.observe = listen;
-    begin(&(const struct cox_session_params){.custom_policy = &policy, .in_flight = 3, .min_band_rows = 5});
+    begin(&(const struct cox__session_spec){.custom_policy = &policy, .in_flight = 3, .min_band_rows = 5});
     FAULT(.kind = FAKE_SLOW, .device = 0, .skip = 16, .count = 2, .factor = 3);
     run_frames(0, 20);
     cr_assert_eq(view_count, 20);
@@ -205,7 +205,7 @@ Test(engine_report, a_lost_device_is_shown_as_unusable_to_the_policy)
 {
     struct cox_policy policy = rig_policy;
     policy.split = look;
-    begin(&(const struct cox_session_params){.custom_policy = &policy, .in_flight = 1, .no_warmup = true});
+    begin(&(const struct cox__session_spec){.custom_policy = &policy, .in_flight = 1, .no_warmup = true});
     FAULT(.kind = FAKE_DEVICE_DIES, .device = 1, .skip = 2);
     run_frames(0, 6);
     for (uint32_t i = 0; i < 6; i++)
@@ -223,7 +223,7 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
         const double ratios[] = {0.25, 0.75};
         const bool fixed = !strcmp(policy->name, "static") || !strcmp(policy->name, "single") ||
                            !strcmp(policy->name, "inter-frame");
-        open_session(&(const struct cox_session_params){
+        open_session(&(const struct cox__session_spec){
             .policy = policy->name,
             .in_flight = 1,
             .policy_options = &(const struct cox_policy_options){.ratios = ratios, .ratio_count = 2}});

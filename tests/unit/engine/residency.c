@@ -24,27 +24,27 @@ static const struct fake_params mixed = {.device_count = 3,
 /* ---- the pipeline: in -> a (near) -> b (near) -> out (in turned, and b) ---- */
 
 enum { IN, A, B, OUT, BINDINGS };
-static const struct cox_binding bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "a", .scratch = true),
+static const struct cox__binding bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "a", .scratch = true),
                                               BY_ROWS(.name = "b", .scratch = true),
-                                              BY_ROWS(.name = "out", .access = COX_WRITE)};
-static const struct cox_stage to_a[] = {RIG_STAGE("rig_near", IN, A)};
-static const struct cox_stage to_b[] = {RIG_STAGE("rig_near", A, B)};
-static const struct cox_stage to_out[] = {RIG_STAGE("rig_turn", B, OUT)};
-static const struct cox_use use_a[] = {{.binding = IN, .contract = COX_HALO, .halo_rows = 1},
-                                       {.binding = A, .access = COX_WRITE}};
-static const struct cox_use use_b[] = {{.binding = A, .contract = COX_HALO, .halo_rows = 1},
-                                       {.binding = B, .access = COX_WRITE}};
-static const struct cox_use use_out[] = {{.binding = B, .contract = COX_WHOLE}, {.binding = OUT, .access = COX_WRITE}};
-static const struct cox_pass passes[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b), RIG_PASS(use_out, to_out)};
+                                              BY_ROWS(.name = "out", .access = COX__WRITE)};
+static const struct cox__stage to_a[] = {RIG_STAGE("rig_near", IN, A)};
+static const struct cox__stage to_b[] = {RIG_STAGE("rig_near", A, B)};
+static const struct cox__stage to_out[] = {RIG_STAGE("rig_turn", B, OUT)};
+static const struct cox__pass_binding use_a[] = {{.binding = IN, .row_access = COX__HALO, .halo_rows = 1},
+                                       {.binding = A, .access = COX__WRITE}};
+static const struct cox__pass_binding use_b[] = {{.binding = A, .row_access = COX__HALO, .halo_rows = 1},
+                                       {.binding = B, .access = COX__WRITE}};
+static const struct cox__pass_binding use_out[] = {{.binding = B, .row_access = COX__WHOLE}, {.binding = OUT, .access = COX__WRITE}};
+static const struct cox__pass_spec passes[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b), RIG_PASS(use_out, to_out)};
 
 #define SESSION(...)                                                                                      \
-    &(const struct cox_session_params)                                                                    \
+    &(const struct cox__session_spec)                                                                    \
     {                                                                                                     \
         .rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, .passes = passes, \
         .in_flight = 2, __VA_ARGS__                                                                       \
     }
 
-static void open_bench(const struct fake_params *devices, const struct cox_session_params *params)
+static void open_bench(const struct fake_params *devices, const struct cox__session_spec *params)
 {
     static unsigned char a[BYTES], b[BYTES];
     open_buffers(devices);
@@ -115,10 +115,10 @@ Test(residency, a_device_alone_is_given_nothing_between_passes_and_gives_nothing
 /* It is given the band's rows, not the frame's. */
 Test(residency, a_kernel_that_does_not_ask_where_its_rows_begin_gets_copies)
 {
-    const struct cox_arg args[] = {COX_ARG_BUFFER(A), COX_ARG_BUFFER(B)};
-    struct cox_stage plain = RIG_STAGE("rig_near", A, B);
-    struct cox_pass steps[] = {passes[0], passes[1], passes[2]};
-    struct cox_session_params params = *SESSION(NO_WARMUP);
+    const struct cox__arg args[] = {COX__ARG_BUFFER(A), COX__ARG_BUFFER(B)};
+    struct cox__stage plain = RIG_STAGE("rig_near", A, B);
+    struct cox__pass_spec steps[] = {passes[0], passes[1], passes[2]};
+    struct cox__session_spec params = *SESSION(NO_WARMUP);
     plain.args = args;
     plain.arg_count = 2;
     steps[1].stages = &plain;
@@ -258,21 +258,21 @@ Test(residency, any_split_of_any_pass_gives_the_same)
     cr_expect_gt(kept, 0);
 }
 
-static const struct cox_stage to_a_again[] = {RIG_STAGE("rig_near", B, A)};
-static const struct cox_stage turned_a[] = {RIG_STAGE("rig_turn", A, OUT)};
+static const struct cox__stage to_a_again[] = {RIG_STAGE("rig_near", B, A)};
+static const struct cox__stage turned_a[] = {RIG_STAGE("rig_turn", A, OUT)};
 
 /* `a` is written twice: what was there before is of no use any more, wherever it is. */
 Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
 {
-    static const struct cox_use use_again[] = {{.binding = B, .contract = COX_HALO, .halo_rows = 1},
-                                               {.binding = A, .access = COX_WRITE}};
-    static const struct cox_use use_last[] = {{.binding = A, .contract = COX_WHOLE},
-                                              {.binding = OUT, .access = COX_WRITE}};
-    static const struct cox_pass four[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b),
+    static const struct cox__pass_binding use_again[] = {{.binding = B, .row_access = COX__HALO, .halo_rows = 1},
+                                               {.binding = A, .access = COX__WRITE}};
+    static const struct cox__pass_binding use_last[] = {{.binding = A, .row_access = COX__WHOLE},
+                                              {.binding = OUT, .access = COX__WRITE}};
+    static const struct cox__pass_spec four[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b),
                                            RIG_PASS(use_again, to_a_again), RIG_PASS(use_last, turned_a)};
     for (rig_policy_seed = 0; rig_policy_seed < 10; rig_policy_seed++) {
         static unsigned char rows[BYTES], more[BYTES];
-        struct cox_session_params params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
+        struct cox__session_spec params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
         params.passes = four;
         params.pass_count = 4;
         open_bench(&mixed, &params);
@@ -292,32 +292,32 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
 Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
 {
     enum { SCRATCH = 6 };
-    struct cox_binding all[SCRATCH + 2] = {[IN] = bindings[IN], [SCRATCH + 1] = bindings[OUT]};
-    struct cox_stage stages[SCRATCH + 1] = {{0}};
-    struct cox_arg args[SCRATCH][4];
-    struct cox_use uses[SCRATCH + 1][2], use_last[SCRATCH + 1] = {{0}};
-    struct cox_pass steps[SCRATCH + 1] = {{0}};
+    struct cox__binding all[SCRATCH + 2] = {[IN] = bindings[IN], [SCRATCH + 1] = bindings[OUT]};
+    struct cox__stage stages[SCRATCH + 1] = {{0}};
+    struct cox__arg args[SCRATCH][4];
+    struct cox__pass_binding uses[SCRATCH + 1][2], use_last[SCRATCH + 1] = {{0}};
+    struct cox__pass_spec steps[SCRATCH + 1] = {{0}};
     uint32_t turns[ROWS][2];
     for (uint32_t i = 0; i < SCRATCH; i++) {
         all[i + 1] = bindings[A];
-        stages[i] = (struct cox_stage)RIG_STAGE("rig_near", IN, i + 1);
+        stages[i] = (struct cox__stage)RIG_STAGE("rig_near", IN, i + 1);
         memcpy(args[i], stages[i].args, sizeof args[i]);
         stages[i].args = args[i];
         uses[i][0] = use_a[0];
-        uses[i][1] = (struct cox_use){.binding = i + 1, .access = COX_WRITE};
-        steps[i] = (struct cox_pass){.use_count = 2, .uses = uses[i], .stage_count = 1, .stages = &stages[i]};
-        use_last[i] = (struct cox_use){.binding = i + 1, .contract = COX_WHOLE};
+        uses[i][1] = (struct cox__pass_binding){.binding = i + 1, .access = COX__WRITE};
+        steps[i] = (struct cox__pass_spec){.use_count = 2, .uses = uses[i], .stage_count = 1, .stages = &stages[i]};
+        use_last[i] = (struct cox__pass_binding){.binding = i + 1, .row_access = COX__WHOLE};
     }
-    stages[SCRATCH] = (struct cox_stage)RIG_STAGE("rig_turn", 1, SCRATCH + 1);
-    use_last[SCRATCH] = (struct cox_use){.binding = SCRATCH + 1, .access = COX_WRITE};
-    steps[SCRATCH] = (struct cox_pass){
+    stages[SCRATCH] = (struct cox__stage)RIG_STAGE("rig_turn", 1, SCRATCH + 1);
+    use_last[SCRATCH] = (struct cox__pass_binding){.binding = SCRATCH + 1, .access = COX__WRITE};
+    steps[SCRATCH] = (struct cox__pass_spec){
         .use_count = SCRATCH + 1, .uses = use_last, .stage_count = 1, .stages = &stages[SCRATCH]};
     for (uint32_t r = 0; r < ROWS; r++) {
         turns[r][0] = r % 2;
         turns[r][1] = 1;
     }
     rig_add_split(ROWS, turns);
-    open_bench(&two_staged, &(const struct cox_session_params){.rows = ROWS,
+    open_bench(&two_staged, &(const struct cox__session_spec){.rows = ROWS,
                                                                .binding_count = SCRATCH + 2,
                                                                .bindings = all,
                                                                .pass_count = SCRATCH + 1,
@@ -326,7 +326,7 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
                                                                .split_each_pass = true,
                                                                .custom_policy = &rig_policy});
     cox_buffer *buffers[SCRATCH + 2] = {[IN] = in[0], [SCRATCH + 1] = out[0]};
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
                                                                     .buffer_count = SCRATCH + 2,
                                                                     .params = &kernel_params}),
                  COX_OK, "%s", rig_log(rig));

@@ -12,10 +12,10 @@ static struct scene scene;
 /* Play LEARN frames, so that the devices are known, then clear the record. Of three devices each does a third of a
  * frame, of two the first one two thirds. `buffers`: as for scene_begin. */
 static inline void begin_on(const struct fake_params *devices, enum shape shape, uint32_t buffers,
-                            const struct cox_session_params *extra)
+                            const struct cox__session_spec *extra)
 {
     static const uint32_t alone[][2] = {{0, SCENE_ROWS}}, two[][2] = {{0, 2 * THIRD}, {1, THIRD}};
-    struct cox_session_params params = *extra;
+    struct cox__session_spec params = *extra;
     in_thirds();
     if (devices->device_count < 3) {
         rig_split_count = 0;
@@ -28,7 +28,7 @@ static inline void begin_on(const struct fake_params *devices, enum shape shape,
     fake_clear_record(scene.fake);
 }
 
-static inline void begin(enum shape shape, const struct cox_session_params *extra)
+static inline void begin(enum shape shape, const struct cox__session_spec *extra)
 {
     begin_on(&trio, shape, 0, extra);
 }

@@ -85,9 +85,9 @@ static void wish(struct cox_band shadow)
     cue.shadow = shadow;
 }
 
-static void begin(const struct fake_params *devices, struct cox_band shadow, const struct cox_session_params *given)
+static void begin(const struct fake_params *devices, struct cox_band shadow, const struct cox__session_spec *given)
 {
-    struct cox_session_params params = *given;
+    struct cox__session_spec params = *given;
     wish(shadow);
     params.custom_policy = &cue_policy;
     open_rig(devices, ROWS, 13, 6);
@@ -98,7 +98,7 @@ static void begin(const struct fake_params *devices, struct cox_band shadow, con
 static void begin_slow_third(uint32_t first_row, uint32_t rows, uint32_t in_flight)
 {
     begin(&slow_third, (struct cox_band){2, first_row, rows},
-          &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = true});
+          &(const struct cox__session_spec){.in_flight = in_flight, .no_warmup = true});
 }
 
 static void play(uint32_t to)
@@ -133,8 +133,8 @@ static void submit_own(cox_done_fn *done)
     static const struct rig_params params = {.add = 1, .columns = 16};
     for (int b = 0; b < 2; b++)
         own[b] = new_buffer(ROWS * 16);
-    cr_assert_eq(cox_session_submit(session,
-                                    &(const struct cox_frame){.buffers = own, .buffer_count = 2, .params = &params},
+    cr_assert_eq(cox__session_submit(session,
+                                    &(const struct cox__frame_spec){.buffers = own, .buffer_count = 2, .params = &params},
                                     done, rig),
                  COX_OK);
 }
@@ -151,7 +151,7 @@ Test(engine_shadow, is_measured_told_as_one_and_reported_apart)
 {
     for (uint32_t warm = 0; warm < 2; warm++) {
         begin(&slow_third, (struct cox_band){2, 40, 8},
-              &(const struct cox_session_params){.in_flight = 2, .no_warmup = !warm});
+              &(const struct cox__session_spec){.in_flight = 2, .no_warmup = !warm});
         play(12);
         uint32_t reports = 0;
         for (uint32_t i = 0; i < rig_report_count(rig); i++) {
@@ -189,7 +189,7 @@ Test(engine_shadow, never_delays_a_frame)
     for (uint32_t with = 0; with < 2; with++)
         for (uint32_t in_flight = 1; in_flight <= 2; in_flight++) {
             begin(&slow_third, (struct cox_band){2, 0, with ? ROWS : 0},
-                  &(const struct cox_session_params){.in_flight = in_flight, .no_warmup = true});
+                  &(const struct cox__session_spec){.in_flight = in_flight, .no_warmup = true});
             fake_hold(fake);
             for (uint32_t i = 0; i < 3; i++)
                 cr_assert_eq(rig_submit(frames, session, i, i >= in_flight), i < in_flight ? COX_OK : COX_E_BUSY);
@@ -344,7 +344,7 @@ Test(engine_shadow, a_device_that_computes_inside_the_enqueue_call_does_none)
 {
     struct fake_params params = slow_third;
     params.devices[2] = (struct fake_device){.ns_per_row = 200e3, .inside_submit = true};
-    begin(&params, (struct cox_band){2, 0, 8}, &(const struct cox_session_params){.in_flight = 1});
+    begin(&params, (struct cox_band){2, 0, 8}, &(const struct cox__session_spec){.in_flight = 1});
     play(6);
     cr_assert_eq(measured_shadows(0), 0);
     cr_assert_eq(cue.views_without, 0);
@@ -353,11 +353,11 @@ Test(engine_shadow, a_device_that_computes_inside_the_enqueue_call_does_none)
 
 Test(engine_shadow, there_is_none_where_rows_are_written_in_place)
 {
-    static const struct cox_binding binding = {
-        .name = "buffer", .contract = COX_ROWS, .access = COX_READ_WRITE, .pitch_bytes = 16};
+    static const struct cox__binding binding = {
+        .name = "buffer", .row_access = COX__ROWS, .access = COX__READ_WRITE, .pitch_bytes = 16};
     wish((struct cox_band){2, 0, 8});
     open_rig(&slow_third, ROWS, 16, 1);
-    create_session(&(const struct cox_session_params){.rows = ROWS,
+    create_session(&(const struct cox__session_spec){.rows = ROWS,
                                                       .binding_count = 1,
                                                       .bindings = &binding,
                                                       .stage_count = 1,
@@ -366,7 +366,7 @@ Test(engine_shadow, there_is_none_where_rows_are_written_in_place)
                                                       .custom_policy = &cue_policy,
                                                       .allow_in_place = true,
                                                       .in_flight = 1});
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = frames->in,
+    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = frames->in,
                                                                     .buffer_count = 1,
                                                                     .params = frames->params}),
                  COX_OK);
@@ -392,7 +392,7 @@ Test(engine_shadow, is_cut_to_what_the_device_can_hold)
 {
     struct fake_params params = slow_third;
     params.devices[2].max_rows = 20;
-    begin(&params, (struct cox_band){2, 40, 60}, &(const struct cox_session_params){.in_flight = 1, .no_warmup = true});
+    begin(&params, (struct cox_band){2, 40, 60}, &(const struct cox__session_spec){.in_flight = 1, .no_warmup = true});
     play(3);
     cr_assert_geq(measured_shadows(0), 1);
     for (uint32_t i = 0; i < cue.measured_count; i++)
@@ -415,7 +415,7 @@ static struct {
 /* What the third device wrote. */
 static void spy(const struct fake_args *args, uint32_t out)
 {
-    const struct cox_binding *binding = &args->pass->bindings[out];
+    const struct cox__binding *binding = &args->pass->bindings[out];
     if (args->device != 2)
         return;
     spied.calls++;
@@ -426,7 +426,7 @@ static void spy(const struct fake_args *args, uint32_t out)
     memcpy(spied.out, args->data[out] + (args->first_row - args->origin[out]) * binding->pitch_bytes, spied.bytes);
 }
 
-static void run_spied(const struct cox_stage *stage, uint32_t binding_count, const struct cox_binding *bindings,
+static void run_spied(const struct cox__stage *stage, uint32_t binding_count, const struct cox__binding *bindings,
                       enum cox_memory_mode mode)
 {
     struct fake_params params = slow_third;
@@ -444,7 +444,7 @@ static void run_spied(const struct cox_stage *stage, uint32_t binding_count, con
         for (size_t b = 0; b < bytes; b++)
             ((unsigned char *)cox_buffer_data(buffers[i]))[b] = (unsigned char)rig_random(&seed);
     }
-    create_session(&(const struct cox_session_params){.rows = ROWS,
+    create_session(&(const struct cox__session_spec){.rows = ROWS,
                                                       .binding_count = binding_count,
                                                       .bindings = bindings,
                                                       .stage_count = 1,
@@ -453,7 +453,7 @@ static void run_spied(const struct cox_stage *stage, uint32_t binding_count, con
                                                       .custom_policy = &cue_policy,
                                                       .in_flight = 1,
                                                       .no_warmup = true});
-    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
                                                                     .buffer_count = binding_count,
                                                                     .params = &block}),
                  COX_OK);
@@ -471,13 +471,13 @@ static void run_spied(const struct cox_stage *stage, uint32_t binding_count, con
 
 Test(engine_shadow, works_on_the_frame_s_own_inputs)
 {
-    static const struct cox_binding halo[] = {
-        {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 16, .halo_rows = 3},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16}};
-    static const struct cox_binding table[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16},
-        {.name = "table", .contract = COX_WHOLE, .access = COX_READ, .bytes = 256}};
+    static const struct cox__binding halo[] = {
+        {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = 16, .halo_rows = 3},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 16}};
+    static const struct cox__binding table[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 16},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 16},
+        {.name = "table", .row_access = COX__WHOLE, .access = COX__READ, .bytes = 256}};
     static const enum cox_memory_mode modes[] = {COX_MODE_MAPPED, COX_MODE_STAGED};
     for (int m = 0; m < 2; m++) {
         run_spied(&rig_stage_halo, 2, halo, modes[m]);
@@ -487,15 +487,15 @@ Test(engine_shadow, works_on_the_frame_s_own_inputs)
 
 Test(engine_shadow, its_partial_results_are_not_counted)
 {
-    static const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = 16},
-        {.name = "histogram", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum}};
+    static const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 16},
+        {.name = "histogram", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum}};
     struct fake_params params = slow_third;
     params.devices[2].ns_per_row = 10; /* done before the frame */
     wish((struct cox_band){2, 0, ROWS});
     open_rig(&params, ROWS, 16, 1);
     cox_buffer *histogram = new_buffer(1024);
-    create_session(&(const struct cox_session_params){.rows = ROWS,
+    create_session(&(const struct cox__session_spec){.rows = ROWS,
                                                       .binding_count = 2,
                                                       .bindings = bindings,
                                                       .stage_count = 1,
@@ -508,7 +508,7 @@ Test(engine_shadow, its_partial_results_are_not_counted)
         want[((unsigned char *)cox_buffer_data(frames->in[0]))[b]]++;
     for (uint32_t i = 0; i < 10; i++) {
         cox_buffer *const buffers[] = {frames->in[0], histogram};
-        cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+        cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
                                                                         .buffer_count = 2,
                                                                         .params = &frames->params[0]}),
                      COX_OK);

@@ -43,7 +43,7 @@ static uint32_t side(void)
     return random_below(&state, 2) ? (uint32_t)extreme() : 1 + (uint32_t)random_below(&state, SIDE_MAX);
 }
 
-static void expect_options(const struct cox_stage *stages, uint32_t count, size_t options_bytes)
+static void expect_options(const struct cox__stage *stages, uint32_t count, size_t options_bytes)
 {
     for (uint32_t s = 0; s < count; s++)
         for (uint32_t v = 0; v < stages[s].variant_count; v++)
@@ -54,7 +54,7 @@ static void expect_options(const struct cox_stage *stages, uint32_t count, size_
 static void expect_bindings(const struct cox__pass *pass, const size_t *bytes)
 {
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox_binding *binding = &pass->bindings[i];
+        const struct cox__binding *binding = &pass->bindings[i];
         uint32_t first, count;
         cr_assert_leq(binding->pitch_bytes, (size_t)INT32_MAX, "kernels count in ints within a row");
         if (!cox__by_rows(binding))
@@ -65,7 +65,7 @@ static void expect_bindings(const struct cox__pass *pass, const size_t *bytes)
 }
 
 /* What was made of a shape holds together and is one that a session takes. */
-static void expect_sound(const struct cox_session_params *session, size_t options_bytes)
+static void expect_sound(const struct cox__session_spec *session, size_t options_bytes)
 {
     static const struct cox__log silent = {.level = COX_LOG_ERROR};
     struct cox__pipeline pipeline;
@@ -79,13 +79,13 @@ static void expect_sound(const struct cox_session_params *session, size_t option
         expect_bindings(&pipeline.passes[p], pipeline.bytes);
     for (uint32_t i = 0; i < pipeline.binding_count; i++)
         sum += pipeline.bytes[i];
-    cr_assert_leq(sum, (size_t)SIDE_MAX * INT32_MAX * COX_BINDINGS_MAX);
+    cr_assert_leq(sum, (size_t)SIDE_MAX * INT32_MAX * COX_BUFFERS_MAX);
     cox__pipeline_clear(&pipeline);
 }
 
 Test(sizes, of_pictures_are_refused_or_sound, .timeout = 600)
 {
-    static struct cox_tonemap_storage storage;
+    static struct cox__pipeline_storage storage;
     uint32_t taken = 0;
     state = 3;
     for (uint32_t i = 0; i < TRIES; i++) {
@@ -96,10 +96,10 @@ Test(sizes, of_pictures_are_refused_or_sound, .timeout = 600)
                                           .local = random_below(&state, 2)};
         shape.in_pitch_bytes = pitch_of((uint64_t)shape.width * 16);
         shape.out_pitch_bytes = pitch_of((uint64_t)shape.width * 8);
-        struct cox_session_params session = {0};
+        struct cox__session_spec session = {0};
         const struct cox_tonemap_settings settings = {.op = (enum cox_operator)(random_below(&state, 12) - 2)};
         struct cox_tonemap_params params;
-        cox_status status = cox_tonemap_mapping(&shape, &storage, &session);
+        cox_status status = cox__tonemap_mapping(&shape, &storage, &session);
         cr_assert(status == COX_OK || status == COX_E_INVALID);
         if (cox_tonemap_prepare(&shape, &settings, &params) == COX_OK)
             cr_assert_eq(status, COX_OK);
@@ -107,8 +107,8 @@ Test(sizes, of_pictures_are_refused_or_sound, .timeout = 600)
             continue;
         taken++;
         expect_sound(&session, shape.local ? 512 : 160);
-        session = (struct cox_session_params){0};
-        if (cox_tonemap_analysis(&shape, &storage, &session) == COX_OK)
+        session = (struct cox__session_spec){0};
+        if (cox__tonemap_analysis_spec(&shape, &storage, &session) == COX_OK)
             expect_sound(&session, 160);
     }
     cr_assert_gt(taken, 500, "of %d shapes only %u were taken", TRIES, taken);
@@ -130,7 +130,7 @@ static struct cox_video_format any_format(void)
 
 Test(sizes, of_films_are_refused_or_sound, .timeout = 600)
 {
-    static struct cox_video_storage storage;
+    static struct cox__pipeline_storage storage;
     uint32_t taken = 0;
     state = 4;
     for (uint32_t i = 0; i < TRIES; i++) {
@@ -147,17 +147,17 @@ Test(sizes, of_films_are_refused_or_sound, .timeout = 600)
             shape.in_pitch_bytes[p] = pitch_of((uint64_t)shape.width * 8);
             shape.out_pitch_bytes[p] = pitch_of((uint64_t)shape.width * 8);
         }
-        struct cox_session_params session = {0};
+        struct cox__session_spec session = {0};
         struct cox_video_params params;
-        cox_status status = cox_video_mapping(&shape, true, &storage, &session);
+        cox_status status = cox__video_mapping(&shape, true, &storage, &session);
         cr_assert(status == COX_OK || status == COX_E_INVALID);
         cr_assert_eq(cox_video_prepare(&shape, &(struct cox_video_settings){0}, &params), status);
         if (status)
             continue;
         taken++;
         expect_sound(&session, 512);
-        session = (struct cox_session_params){0};
-        cr_assert_eq(cox_video_analysis(&shape, &storage, &session), COX_OK);
+        session = (struct cox__session_spec){0};
+        cr_assert_eq(cox__video_analysis(&shape, &storage, &session), COX_OK);
         expect_sound(&session, 512);
     }
     cr_assert_gt(taken, 500, "of %d shapes only %u were taken", TRIES, taken);

@@ -40,7 +40,7 @@ Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_me
     for (uint32_t device = 0; device < 3; device++) {
         in_thirds();
         scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                    &(const struct cox_session_params){.custom_policy = &rig_policy,
+                    &(const struct cox__session_spec){.custom_policy = &rig_policy,
                                                        .in_flight = 2,
                                                        .no_warmup = true,
                                                        .device_timeout_ns = 1000 * ms});
@@ -63,7 +63,7 @@ Test(engine_timeout, a_frame_is_over_when_no_device_is_at_its_buffers)
 {
     for (enum shape shape = SHAPE_MAP; shape < SHAPES; shape++)
         for (uint32_t device = 0; device < 3; device++) {
-            begin(shape, &(const struct cox_session_params){.in_flight = 3});
+            begin(shape, &(const struct cox__session_spec){.in_flight = 3});
             hang(device, 200 * ms);
             play_good(12);
             uint64_t end_ns = 0;
@@ -79,7 +79,7 @@ Test(engine_timeout, a_frame_is_over_when_no_device_is_at_its_buffers)
 Test(engine_timeout, every_device_late_at_once_is_waited_for)
 {
     for (uint32_t in_flight = 2; in_flight <= 4; in_flight++) {
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = in_flight});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = in_flight});
         for (uint32_t d = 0; d < 3; d++)
             hang(d, (100 + 50 * d) * ms);
         play_good(30);
@@ -91,7 +91,7 @@ Test(engine_timeout, every_device_late_at_once_is_waited_for)
 Test(engine_timeout, one_device_alone_is_waited_for)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
-    begin_on(&one, SHAPE_MAP, 0, &(const struct cox_session_params){.in_flight = 2});
+    begin_on(&one, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2});
     hang(0, 500 * ms);
     play_good(8);
     cr_assert_gt(scene_took(&scene, LEARN), 500 * ms);
@@ -103,7 +103,7 @@ Test(engine_timeout, one_device_alone_is_waited_for)
 Test(engine_timeout, rows_in_place_are_waited_for_and_never_done_twice)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        begin(SHAPE_INPLACE, &(const struct cox_session_params){.in_flight = 3});
+        begin(SHAPE_INPLACE, &(const struct cox__session_spec){.in_flight = 3});
         hang(device, 300 * ms);
         play_good(8);
         cr_assert_gt(scene_took(&scene, LEARN), 300 * ms);
@@ -116,7 +116,7 @@ Test(engine_timeout, rows_in_place_are_waited_for_and_never_done_twice)
 Test(engine_timeout, rows_in_place_that_never_come_are_an_error_of_their_frame_alone)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        begin(SHAPE_INPLACE, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 400 * ms});
+        begin(SHAPE_INPLACE, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 400 * ms});
         hang(device, UINT64_MAX);
         scene_play(&scene, 20);
         cr_assert_eq(scene.status[LEARN], COX_E_DEVICE_LOST);
@@ -132,7 +132,7 @@ Test(engine_timeout, rows_in_place_that_never_come_are_an_error_of_their_frame_a
 static void play_for_ever(enum shape shape, uint32_t device, uint32_t in_flight, uint32_t frames)
 {
     uint64_t abandoned_ns = 0;
-    begin(shape, &(const struct cox_session_params){.in_flight = in_flight, .device_timeout_ns = 300 * ms});
+    begin(shape, &(const struct cox__session_spec){.in_flight = in_flight, .device_timeout_ns = 300 * ms});
     const uint64_t began = fake_now(scene.fake);
     hang(device, UINT64_MAX);
     play_good(frames);
@@ -169,7 +169,7 @@ static uint64_t stall_ns(double row_ns)
     struct fake_params devices = trio;
     for (uint32_t d = 0; d < 3; d++)
         devices.devices[d].ns_per_row = row_ns;
-    begin_on(&devices, SHAPE_MAP, 0, &(const struct cox_session_params){.in_flight = 2});
+    begin_on(&devices, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2});
     play_good(LEARN);
     const uint64_t began = fake_now(scene.fake);
     hang(1, UINT64_MAX);
@@ -190,7 +190,7 @@ Test(engine_timeout, by_default_follows_what_the_device_needs)
 Test(engine_timeout, a_session_and_its_buffers_may_go_while_a_device_hangs)
 {
     for (uint32_t device = 0; device < 3; device++) {
-        begin(SHAPE_TABLE, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 300 * ms});
+        begin(SHAPE_TABLE, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 300 * ms});
         hang(device, UINT64_MAX);
         scene_play(&scene, 1);
         cr_assert_eq(scene.status[LEARN], COX_OK);
@@ -212,7 +212,7 @@ Test(engine_timeout, whatever_the_policy_a_hang_costs_no_frame_and_no_bit, .time
             for (uint32_t in_flight = 2; in_flight <= 4; in_flight += 2) {
                 uint64_t seed = p * 100 + (uint32_t)shape * 10 + in_flight;
                 scene_begin(&scene, &trio, shape, 0,
-                            &(const struct cox_session_params){
+                            &(const struct cox__session_spec){
                                 .policy = policies[p], .in_flight = in_flight, .no_warmup = p % 2});
                 scene_play(&scene, LEARN);
                 for (uint32_t i = 0; i < 6; i++)

@@ -31,7 +31,7 @@ static void begin(const struct fake_params *devices, uint32_t in_flight)
     open_rig(devices, ROWS, COLUMNS, 1);
     for (uint32_t s = 0; s < SESSIONS; s++)
         cr_assert_eq(rig_map_session(frames,
-                                     &(const struct cox_session_params){.in_flight = in_flight,
+                                     &(const struct cox__session_spec){.in_flight = in_flight,
                                                                         .policy = s ? "ewma" : "adaptive"},
                                      &sessions[s]),
                      COX_OK);
@@ -74,8 +74,8 @@ static void submit(uint32_t session, uint32_t from, uint32_t to, uint32_t add)
     const struct rig_params params = {.add = add, .columns = COLUMNS};
     struct result *result = &results[session][over[session]++];
     result->status = COX_E_SYSTEM;
-    cr_assert_eq(cox_session_submit(sessions[session],
-                                    &(const struct cox_frame){.buffers = two, .buffer_count = 2, .params = &params},
+    cr_assert_eq(cox__session_submit(sessions[session],
+                                    &(const struct cox__frame_spec){.buffers = two, .buffer_count = 2, .params = &params},
                                     on_done, result),
                  COX_OK);
 }
@@ -204,8 +204,8 @@ static void *run_all(void *user)
     cox_buffer *const two[] = {buffers[runner->from], buffers[runner->to]};
     const struct rig_params params = {.columns = COLUMNS};
     for (uint32_t i = 0; i < FRAMES; i++)
-        cr_assert_eq(cox_session_run(sessions[runner->session],
-                                     &(const struct cox_frame){.buffers = two, .buffer_count = 2, .params = &params}),
+        cr_assert_eq(cox__session_run(sessions[runner->session],
+                                     &(const struct cox__frame_spec){.buffers = two, .buffer_count = 2, .params = &params}),
                      COX_OK);
     return NULL;
 }

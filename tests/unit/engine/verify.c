@@ -17,7 +17,7 @@ enum { WHOLE = sizeof whole / sizeof whole[0] };
 
 static void begin_checked(const struct fake_params *devices, enum shape shape, uint32_t in_flight, double verify)
 {
-    begin_on(devices, shape, 0, &(const struct cox_session_params){.in_flight = in_flight, .verify = verify});
+    begin_on(devices, shape, 0, &(const struct cox__session_spec){.in_flight = in_flight, .verify = verify});
 }
 
 /* From the `skip`-th band on, so many bands of the device come out wrong. */
@@ -158,7 +158,7 @@ Test(engine_verify, all_rows_that_a_faulty_device_did_for_the_frame_are_done_aga
         rig_split_count = 0;
         rig_add_split(6, (const uint32_t[][2]){{1, 15}, {0, 15}, {1, 15}, {2, 15}, {1, 15}, {0, 15}});
         scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                    &(const struct cox_session_params){
+                    &(const struct cox__session_spec){
                         .custom_policy = &rig_policy, .in_flight = 2, .no_warmup = true, .verify = 1});
         scene_play(&scene, LEARN);
         corrupt(1, 0, wrong);
@@ -252,7 +252,7 @@ Test(engine_verify, without_memory_for_copies_frames_go_on_unverified)
 {
     in_thirds();
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                &(const struct cox_session_params){
+                &(const struct cox__session_spec){
                     .custom_policy = &rig_policy, .in_flight = 3, .no_warmup = true, .verify = 1});
     FAULT(.kind = FAKE_MEM_FAILS, .count = UINT32_MAX, .status = COX_E_NOMEM);
     play_good(20);

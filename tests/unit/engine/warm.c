@@ -29,20 +29,20 @@ static uint32_t runs_of(uint32_t device)
 static void begin_new(const struct fake_params *devices, bool no_warmup, uint64_t timeout_ns)
 {
     scene_begin(&scene, devices, SHAPE_CHROMA, 8,
-                &(const struct cox_session_params){
+                &(const struct cox__session_spec){
                     .in_flight = 2, .no_warmup = no_warmup, .device_timeout_ns = timeout_ns});
 }
 
 static cox_status warm_up(void)
 {
-    return cox_session_warm(scene.session, NULL, NULL, NULL);
+    return cox_session_warm(scene.session, NULL);
 }
 
 Test(engine_warm, the_devices_are_known_before_the_first_frame)
 {
     struct told told = {0};
     begin_new(&trio, false, 0);
-    cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK);
+    cr_assert_eq(cox_session_warm(scene.session, NULL), COX_OK);
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_gt(device_now(d).single_device_ns, 0);
     /* A thread that gets no processor for a while is told of several devices at once. */
@@ -51,7 +51,7 @@ Test(engine_warm, the_devices_are_known_before_the_first_frame)
     for (uint32_t i = 1; i < told.calls; i++)
         cr_assert_geq(told.done[i], told.done[i - 1]);
     const uint32_t runs = runs_of(0);
-    cr_assert_eq(cox_session_warm(scene.session, NULL, note, &told), COX_OK, "it is warm");
+    cr_assert_eq(cox_session_warm(scene.session, NULL), COX_OK, "it is warm");
     cr_assert_eq(runs_of(0), runs);
     const uint32_t before = rig_report_count(scene.rig);
     scene_play(&scene, 30);
@@ -141,9 +141,9 @@ Test(engine_warm, what_a_cancelled_first_frame_began_goes_on)
 {
     for (uint32_t no_warmup = 0; no_warmup < 2; no_warmup++) {
         begin_new(&trio, no_warmup, 0);
-        const struct cox_frame frame = shape_frame(scene.frames, 0);
+        const struct cox__frame_spec frame = shape_frame(scene.frames, 0);
         fake_hold(scene.fake);
-        cr_assert_eq(cox_session_submit(scene.session, &frame, ignore, NULL), COX_OK);
+        cr_assert_eq(cox__session_submit(scene.session, &frame, ignore, NULL), COX_OK);
         cr_assert_eq(cox_session_cancel(scene.session), COX_OK);
         fake_release(scene.fake);
         cr_assert_eq(cox_session_wait(scene.session), COX_OK);

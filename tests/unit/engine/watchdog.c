@@ -21,7 +21,7 @@ Test(engine_watchdog, a_call_that_never_returns_costs_a_device_and_no_frame_and_
     for (uint32_t k = 0; k < KINDS; k++)
         for (uint32_t device = 0; device < 3; device++) {
             begin(shapes[(device + k) % 3],
-                  &(const struct cox_session_params){.in_flight = 1 + device, .device_timeout_ns = 100 * ms});
+                  &(const struct cox__session_spec){.in_flight = 1 + device, .device_timeout_ns = 100 * ms});
             stuck(kinds[k], device, k);
             play_good(40);
             cr_assert_eq(fake_blocked(scene.fake), 1, "nothing was stuck");
@@ -43,7 +43,7 @@ Test(engine_watchdog, a_call_that_never_returns_costs_a_device_and_no_frame_and_
 Test(engine_watchdog, one_that_is_merely_slow_is_waited_for)
 {
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 5000 * ms});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 5000 * ms});
         fault(kinds[k], 1, 500 * ms);
         scene_play(&scene, 20);
         cr_assert_eq(fake_struck(scene.fake), 1);
@@ -58,7 +58,7 @@ Test(engine_watchdog, one_that_is_merely_slow_is_waited_for)
 Test(engine_watchdog, all_but_one_device_may_do_so)
 {
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin(SHAPE_MAP, &(const struct cox_session_params){.in_flight = 3, .device_timeout_ns = 100 * ms});
+        begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 3, .device_timeout_ns = 100 * ms});
         stuck(kinds[k], 0, 2);
         stuck(kinds[(k + 1) % KINDS], 2, 4);
         play_good(40);
@@ -75,7 +75,7 @@ Test(engine_watchdog, a_call_about_a_check_may_do_so_too)
     for (uint32_t k = 0; k < KINDS; k++)
         for (uint32_t skip = 0; skip < 4; skip++) {
             begin(SHAPE_COUNT,
-                  &(const struct cox_session_params){.in_flight = 2, .verify = 1, .device_timeout_ns = 100 * ms});
+                  &(const struct cox__session_spec){.in_flight = 2, .verify = 1, .device_timeout_ns = 100 * ms});
             fault(FAKE_HANGS, 0, 400 * ms);
             stuck(kinds[k], 1, skip);
             play_good(20);
@@ -88,7 +88,7 @@ Test(engine_watchdog, the_warm_up_goes_on_with_the_next_device)
 {
     in_thirds();
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
-                &(const struct cox_session_params){
+                &(const struct cox__session_spec){
                     .in_flight = 2, .custom_policy = &rig_policy, .device_timeout_ns = 100 * ms});
     stuck(FAKE_SUBMIT_STUCK, 1, 3); /* the first run has told how long it takes */
     play_good(20);
@@ -102,7 +102,7 @@ Test(engine_watchdog, the_only_device_may_do_so)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
     for (uint32_t k = 0; k < KINDS; k++) {
-        begin_on(&one, SHAPE_MAP, 0, &(const struct cox_session_params){.in_flight = 2, .device_timeout_ns = 100 * ms});
+        begin_on(&one, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 100 * ms});
         FAULT(.kind = FAKE_INSTANCE_FAILS, .status = COX_E_DEVICE_LOST, .count = UINT32_MAX); /* nor made anew */
         stuck(kinds[k], 0, 0);
         scene_play(&scene, 5);
@@ -118,7 +118,7 @@ Test(engine_watchdog, the_only_device_may_do_so)
 /* ---- threads that wait in cox_session_run, on a real clock ---- */
 
 struct runner {
-    struct cox_frame frame;
+    struct cox__frame_spec frame;
     uint32_t count;
     cox_status status;
 };
@@ -127,7 +127,7 @@ static void *run(void *arg)
 {
     struct runner *runner = arg;
     for (uint32_t i = 0; i < runner->count && !runner->status; i++)
-        runner->status = cox_session_run(scene.session, &runner->frame);
+        runner->status = cox__session_run(scene.session, &runner->frame);
     return NULL;
 }
 
@@ -142,7 +142,7 @@ Test(engine_watchdog, a_thread_in_run_is_kept_alone)
         .devices = {{.ns_per_row = 1e4}, {.ns_per_row = 1e4}, {.ns_per_row = 1e4}}};
     for (uint32_t k = 0; k < KINDS; k++) {
         begin_on(&real_trio, SHAPE_MAP, 0,
-                 &(const struct cox_session_params){.in_flight = 3, .device_timeout_ns = 1000 * ms});
+                 &(const struct cox__session_spec){.in_flight = 3, .device_timeout_ns = 1000 * ms});
         shape_prepare(scene.frames, 60);
         shape_prepare(scene.frames, 61);
         struct runner kept = {.frame = shape_frame(scene.frames, 60), .count = 1};

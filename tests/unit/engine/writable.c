@@ -9,19 +9,19 @@ enum { ARG_IN = 1, ARG_ORIGIN = 2, ARG_OUT = 4, ARG_TABLE = 8, ARG_SUMS = 16 };
 
 static void create_and_destroy(struct rig *rig, uint32_t stage_count)
 {
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_HALO, .access = COX_READ, .pitch_bytes = 16, .halo_rows = 2},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = 16},
-        {.contract = COX_WHOLE, .access = COX_READ, .bytes = 256},
-        {.name = "sums", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 1024, .merge = rig_merge_sum},
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = 16, .halo_rows = 2},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 16},
+        {.row_access = COX__WHOLE, .access = COX__READ, .bytes = 256},
+        {.name = "sums", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum},
     };
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_ORIGIN(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2),
-                                   COX_ARG_BUFFER(3)};
-    struct cox_stage stages[] = {RIG_STAGE_OF("rig_map", 0, &rig_any_device, args),
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_ORIGIN(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2),
+                                   COX__ARG_BUFFER(3)};
+    struct cox__stage stages[] = {RIG_STAGE_OF("rig_map", 0, &rig_any_device, args),
                                  RIG_STAGE_OF("rig_halo", 0, &rig_any_device, args)};
     cox_session *session;
-    cr_assert_eq(cox_session_create(rig_runtime(rig),
-                                    &(const struct cox_session_params){.rows = 60,
+    cr_assert_eq(cox__session_create(rig_runtime(rig),
+                                    &(const struct cox__session_spec){.rows = 60,
                                                                        .binding_count = 4,
                                                                        .bindings = bindings,
                                                                        .stage_count = stage_count,

@@ -78,11 +78,11 @@ static inline void count_bands(void *user, const struct cox_frame_report *report
 
 /* What a variant is chosen in. */
 struct chosen {
-    struct cox_stage stages[COX_STAGES_MAX];
-    struct cox_variant variants[COX_STAGES_MAX];
+    struct cox__stage stages[COX_FUSED_MAX];
+    struct cox__variant variants[COX_FUSED_MAX];
 };
 
-static inline const struct cox_stage *choose(struct chosen *to, const struct cox_stage *stages, uint32_t count,
+static inline const struct cox__stage *choose(struct chosen *to, const struct cox__stage *stages, uint32_t count,
                                              enum variant variant)
 {
     for (uint32_t s = 0; s < count; s++) {
@@ -97,12 +97,12 @@ static inline const struct cox_stage *choose(struct chosen *to, const struct cox
 
 /* On one device, or on all under random splits (BITS_ALL_DEVICES); every stage in its own variant or in the one that is
  * asked for. */
-static inline cox_session *session_open(const struct cox_session_params *pipeline, enum variant variant,
+static inline cox_session *session_open(const struct cox__session_spec *pipeline, enum variant variant,
                                         uint32_t device, const char *what)
 {
-    struct cox_session_params params = *pipeline;
+    struct cox__session_spec params = *pipeline;
     struct chosen chosen[COX_PASSES_MAX];
-    struct cox_pass passes[COX_PASSES_MAX];
+    struct cox__pass_spec passes[COX_PASSES_MAX];
     if (variant != VARIANT_OWN && !params.pass_count)
         params.stages = choose(chosen, params.stages, params.stage_count, variant);
     for (uint32_t p = 0; p < params.pass_count && variant != VARIANT_OWN; p++) {
@@ -115,7 +115,7 @@ static inline cox_session *session_open(const struct cox_session_params *pipelin
     params.report = device == BITS_ALL_DEVICES ? count_bands : NULL;
     cox_session *session = NULL;
     last_log[0] = '\0';
-    const cox_status status = cox_session_create(runtime, &params, &session);
+    const cox_status status = cox__session_create(runtime, &params, &session);
     cr_assert_eq(status, COX_OK, "%s: %s: %s", what, cox_status_name(status), last_log);
     return session;
 }
@@ -123,7 +123,7 @@ static inline cox_session *session_open(const struct cox_session_params *pipelin
 static inline void session_run(cox_session *session, cox_buffer *const *buffers, uint32_t count, const void *params,
                                const char *what)
 {
-    const cox_status status = cox_session_run(session, &(const struct cox_frame){.buffers = buffers,
+    const cox_status status = cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
                                                                                  .buffer_count = count,
                                                                                  .params = params});
     cr_assert_eq(status, COX_OK, "%s: %s: %s", what, cox_status_name(status), last_log);
@@ -170,7 +170,7 @@ static inline cox_session *film_session(struct ref_film *film, enum ref_pipeline
                                         uint32_t device)
 {
     const char *text = ref_shape_text(&film->shape);
-    struct cox_session_params params;
+    struct cox__session_spec params;
     cr_assert_eq(ref_film_session(film, pipeline, &params), COX_OK, "%s", text);
     return session_open(&params, variant, device, text);
 }
@@ -179,7 +179,7 @@ static inline void film_run_in(cox_session *session, struct ref_film *film, enum
                                const struct cox_video_settings *settings)
 {
     const char *text = ref_shape_text(&film->shape);
-    cox_buffer *buffers[COX_BINDINGS_MAX] = {NULL};
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     uint32_t count = 0;
     struct cox_video_params params;
     cr_assert_eq(cox_video_prepare(&film->shape, settings, &params), COX_OK, "%s", text);

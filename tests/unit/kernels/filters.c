@@ -14,14 +14,14 @@ static void open_cpu(void)
 #define CPU_TEST(name) Test(filters, name, .init = open_cpu, .fini = close_devices)
 
 /* One frame; the output's memory is the caller's to free. NULL: the device cannot do it. */
-static void *filter(struct cox_session_params *pipeline, const struct cox_filter_params *params, const void *in,
+static void *filter(struct cox__session_spec *pipeline, const struct cox_filter_params *params, const void *in,
                     size_t in_bytes, size_t out_bytes)
 {
     cox_session *session = NULL;
     struct bits_frame frame = {0};
     pipeline->no_warmup = true;
     pipeline->device_timeout_ns = 60000000000; /* a busy machine */
-    const cox_status status = cox_session_create(runtime, pipeline, &session);
+    const cox_status status = cox__session_create(runtime, pipeline, &session);
     if (status == COX_E_UNSUPPORTED || status == COX_E_BUILD)
         return NULL;
     cr_assert_eq(status, COX_OK, "%s: %s", cox_status_name(status), last_log);
@@ -38,7 +38,7 @@ static void *filter(struct cox_session_params *pipeline, const struct cox_filter
 }
 
 /* A frame that must come out as it went in. */
-static void expect_kept(struct cox_session_params *pipeline, const struct cox_filter_params *params, const void *in,
+static void expect_kept(struct cox__session_spec *pipeline, const struct cox_filter_params *params, const void *in,
                         size_t bytes, const char *what)
 {
     void *out = filter(pipeline, params, in, bytes, bytes);
@@ -49,10 +49,10 @@ static void expect_kept(struct cox_session_params *pipeline, const struct cox_fi
 
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
 
-typedef cox_status fill_fn(const struct cox_filter_shape *shape, struct cox_filter_storage *storage,
-                           struct cox_session_params *session);
-static fill_fn *const fills[] = {cox_filter_separable, cox_filter_convolution,   cox_filter_gaussian,   cox_filter_box,
-                                 cox_filter_guided,    cox_filter_transposition, cox_filter_prefix_sums};
+typedef cox_status fill_fn(const struct cox_filter_shape *shape, struct cox__pipeline_storage *storage,
+                           struct cox__session_spec *session);
+static fill_fn *const fills[] = {cox__filter_separable, cox__filter_convolution,   cox__filter_gaussian,   cox__filter_box,
+                                 cox__filter_guided,    cox__filter_transposition, cox__filter_prefix_sums};
 enum { FILLS = sizeof fills / sizeof fills[0], INTEGERS_FIRST = 3, RADII_COUNT = 5 };
 
 static struct cox_filter_shape good_shape(int f)
@@ -67,8 +67,8 @@ static struct cox_filter_shape good_shape(int f)
 
 static cox_status try_shape(int f, const struct cox_filter_shape *shape)
 {
-    static struct cox_filter_storage storage;
-    struct cox_session_params session = {0};
+    static struct cox__pipeline_storage storage;
+    struct cox__session_spec session = {0};
     return fills[f](shape, &storage, &session);
 }
 
@@ -85,8 +85,8 @@ Test(filters, refuse_shapes_that_they_cannot_do)
         struct cox_filter_shape shape = good_shape(f);
         cr_expect_eq(try_shape(f, &shape), COX_OK, "filter %d", f);
         cr_expect_eq(try_shape(f, NULL), COX_E_INVALID);
-        cr_expect_eq(fills[f](&shape, NULL, &(struct cox_session_params){0}), COX_E_INVALID);
-        cr_expect_eq(fills[f](&shape, &(struct cox_filter_storage){{0}}, NULL), COX_E_INVALID);
+        cr_expect_eq(fills[f](&shape, NULL, &(struct cox__session_spec){0}), COX_E_INVALID);
+        cr_expect_eq(fills[f](&shape, &(struct cox__pipeline_storage){{0}}, NULL), COX_E_INVALID);
         REFUSED(f, width = 0);
         REFUSED(f, height = 65537);
         REFUSED(f, sample = (enum cox_filter_sample)3);
@@ -147,7 +147,7 @@ Test(filters, refuse_parameters_that_they_cannot_do)
     cr_expect_eq(cox_filter_guided_prepare(&shape, 1, &params), COX_OK);
     cr_expect_eq(cox_filter_guided_prepare(&shape, 1.1f, &params), COX_E_INVALID);
     cr_expect_eq(cox_filter_guided_prepare(&shape, NAN, &params), COX_E_INVALID);
-    cr_expect_eq(cox_filter_box_prepare(&shape, NULL), COX_E_INVALID);
+    cr_expect_eq(cox__filter_box_prepare(&shape, NULL), COX_E_INVALID);
 }
 
 /* --- What is kept ------------------------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ Test(filters, refuse_parameters_that_they_cannot_do)
 CPU_TEST(keep_a_constant_plane_to_the_bit)
 {
     enum { WIDTH = 70, HEIGHT = 45, PIXELS = WIDTH * HEIGHT };
-    static struct cox_filter_storage storage;
+    static struct cox__pipeline_storage storage;
     struct cox_filter_params params;
     float floats[PIXELS];
     uint16_t words[PIXELS];
@@ -167,8 +167,8 @@ CPU_TEST(keep_a_constant_plane_to_the_bit)
         const float sigma = (float[]){0.5f, 9, 128}[s];
         const struct cox_filter_shape shape = {
             .width = WIDTH, .height = HEIGHT, .in_pitch_bytes = WIDTH * 4, .out_pitch_bytes = WIDTH * 4};
-        struct cox_session_params session = {0};
-        cr_assert_eq(cox_filter_gaussian(&shape, &storage, &session), COX_OK);
+        struct cox__session_spec session = {0};
+        cr_assert_eq(cox__filter_gaussian(&shape, &storage, &session), COX_OK);
         cr_assert_eq(cox_filter_gaussian_prepare(&shape, sigma, sigma, &params), COX_OK);
         expect_kept(&session, &params, floats, sizeof floats, "a Gaussian");
     }
@@ -179,11 +179,11 @@ CPU_TEST(keep_a_constant_plane_to_the_bit)
                                            .out_pitch_bytes = WIDTH * 2,
                                            .radius_x = 63,
                                            .radius_y = 63};
-    struct cox_session_params box = {0}, guided = {0};
-    cr_assert_eq(cox_filter_box(&shape, &storage, &box), COX_OK);
-    cr_assert_eq(cox_filter_box_prepare(&shape, &params), COX_OK);
+    struct cox__session_spec box = {0}, guided = {0};
+    cr_assert_eq(cox__filter_box(&shape, &storage, &box), COX_OK);
+    cr_assert_eq(cox__filter_box_prepare(&shape, &params), COX_OK);
     expect_kept(&box, &params, words, sizeof words, "box");
-    cr_assert_eq(cox_filter_guided(&shape, &storage, &guided), COX_OK);
+    cr_assert_eq(cox__filter_guided(&shape, &storage, &guided), COX_OK);
     cr_assert_eq(cox_filter_guided_prepare(&shape, 0, &params), COX_OK);
     expect_kept(&guided, &params, words, sizeof words, "guided");
 }
@@ -206,8 +206,8 @@ static void fill_rows(uint8_t *plane)
 /* Of a kernel of scan.cl, one row of output for each of input. NULL: not on this device. */
 static uint32_t *scan(const char *kernel, uint32_t group, const uint8_t *in)
 {
-    static struct cox_filter_storage storage;
-    struct cox_session_params session = {0};
+    static struct cox__pipeline_storage storage;
+    struct cox__session_spec session = {0};
     struct cox_filter_params params;
     const struct cox_filter_shape shape = {.width = SCAN_WIDTH,
                                            .height = SCAN_HEIGHT,
@@ -215,10 +215,10 @@ static uint32_t *scan(const char *kernel, uint32_t group, const uint8_t *in)
                                            .in_pitch_bytes = SCAN_WIDTH,
                                            .out_pitch_bytes = SCAN_WIDTH * 4,
                                            .group = group};
-    cr_assert_eq(cox_filter_prefix_sums(&shape, &storage, &session), COX_OK);
-    cr_assert_eq(cox_filter_prefix_sums_prepare(&shape, &params), COX_OK);
-    struct cox_pass pass = session.passes[0];
-    struct cox_stage stage = pass.stages[0];
+    cr_assert_eq(cox__filter_prefix_sums(&shape, &storage, &session), COX_OK);
+    cr_assert_eq(cox__filter_prefix_sums_prepare(&shape, &params), COX_OK);
+    struct cox__pass_spec pass = session.passes[0];
+    struct cox__stage stage = pass.stages[0];
     stage.kernel = kernel;
     pass.stages = &stage;
     session.passes = &pass;
@@ -258,7 +258,7 @@ CPU_TEST(add_up_and_answer_for_groups_of_any_size)
 CPU_TEST(transpose_in_groups_of_any_size)
 {
     enum { WIDTH = 77, HEIGHT = 130 };
-    static struct cox_filter_storage storage;
+    static struct cox__pipeline_storage storage;
     static uint32_t in[WIDTH * HEIGHT];
     for (uint32_t i = 0; i < WIDTH * HEIGHT; i++)
         in[i] = i * 2654435761u;
@@ -268,10 +268,10 @@ CPU_TEST(transpose_in_groups_of_any_size)
                                                .in_pitch_bytes = WIDTH * 4,
                                                .out_pitch_bytes = HEIGHT * 4,
                                                .group = group};
-        struct cox_session_params session = {0};
+        struct cox__session_spec session = {0};
         struct cox_filter_params params;
-        cr_assert_eq(cox_filter_transposition(&shape, &storage, &session), COX_OK);
-        cr_assert_eq(cox_filter_transposition_prepare(&shape, &params), COX_OK);
+        cr_assert_eq(cox__filter_transposition(&shape, &storage, &session), COX_OK);
+        cr_assert_eq(cox__filter_transposition_prepare(&shape, &params), COX_OK);
         uint32_t *out = filter(&session, &params, in, sizeof in, sizeof in);
         for (int y = 0; y < HEIGHT && out; y++)
             for (int x = 0; x < WIDTH; x++)

@@ -456,16 +456,16 @@ Test(kernels, refuse_shapes_that_are_none)
         {.width = 7, .height = 3, .in_pitch_bytes = 56, .out_pitch_bytes = 28, .out = (enum cox_pixel_out) - 1},
         {.width = 7, .height = 3, .in_pitch_bytes = (size_t)1 << 31, .out_pitch_bytes = 28},
     };
-    struct cox_tonemap_storage storage;
-    struct cox_session_params session = {0};
+    struct cox__pipeline_storage storage;
+    struct cox__session_spec session = {0};
     struct cox_tonemap_params params;
     const struct cox_tonemap_settings settings = {0};
-    cr_expect_eq(cox_tonemap_mapping(&good, &storage, &session), COX_OK);
+    cr_expect_eq(cox__tonemap_mapping(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.rows, 3);
     cr_expect_eq(session.params_bytes, sizeof(params));
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        cr_expect_eq(cox_tonemap_mapping(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
-        cr_expect_eq(cox_tonemap_analysis(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
+        cr_expect_eq(cox__tonemap_mapping(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
+        cr_expect_eq(cox__tonemap_analysis_spec(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
         cr_expect_eq(cox_tonemap_prepare(&bad[i], &settings, &params), COX_E_INVALID, "shape %zu", i);
     }
     const struct cox_tonemap_shape largest = {.width = 65536,
@@ -474,11 +474,11 @@ Test(kernels, refuse_shapes_that_are_none)
                                               .out = COX_PIXEL_RGBA16,
                                               .in_pitch_bytes = 0x7ffffff0,
                                               .out_pitch_bytes = 0x7ffffff8};
-    cr_expect_eq(cox_tonemap_mapping(&largest, &storage, &session), COX_OK);
+    cr_expect_eq(cox__tonemap_mapping(&largest, &storage, &session), COX_OK);
     const char *options = session.stages[0].variants[0].options;
     cr_expect_not_null(strstr(options, "-DCOX_OUT_PITCH=2147483640 "), "%s", options);
     cr_expect_lt(strlen(options), 160);
-    cr_expect_eq(cox_tonemap_analysis(&largest, &storage, &session), COX_E_INVALID, "its counts would not fit");
+    cr_expect_eq(cox__tonemap_analysis_spec(&largest, &storage, &session), COX_E_INVALID, "its counts would not fit");
 }
 
 Test(kernels, refuse_settings_that_are_none)

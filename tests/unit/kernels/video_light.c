@@ -454,12 +454,12 @@ static struct cox_video_shape other_formats(const char *text, size_t in_pitch, s
 
 static void expect_refused(const struct cox_video_shape *shape, const char *what)
 {
-    struct cox_video_storage storage;
-    struct cox_session_params session = {0};
+    struct cox__pipeline_storage storage;
+    struct cox__session_spec session = {0};
     struct cox_video_params params;
     const struct cox_video_settings settings = {0};
-    cr_expect_eq(cox_video_mapping(shape, false, &storage, &session), COX_E_INVALID, "%s", what);
-    cr_expect_eq(cox_video_mapping(shape, true, &storage, &session), COX_E_INVALID, "%s", what);
+    cr_expect_eq(cox__video_mapping(shape, false, &storage, &session), COX_E_INVALID, "%s", what);
+    cr_expect_eq(cox__video_mapping(shape, true, &storage, &session), COX_E_INVALID, "%s", what);
     cr_expect_eq(cox_video_prepare(shape, &settings, &params), COX_E_INVALID, "%s", what);
 }
 
@@ -473,20 +473,20 @@ static void expect_refused(const struct cox_video_shape *shape, const char *what
 Test(video_light, refuses_shapes_that_are_none)
 {
     const struct cox_video_shape good = good_shape();
-    struct cox_video_storage storage;
+    struct cox__pipeline_storage storage;
     struct cox_video_params params;
     const struct cox_video_settings settings = {0};
-    struct cox_session_params session = {0};
+    struct cox__session_spec session = {0};
     for (uint32_t analyse = 0; analyse < 2; analyse++) {
-        session = (struct cox_session_params){.in_flight = 7};
-        cr_expect_eq(cox_video_mapping(&good, analyse, &storage, &session), COX_OK);
+        session = (struct cox__session_spec){.in_flight = 7};
+        cr_expect_eq(cox__video_mapping(&good, analyse, &storage, &session), COX_OK);
         cr_expect_eq(session.rows, 18);
         cr_expect_eq(session.binding_count, 6 + analyse);
         cr_expect_eq(session.params_bytes, sizeof(params));
         cr_expect_eq(session.in_flight, 7, "the other fields are left alone");
     }
-    session = (struct cox_session_params){0};
-    cr_expect_eq(cox_video_analysis(&good, &storage, &session), COX_OK);
+    session = (struct cox__session_spec){0};
+    cr_expect_eq(cox__video_analysis(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.binding_count, 4);
     cr_expect_eq(cox_video_prepare(&good, &settings, &params), COX_OK);
 
@@ -527,9 +527,9 @@ Test(video_light, refuses_shapes_that_are_none)
         expect_refused(&shape, bad[i].what);
     }
 
-    cr_expect_eq(cox_video_mapping(NULL, false, &storage, &session), COX_E_INVALID);
-    cr_expect_eq(cox_video_mapping(&good, false, NULL, &session), COX_E_INVALID);
-    cr_expect_eq(cox_video_mapping(&good, false, &storage, NULL), COX_E_INVALID);
+    cr_expect_eq(cox__video_mapping(NULL, false, &storage, &session), COX_E_INVALID);
+    cr_expect_eq(cox__video_mapping(&good, false, NULL, &session), COX_E_INVALID);
+    cr_expect_eq(cox__video_mapping(&good, false, &storage, NULL), COX_E_INVALID);
     cr_expect_eq(cox_video_prepare(&good, NULL, &params), COX_E_INVALID);
     cr_expect_eq(cox_video_prepare(&good, &settings, NULL), COX_E_INVALID);
 }

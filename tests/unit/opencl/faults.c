@@ -42,25 +42,25 @@ static cox_session *session;
 static cox_buffer *buffer;
 static uint32_t *data;
 
-static void session_new(cox_session **out, enum cox_access access, const char *first, const char *second, double share)
+static void session_new(cox_session **out, enum cox__access access, const char *first, const char *second, double share)
 {
     const double ratios[] = {share, 1 - share};
-    const struct cox_binding binding = {
-        .name = "buffer", .contract = COX_ROWS, .access = access, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
-    const struct cox_variant variants[] = {{.device_plus_1 = 1, .source = source, .options = "-DSPIN=4000000"},
+    const struct cox__binding binding = {
+        .name = "buffer", .row_access = COX__ROWS, .access = access, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
+    const struct cox__variant variants[] = {{.device_plus_1 = 1, .source = source, .options = "-DSPIN=4000000"},
                                            {.source = source, .options = "-DSPIN=0"}};
-    static const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_COLUMNS, COX_ARG_FIRST_ROW, COX_ARG_ROWS};
-    struct cox_stage stages[2];
+    static const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_COLUMNS, COX__ARG_FIRST_ROW, COX__ARG_ROWS};
+    struct cox__stage stages[2];
     for (int s = 0; s < 2; s++)
-        stages[s] = (struct cox_stage){.kernel = s ? second : first,
+        stages[s] = (struct cox__stage){.kernel = s ? second : first,
                                        .columns = COLUMNS,
                                        .variant_count = 2,
                                        .variants = variants,
                                        .arg_count = 4,
                                        .args = args};
     const struct cox_policy_options options = {.ratios = ratios, .ratio_count = 2};
-    cr_assert_eq(cox_session_create(runtime,
-                                    &(const struct cox_session_params){.rows = ROWS,
+    cr_assert_eq(cox__session_create(runtime,
+                                    &(const struct cox__session_spec){.rows = ROWS,
                                                                        .binding_count = 1,
                                                                        .bindings = &binding,
                                                                        .stage_count = 2,
@@ -74,7 +74,7 @@ static void session_new(cox_session **out, enum cox_access access, const char *f
                  COX_OK);
 }
 
-static void begin(enum cox_access access, const char *first, const char *second)
+static void begin(enum cox__access access, const char *first, const char *second)
 {
     const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = "cpu:2x1"}, &runtime);
     if (status)
@@ -97,7 +97,7 @@ TestSuite(cl_faults, .fini = end, .timeout = 600);
 
 static cox_status run(cox_session *of)
 {
-    return cox_session_run(of, &(const struct cox_frame){.buffers = &buffer, .buffer_count = 1});
+    return cox__session_run(of, &(const struct cox__frame_spec){.buffers = &buffer, .buffer_count = 1});
 }
 
 /* The frame is done, with the rows of `put`; nothing touches the application's memory any more, until all kernels have
@@ -123,7 +123,7 @@ static void check_done(void)
 
 Test(cl_faults, without_a_fault_both_devices_work)
 {
-    begin(COX_READ_WRITE, "triple", "put");
+    begin(COX__READ_WRITE, "triple", "put");
     cr_assert_eq(run(session), COX_OK);
     check_done();
 }
@@ -131,7 +131,7 @@ Test(cl_faults, without_a_fault_both_devices_work)
 Test(cl_faults, a_driver_that_tells_nothing_of_arguments_is_built_for_without_that)
 {
     is_old = true;
-    begin(COX_READ_WRITE, "triple", "put");
+    begin(COX__READ_WRITE, "triple", "put");
     cr_assert_geq(refused_info, 1);
     cr_assert_eq(run(session), COX_OK);
     for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
@@ -140,7 +140,7 @@ Test(cl_faults, a_driver_that_tells_nothing_of_arguments_is_built_for_without_th
 
 Test(cl_faults, a_band_in_place_that_began_is_not_run_again)
 {
-    begin(COX_READ_WRITE, "triple", "triple");
+    begin(COX__READ_WRITE, "triple", "triple");
     refuse_launch = 2;
     cr_assert_eq(run(session), COX_E_DEVICE_LOST);
     cr_assert_eq(refuse_launch, 0);
@@ -149,7 +149,7 @@ Test(cl_faults, a_band_in_place_that_began_is_not_run_again)
 
 Test(cl_faults, a_band_in_place_that_never_began_goes_elsewhere)
 {
-    begin(COX_READ_WRITE, "triple", "put");
+    begin(COX__READ_WRITE, "triple", "put");
     refuse_launch = 1;
     cr_assert_eq(run(session), COX_OK);
     check_done();
@@ -157,7 +157,7 @@ Test(cl_faults, a_band_in_place_that_never_began_goes_elsewhere)
 
 Test(cl_faults, what_was_enqueued_before_a_refusal_ends_before_its_frame)
 {
-    begin(COX_WRITE, "put", "nothing");
+    begin(COX__WRITE, "put", "nothing");
     refuse_launch = 2;
     cr_assert_eq(run(session), COX_OK);
     check_done();
@@ -165,7 +165,7 @@ Test(cl_faults, what_was_enqueued_before_a_refusal_ends_before_its_frame)
 
 Test(cl_faults, what_runs_on_after_a_failed_command_ends_before_its_frame)
 {
-    begin(COX_WRITE, "nothing", "put");
+    begin(COX__WRITE, "nothing", "put");
     next_launch_is_false = true;
     cr_assert_eq(run(session), COX_OK);
     cr_assert(was_false);
@@ -174,9 +174,9 @@ Test(cl_faults, what_runs_on_after_a_failed_command_ends_before_its_frame)
 
 Test(cl_faults, memory_goes_after_what_was_enqueued_for_it)
 {
-    begin(COX_WRITE, "nothing", "put");
+    begin(COX__WRITE, "nothing", "put");
     cox_session *other;
-    session_new(&other, COX_WRITE, "nothing", "put", 0.25);
+    session_new(&other, COX__WRITE, "nothing", "put", 0.25);
     cr_assert_eq(run(session), COX_OK);
     cr_assert_eq(run(other), COX_OK); /* its bands take the place of the first session's */
     cox_buffer_destroy(&buffer);

@@ -76,16 +76,16 @@ static void begin_without_instance(const char *devices)
     if (status)
         cr_skip_test("skipped, because there is no such device as %s: %s", devices, cox_status_text(status));
     rig.ops = rig.backend->ops;
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = COLUMNS * 4},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = COLUMNS * 4}};
-    const struct cox_variant variant = {.source = source, .options = ""};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS,  COX_ARG_FIRST_ROW,
-                                   COX_ARG_ROWS,      COX_ARG_ORIGIN(0), COX_ARG_ORIGIN(1)};
-    const struct cox_stage stage = {
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = COLUMNS * 4},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = COLUMNS * 4}};
+    const struct cox__variant variant = {.source = source, .options = ""};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS,  COX__ARG_FIRST_ROW,
+                                   COX__ARG_ROWS,      COX__ARG_ORIGIN(0), COX__ARG_ORIGIN(1)};
+    const struct cox__stage stage = {
         .kernel = "work", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 7, .args = args};
     cr_assert_eq(cox__pipeline_init(&rig.pipeline,
-                                    &(const struct cox_session_params){.rows = ROWS,
+                                    &(const struct cox__session_spec){.rows = ROWS,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
@@ -468,20 +468,20 @@ Test(cl_instances, several_partial_results_of_a_band_begin_with_zeros)
         "    atomic_add(low, in[y * columns + x] & 255);\n"
         "    atomic_add(high, in[y * columns + x] >> 24);\n"
         "}\n";
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = COLUMNS * 4},
-        {.name = "low", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 4, .merge = keep_first},
-        {.name = "high", .contract = COX_REDUCE, .access = COX_WRITE, .bytes = 4, .merge = keep_first}};
-    const struct cox_variant variant = {.source = sums_source, .options = ""};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_BUFFER(2), COX_ARG_COLUMNS,
-                                   COX_ARG_ROWS};
-    const struct cox_stage stage = {
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = COLUMNS * 4},
+        {.name = "low", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 4, .merge = keep_first},
+        {.name = "high", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 4, .merge = keep_first}};
+    const struct cox__variant variant = {.source = sums_source, .options = ""};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), COX__ARG_COLUMNS,
+                                   COX__ARG_ROWS};
+    const struct cox__stage stage = {
         .kernel = "sums", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args};
     for (int s = 0; s < 3; s++) {
         begin_without_instance(selections[s]);
         cox__pipeline_clear(&rig.pipeline);
         cr_assert_eq(cox__pipeline_init(&rig.pipeline,
-                                        &(const struct cox_session_params){.rows = ROWS,
+                                        &(const struct cox__session_spec){.rows = ROWS,
                                                                            .binding_count = 3,
                                                                            .bindings = bindings,
                                                                            .stage_count = 1,

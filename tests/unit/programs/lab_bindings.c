@@ -52,12 +52,12 @@ Test(lab_bindings, reads_every_key)
     cr_assert(stage->item_columns == 2 && stage->item_rows == 3 && b.binding_count == 5 && b.argument_count == 12);
     cr_assert(b.pass_count == 0 && b.stage_count == 1 && stage->argument_count == 12);
     const struct lab_binding *in = &b.bindings[0], *table = &b.bindings[1], *light = &b.bindings[2];
-    cr_assert(in->touch.contract == COX_HALO && in->touch.halo_rows == 2 && in->touch.access == COX_READ);
+    cr_assert(in->touch.row_access == COX__HALO && in->touch.halo_rows == 2 && in->touch.access == COX__READ);
     cr_assert(in->element_bytes == 4 && in->fill == LAB_FILL_NOISE && in->seed == 9 && in->touch.row_divisor == 1);
-    cr_assert(table->touch.contract == COX_WHOLE && table->bytes == 32 && table->fill == LAB_FILL_FILE);
+    cr_assert(table->touch.row_access == COX__WHOLE && table->bytes == 32 && table->fill == LAB_FILL_FILE);
     cr_assert_str_eq(table->file, "t.raw");
     cr_assert(light->touch.row_divisor == 2 && light->fill == LAB_FILL_FLOATS && light->seed == 1);
-    cr_assert(b.bindings[3].touch.access == COX_READ_WRITE && b.bindings[4].touch.access == COX_WRITE);
+    cr_assert(b.bindings[3].touch.access == COX__READ_WRITE && b.bindings[4].touch.access == COX__WRITE);
     static const enum lab_argument_kind kinds[] = {
         LAB_ARGUMENT_BUFFER,    LAB_ARGUMENT_ORIGIN,     LAB_ARGUMENT_COLUMNS, LAB_ARGUMENT_ROWS,
         LAB_ARGUMENT_FIRST_ROW, LAB_ARGUMENT_FRAME_ROWS, LAB_ARGUMENT_PITCH,   LAB_ARGUMENT_PITCH_BYTES,
@@ -117,9 +117,9 @@ Test(lab_bindings, reads_passes)
     const struct lab_pass *turn = &b.passes[0], *last = &b.passes[1];
     cr_assert_str_eq(turn->name, "turn");
     cr_assert(turn->transposed && turn->use_count == 2 && turn->first_stage == 0 && turn->stage_count == 1);
-    cr_assert(turn->uses[0].binding == 0 && turn->uses[0].contract == COX_WHOLE);
+    cr_assert(turn->uses[0].binding == 0 && turn->uses[0].row_access == COX__WHOLE);
     cr_assert(last->name[0] == '\0' && !last->transposed && last->use_count == 3 && last->stage_count == 2);
-    cr_assert(last->uses[1].halo_rows == 2 && last->uses[1].access == COX_READ_WRITE);
+    cr_assert(last->uses[1].halo_rows == 2 && last->uses[1].access == COX__READ_WRITE);
     cr_assert(last->uses[2].row_divisor == 2);
     const struct lab_stage *c = &b.stages[2];
     cr_assert_str_eq(c->kernel, "c");
@@ -222,7 +222,7 @@ static char *copies(const char *of, int count)
 
 Test(lab_bindings, more_than_there_is_room_for_is_refused)
 {
-    char *rows = copies("'rows'", COX_ARGS_MAX + 1);
+    char *rows = copies("'rows'", COX_ARGUMENTS_MAX + 1);
     const struct change many = {"{'buffer': 'out'}", rows, "arguments: must have from 1 to 24 entries"};
     refuse_changes(whole_text, &many, 1);
     free(rows);
@@ -234,9 +234,9 @@ Test(lab_bindings, more_than_there_is_room_for_is_refused)
 
     /* Of all stages together: in the last of three passes. */
     for (int what = 0; what < 2; what++) {
-        char *arguments = copies("'rows'", what ? COX_ARGS_MAX : 1), stage[1024], passes[32 << 10];
+        char *arguments = copies("'rows'", what ? COX_ARGUMENTS_MAX : 1), stage[1024], passes[32 << 10];
         snprintf(stage, sizeof stage, "{'kernel': 'k', 'arguments': [%s]}", arguments);
-        char *stages = copies(stage, what ? 2 : COX_STAGES_MAX);
+        char *stages = copies(stage, what ? 2 : COX_FUSED_MAX);
         snprintf(passes, sizeof passes,
                  "{'uses': [{'binding': 'in', 'access': 'read', 'contract': 'rows'}], 'stages': [%s]}", stages);
         char *all = copies(passes, 3), *with = malloc(strlen(all) + 32);
@@ -279,8 +279,8 @@ static void pipeline_of(const struct lab_user_kernel *kernel, struct lab_user_pi
     *out = (struct lab_user_pipeline){.kernel = kernel, .columns = COLUMNS, .rows = ROWS};
     for (uint32_t b = 0; b < kernel->bindings.binding_count; b++) {
         const struct lab_binding *binding = &kernel->bindings.bindings[b];
-        bool whole = binding->touch.contract == COX_WHOLE;
-        out->bindings[b] = (struct cox_binding){
+        bool whole = binding->touch.row_access == COX__WHOLE;
+        out->bindings[b] = (struct cox__binding){
             .name = binding->name, .access = binding->touch.access, .pitch_bytes = PITCH};
         out->bytes[b] = whole ? (size_t)binding->bytes : (size_t)PITCH * (ROWS / binding->touch.row_divisor);
     }

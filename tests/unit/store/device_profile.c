@@ -133,7 +133,7 @@ static const struct fake_params trio = {
 struct way {
     const char *what;
     struct fake_params devices;
-    struct cox_session_params params;
+    struct cox__session_spec params;
     uint32_t rows, columns;
     size_t pitch;
     const char *source, *options, *kernel;
@@ -174,8 +174,8 @@ static cox_status submit(const struct rig_frames *frames, cox_session *session, 
 {
     const uint32_t i = index % frames->count;
     cox_buffer *const buffers[] = {frames->in[i], frames->out[i], NULL};
-    return cox_session_submit(session,
-                              &(const struct cox_frame){
+    return cox__session_submit(session,
+                              &(const struct cox__frame_spec){
                                   .buffers = buffers, .buffer_count = buffer_count, .params = &frames->params[i]},
                               rig_done, frames->rig);
 }
@@ -186,29 +186,29 @@ static struct outcome run_session(void)
     struct outcome outcome = {0};
     struct rig *rig = rig_new_in(&way.devices, way.no_cache ? NULL : dir);
     struct rig_frames *frames = rig_frames_new(rig, way.rows, way.columns, way.pitch, 4);
-    const struct cox_binding bindings[] = {
-        {.name = "in", .contract = COX_ROWS, .access = COX_READ, .pitch_bytes = way.pitch},
-        {.name = "out", .contract = COX_ROWS, .access = COX_WRITE, .pitch_bytes = way.pitch},
-        {.name = "middle", .contract = COX_ROWS, .pitch_bytes = way.pitch, .scratch = true},
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = way.pitch},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = way.pitch},
+        {.name = "middle", .row_access = COX__ROWS, .pitch_bytes = way.pitch, .scratch = true},
     };
-    const struct cox_variant variant = {
+    const struct cox__variant variant = {
         .source = way.source ? way.source : "fake", .options = way.options, .local_columns = way.local_columns};
-    struct cox_stage stage = rig_stage_map;
+    struct cox__stage stage = rig_stage_map;
     stage.columns = way.columns;
     stage.variants = &variant;
-    struct cox_session_params params = way.params;
+    struct cox__session_spec params = way.params;
     params.rows = way.rows;
     params.binding_count = 2; /* without `middle` */
     params.bindings = bindings;
     params.stage_count = 1;
     params.stages = &stage;
-    const struct cox_arg aside[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(2)};
-    struct cox_stage stage_aside = stage;
+    const struct cox__arg aside[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(2)};
+    struct cox__stage stage_aside = stage;
     stage_aside.args = aside;
     stage_aside.arg_count = 2;
-    const struct cox_use uses[][2] = {{{.binding = 0}, {.binding = 2, .access = COX_WRITE}},
-                                      {{.binding = 0}, {.binding = 1, .access = COX_WRITE}}};
-    const struct cox_pass passes[] = {{.use_count = 2, .uses = uses[0], .stage_count = 1, .stages = &stage_aside},
+    const struct cox__pass_binding uses[][2] = {{{.binding = 0}, {.binding = 2, .access = COX__WRITE}},
+                                      {{.binding = 0}, {.binding = 1, .access = COX__WRITE}}};
+    const struct cox__pass_spec passes[] = {{.use_count = 2, .uses = uses[0], .stage_count = 1, .stages = &stage_aside},
                                       {.use_count = 2, .uses = uses[1], .stage_count = 1, .stages = &stage}};
     if (way.passes) {
         params.binding_count = 3;
@@ -221,7 +221,7 @@ static struct outcome run_session(void)
     params.report = rig_report;
     params.report_user = rig;
     cox_session *session;
-    cr_assert_eq(cox_session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
+    cr_assert_eq(cox__session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
     struct cox_session_info info = rig_info(session);
     outcome.loaded = info.profile_loaded;
     for (uint32_t i = 0; i < (way.frames ? way.frames : 40); i++)
@@ -361,7 +361,7 @@ Test(device_profile, of_passes_that_share_a_split_is_of_all_of_them)
 /* With jitter, so that there is something to learn; rows handed out on demand count for who did them. */
 Test(device_profile, lets_adaptive_begin_where_it_ended)
 {
-    way.params = (struct cox_session_params){.policy = "adaptive", .in_flight = 1};
+    way.params = (struct cox__session_spec){.policy = "adaptive", .in_flight = 1};
     way.rows = 1000;
     way.devices.device_count = 2;
     for (uint32_t d = 0; d < 2; d++) {
@@ -501,7 +501,7 @@ Test(device_profile, of_a_session_that_lost_a_device_is_not_saved)
     struct rig *rig = rig_new_in(&trio, dir);
     struct rig_frames *frames = rig_frames_new(rig, 100, 16, 16, 4);
     cox_session *session;
-    cr_assert_eq(rig_map_session(frames, &(const struct cox_session_params){.custom_policy = &learner}, &session),
+    cr_assert_eq(rig_map_session(frames, &(const struct cox__session_spec){.custom_policy = &learner}, &session),
                  COX_OK);
     for (uint32_t i = 0; i < 20; i++)
         cr_assert_eq(rig_submit(frames, session, i, false), COX_OK);
@@ -670,7 +670,7 @@ Test(device_profile, in_a_directory_that_cannot_be_written_is_loaded)
 static cox_status try_map(struct rig_frames *frames, cox_session *warm_start, cox_session **out)
 {
     return rig_map_session(frames,
-                           &(const struct cox_session_params){.custom_policy = &learner,
+                           &(const struct cox__session_spec){.custom_policy = &learner,
                                                               .report = rig_report,
                                                               .report_user = frames->rig,
                                                               .warm_start = warm_start},

@@ -285,7 +285,7 @@ static bool read_stage(const struct strict_place *at, struct lab_bindings *out)
         !small(at, "item_rows", false, 1, 1024, &stage->item_rows))
         return false;
 
-    json_t *arguments = strict_array(at, "arguments", true, COX_ARGS_MAX);
+    json_t *arguments = strict_array(at, "arguments", true, COX_ARGUMENTS_MAX);
     if (out->argument_count + json_array_size(arguments) > LAB_ARGUMENTS_MAX)
         return strict_refuse(at, "arguments", "there are more than %d of all stages",
                              LAB_ARGUMENTS_MAX);
@@ -365,12 +365,12 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
         return false;
 
     json_t *uses = strict_array(&at, "uses", pass->transposed || has_transposed(out),
-                                COX_BINDINGS_MAX);
+                                COX_BUFFERS_MAX);
     for (size_t u = 0; u < json_array_size(uses); u++)
         if (!enter_of_pass(&in, &at, "uses", u, use_keys) || !read_use(&in, out, pass))
             return false;
 
-    json_t *stages = strict_array(&at, "stages", true, COX_STAGES_MAX);
+    json_t *stages = strict_array(&at, "stages", true, COX_FUSED_MAX);
     for (size_t s = 0; s < json_array_size(stages); s++)
         if (!enter_of_pass(&in, &at, "stages", s, stage_keys) || !read_stage(&in, out))
             return false;
@@ -431,7 +431,7 @@ static bool read_all(struct strict_reader *reader, json_t *root, struct lab_bind
            small(&at, "columns", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->columns) &&
            small(&at, "rows", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->rows) &&
            strict_string(&at, "options", false, sizeof out->options, out->options) &&
-           read_each(&at, "bindings", COX_BINDINGS_MAX, read_binding, out) &&
+           read_each(&at, "bindings", COX_BUFFERS_MAX, read_binding, out) &&
            has_output(&at, out) && read_passes(&at, out);
 }
 

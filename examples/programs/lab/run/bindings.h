@@ -70,7 +70,7 @@ struct lab_pass {
     char name[LAB_KERNEL_NAME_MAX]; /* "" = none */
     bool transposed;                /* its rows are the frame's columns and vice versa */
     uint32_t use_count;             /* 0 = all bindings, as they are */
-    struct cox_use uses[COX_BINDINGS_MAX];
+    struct cox_use uses[COX_BUFFERS_MAX];
     uint32_t first_stage, stage_count;
 };
 
@@ -78,7 +78,7 @@ struct lab_bindings {
     char options[512];      /* of the build; "" = none */
     uint32_t columns, rows; /* of a frame, without --size */
     uint32_t binding_count;
-    struct lab_binding bindings[COX_BINDINGS_MAX];
+    struct lab_binding bindings[COX_BUFFERS_MAX];
     uint32_t pass_count; /* 0 = one pass with the only stage */
     struct lab_pass passes[COX_PASSES_MAX];
     uint32_t stage_count;

@@ -32,8 +32,8 @@ struct slot;
 struct block {
     struct slot *slot;
     uint32_t first_row, rows;
-    starpu_data_handle_t handles[COX_BINDINGS_MAX];
-    uint32_t origins[COX_BINDINGS_MAX]; /* the first buffer row of each binding's memory */
+    starpu_data_handle_t handles[COX_BUFFERS_MAX];
+    uint32_t origins[COX_BUFFERS_MAX]; /* the first buffer row of each binding's memory */
     uint32_t device;                    /* this and the times are those of its last task */
     uint64_t begin_ns, end_ns;
 };
@@ -48,7 +48,7 @@ struct slot {
     struct lab_dmda *dmda;
     const struct cox_frame *frame;
     struct block blocks[LAB_DMDA_BLOCKS_MAX];
-    struct output outputs[LAB_DMDA_BLOCKS_MAX * COX_BINDINGS_MAX];
+    struct output outputs[LAB_DMDA_BLOCKS_MAX * COX_BUFFERS_MAX];
     uint32_t output_count;
     uint64_t submit_ns, end_ns;
     uint32_t arriving; /* outputs that are not in host memory yet */
@@ -62,7 +62,7 @@ struct lab_dmda {
     char symbol[96];
     uint32_t workers[COX_DEVICES_MAX]; /* StarPU's worker of each device */
     int devids[COX_DEVICES_MAX];       /* its number for OpenCL */
-    struct built built[COX_DEVICES_MAX][COX_STAGES_MAX];
+    struct built built[COX_DEVICES_MAX][COX_FUSED_MAX];
     uint32_t blocks; /* registered; 0 = none */
     struct slot *slots;
     pthread_mutex_t mutex; /* protects `arriving` and the times of all slots */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFERS_MAX = COX_BINDINGS_MAX };
+enum { BUFFERS_MAX = COX_BUFFERS_MAX };
 _Static_assert((int)BUFFERS_MAX >= 2 * (int)COX_VIDEO_PLANES_MAX, "a video's planes have room");
 
 static const struct {
@@ -52,7 +52,7 @@ struct frame_params {
 struct delay_stage {
     struct cox_variant variants[2];
     struct cox_arg args[COX_PASSES_MAX][3];
-    struct cox_stage stages[COX_PASSES_MAX][1 + COX_STAGES_MAX];
+    struct cox_stage stages[COX_PASSES_MAX][1 + COX_FUSED_MAX];
     struct cox_pass passes[COX_PASSES_MAX];
 };
 
@@ -319,7 +319,7 @@ static bool add_delay(struct lab_kernel *kernel)
                                               .local_rows = 64};
 
     for (uint32_t p = 0; p < session->pass_count; p++)
-        if (session->passes[p].stage_count == COX_STAGES_MAX)
+        if (session->passes[p].stage_count == COX_FUSED_MAX)
             return false;
 
     if (session->params_bytes > offsetof(struct frame_params, steps))

@@ -174,7 +174,7 @@ void lab_user_pipeline_fill(struct lab_user_pipeline *pipeline,
 
 void lab_user_pipeline_free(struct lab_user_pipeline *pipeline)
 {
-    for (uint32_t b = 0; b < COX_BINDINGS_MAX; b++) {
+    for (uint32_t b = 0; b < COX_BUFFERS_MAX; b++) {
         free(pipeline->initial[b]);
         free(pipeline->reference[b]);
         pipeline->initial[b] = NULL;

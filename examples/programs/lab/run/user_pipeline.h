@@ -15,14 +15,14 @@ enum { LAB_USER_PARAMS_BYTES = 4 * LAB_ARGUMENTS_MAX };
 struct lab_user_pipeline {
     const struct lab_user_kernel *kernel;
     uint32_t columns, rows;
-    struct cox_binding bindings[COX_BINDINGS_MAX];
+    struct cox_binding bindings[COX_BUFFERS_MAX];
     struct cox_arg args[LAB_ARGUMENTS_MAX];
     struct cox_variant variants[LAB_STAGES_MAX];
     struct cox_stage stages[LAB_STAGES_MAX];
     struct cox_pass passes[COX_PASSES_MAX];
-    size_t bytes[COX_BINDINGS_MAX];             /* of each buffer; scratch: 0 */
-    void *initial[COX_BINDINGS_MAX];            /* READ_WRITE: the content before each frame */
-    unsigned char *reference[COX_BINDINGS_MAX]; /* output of one device alone; NULL = unknown */
+    size_t bytes[COX_BUFFERS_MAX];             /* of each buffer; scratch: 0 */
+    void *initial[COX_BUFFERS_MAX];            /* READ_WRITE: the content before each frame */
+    unsigned char *reference[COX_BUFFERS_MAX]; /* output of one device alone; NULL = unknown */
 };
 
 /* Fill `pipeline`, the session's pipeline and the constants. The session's part is valid while

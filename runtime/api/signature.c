@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "signature.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tokens ---- */
+
+/* A word or a single character. `length` 0 = the end of the source. */
+struct token {
+    const char *start;
+    size_t length;
+};
+
+/* Where the reader is. */
+struct reader {
+    const char *at;
+    const char *source;
+};
+
+static bool begins_line(const struct reader *reader)
+{
+    const char *at = reader->at;
+    while (at > reader->source && (at[-1] == ' ' || at[-1] == '\t'))
+        at--;
+
+    return at == reader->source || at[-1] == '\n';
+}
+
+/* A preprocessor line ends at a newline that no backslash precedes. */
+static const char *skip_line(const char *at)
+{
+    while (*at && *at != '\n')
+        at += at[0] == '\\' && at[1] ? 2 : 1;
+
+    return at;
+}
+
+static const char *skip_comment(const char *at)
+{
+    if (at[1] == '/')
+        return skip_line(at);
+
+    const char *end = strstr(at + 2, "*/");
+    return end ? end + 2 : at + strlen(at);
+}
+
+static const char *skip_quoted(const char *at)
+{
+    const char quote = *at++;
+    while (*at && *at != quote && *at != '\n')
+        at += at[0] == '\\' && at[1] ? 2 : 1;
+
+    return *at == quote ? at + 1 : at;
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static struct token next(struct reader *reader)
+{
+    for (;;) {
+        const char *at = reader->at;
+        if (isspace((unsigned char)*at))
+            reader->at++;
+        else if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
+            reader->at = skip_comment(at);
+        else if (at[0] == '#' && begins_line(reader))
+            reader->at = skip_line(at);
+        else if (at[0] == '"' || at[0] == '\'')
+            reader->at = skip_quoted(at);
+        else
+            break;
+    }
+
+    struct token token = {.start = reader->at};
+    if (!*reader->at)
+        return token;
+
+    do
+        reader->at++;
+    while (is_word(*token.start) && is_word(*reader->at));
+
+    token.length = (size_t)(reader->at - token.start);
+    return token;
+}
+
+static bool is(struct token token, const char *text)
+{
+    return token.length == strlen(text) && memcmp(token.start, text, token.length) == 0;
+}
+
+/* Whether the token is a keyword, with or without the two underscores that OpenCL C allows before it. */
+static bool is_keyword(struct token token, const char *word)
+{
+    if (token.length > 2 && memcmp(token.start, "__", 2) == 0) {
+        token.start += 2;
+        token.length -= 2;
+    }
+    return is(token, word);
+}
+
+static bool copy(struct token token, char name[COX__NAME_BYTES])
+{
+    if (token.length >= COX__NAME_BYTES)
+        return false;
+
+    memcpy(name, token.start, token.length);
+    name[token.length] = '\0';
+    return true;
+}
+
+/* ---- types ---- */
+
+/* Bytes of a scalar or vector type of OpenCL C; 0 for any other. A vector of three takes the room of four. */
+static uint32_t bytes_of(const char *type)
+{
+    static const struct {
+        const char *name;
+        uint32_t bytes;
+    } scalars[] = {{"char", 1},  {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},  {"int", 4},
+                   {"uint", 4},  {"float", 4}, {"long", 8},  {"ulong", 8},  {"double", 8}};
+
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+        const size_t length = strlen(scalars[i].name);
+        if (strncmp(type, scalars[i].name, length) != 0)
+            continue;
+        if (!type[length])
+            return scalars[i].bytes;
+
+        char *end = NULL;
+        const unsigned long width = strtoul(type + length, &end, 10);
+        if (*end)
+            continue;
+        if (width == 3)
+            return 4 * scalars[i].bytes;
+        if (width == 2 || width == 4 || width == 8 || width == 16)
+            return (uint32_t)width * scalars[i].bytes;
+    }
+    return 0;
+}
+
+/* The short name of a type that begins with `unsigned`, such as "unsigned char". */
+static void make_unsigned(char type[COX__NAME_BYTES])
+{
+    char plain[COX__NAME_BYTES] = "int";
+    if (*type)
+        memcpy(plain, type, sizeof plain);
+
+    type[0] = 'u';
+    memcpy(type + 1, plain, sizeof plain - 1);
+    type[COX__NAME_BYTES - 1] = '\0';
+}
+
+/* ---- parameters ---- */
+
+/* One parameter while its tokens come. */
+struct draft {
+    struct cox__parameter *parameter;
+    bool is_pointer, is_unsigned, is_const, is_constant, is_image;
+    char words[2][COX__NAME_BYTES]; /* the type, then the name */
+    uint32_t word_count;
+};
+
+static bool is_qualifier(struct token token)
+{
+    static const char *const words[] = {"restrict", "volatile",   "private", "read_only",
+                                        "signed",   "write_only", "struct",  "read_write"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_keyword(token, words[i]))
+            return true;
+
+    return false;
+}
+
+/* Take one token. False: not part of a parameter that can be read. */
+static bool take(struct draft *draft, struct token token)
+{
+    struct cox__parameter *parameter = draft->parameter;
+    if (is(token, "*")) {
+        const bool first = !draft->is_pointer;
+        draft->is_pointer = true;
+        return first;
+    }
+    if (is_keyword(token, "const")) {
+        draft->is_const |= !draft->is_pointer; /* after the star it is the pointer that is const */
+        return true;
+    }
+    if (is_keyword(token, "global") || is_keyword(token, "constant")) {
+        parameter->kind = COX__PARAMETER_BUFFER;
+        draft->is_constant = is_keyword(token, "constant");
+        return true;
+    }
+    if (is_keyword(token, "local")) {
+        parameter->kind = COX__PARAMETER_LOCAL;
+        return true;
+    }
+    if (is(token, "unsigned")) {
+        draft->is_unsigned = true;
+        return true;
+    }
+    if (is_qualifier(token))
+        return true;
+    if (is(token, "image2d_t"))
+        parameter->kind = COX__PARAMETER_IMAGE;
+
+    return is_word(*token.start) && draft->word_count < 2 &&
+           copy(token, draft->words[draft->word_count++]);
+}
+
+static bool finish(struct draft *draft)
+{
+    struct cox__parameter *parameter = draft->parameter;
+    const bool has_type = draft->word_count == 2;
+    if (!has_type && !(draft->word_count == 1 && draft->is_unsigned))
+        return false;
+
+    const bool needs_pointer = parameter->kind == COX__PARAMETER_BUFFER ||
+                               parameter->kind == COX__PARAMETER_LOCAL;
+    if (needs_pointer != draft->is_pointer)
+        return false;
+
+    if (has_type)
+        memcpy(parameter->type, draft->words[0], sizeof parameter->type);
+    memcpy(parameter->name, draft->words[has_type], sizeof parameter->name);
+    if (draft->is_unsigned)
+        make_unsigned(parameter->type);
+
+    parameter->bytes = bytes_of(parameter->type);
+    parameter->reads_only = draft->is_const || draft->is_constant ||
+                            parameter->kind == COX__PARAMETER_IMAGE;
+    return true;
+}
+
+/* Read from behind the opening parenthesis. False: it cannot be read. */
+static bool read_parameters(struct reader *reader, struct cox__signature *signature)
+{
+    struct token token = next(reader);
+    if (is(token, ")"))
+        return true;
+
+    for (;;) {
+        if (signature->count == COX_ARGUMENTS_MAX)
+            return false;
+        struct cox__parameter *parameter = &signature->parameters[signature->count++];
+        *parameter = (struct cox__parameter){.kind = COX__PARAMETER_VALUE};
+        struct draft draft = {.parameter = parameter};
+
+        for (; !is(token, ",") && !is(token, ")"); token = next(reader))
+            if (!token.length || !take(&draft, token))
+                return false;
+        if (!finish(&draft))
+            return false;
+        if (is(token, ")"))
+            return true;
+
+        token = next(reader);
+    }
+}
+
+/* ---- kernels ---- */
+
+static void skip_parentheses(struct reader *reader)
+{
+    uint32_t depth = 0;
+    struct token token;
+    do {
+        token = next(reader);
+        depth += is(token, "(");
+        depth -= is(token, ")");
+    } while (token.length && depth > 0);
+}
+
+/* Go on to the next kernel's parameters, behind the opening parenthesis. `*name` has no length at the end of the
+ * source. */
+static void find_kernel(struct reader *reader, struct token *name)
+{
+    struct token token = next(reader);
+    while (token.length && !is_keyword(token, "kernel"))
+        token = next(reader);
+
+    *name = token;
+    while (token.length && !is(token, "(")) {
+        *name = token;
+        token = next(reader);
+        if (is(token, "__attribute__"))
+            skip_parentheses(reader);
+    }
+    if (!token.length)
+        name->length = 0;
+}
+
+cox_status cox__signature_read(const char *source, const char *kernel,
+                               struct cox__signature *signature, const struct cox__log *log)
+{
+    struct reader reader = {.at = source, .source = source};
+    bool found = false;
+    for (;;) {
+        struct token name;
+        find_kernel(&reader, &name);
+        if (!name.length)
+            break;
+        if (kernel && !is(name, kernel))
+            continue;
+        if (found && kernel)
+            break; /* a declaration and its definition */
+        if (found && is(name, signature->kernel))
+            continue;
+        if (found) {
+            cox__log(log, COX_LOG_ERROR,
+                     "the source has several kernels, %s and %.*s: the pass must name one",
+                     signature->kernel, (int)name.length, name.start);
+            return COX_E_INVALID;
+        }
+
+        *signature = (struct cox__signature){.count = 0};
+        if (!copy(name, signature->kernel) || !read_parameters(&reader, signature)) {
+            cox__log(log, COX_LOG_ERROR,
+                     "kernel %.*s: parameter %u cannot be read; it must be a type and a name, "
+                     "with qualifiers of OpenCL C, and there are at most %d",
+                     (int)name.length, name.start, signature->count, COX_ARGUMENTS_MAX);
+            return COX_E_INVALID;
+        }
+        found = true;
+    }
+    if (found)
+        return COX_OK;
+
+    cox__log(log, COX_LOG_ERROR, "the source has no kernel%s%s", kernel ? " " : "",
+             kernel ? kernel : "");
+    return COX_E_INVALID;
+}
