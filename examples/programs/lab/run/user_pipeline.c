@@ -37,6 +37,7 @@ static void fill_buffer(struct lab_user_pipeline *pipeline, uint32_t b, const co
     if (buffer->element_bytes) {
         layout->pitch_bytes = cox_runtime_pitch_bytes(runtime, row_bytes_of(pipeline, buffer));
         layout->row_divisor = buffer->row_divisor;
+        layout->bytes = layout->pitch_bytes * rows_of(pipeline, buffer);
     }
 
     if (buffer->scratch)
@@ -45,9 +46,7 @@ static void fill_buffer(struct lab_user_pipeline *pipeline, uint32_t b, const co
     const uint32_t f = pipeline->count++;
     pipeline->of[f] = buffer;
     pipeline->pitch_bytes[f] = layout->pitch_bytes;
-    pipeline->bytes[f] = buffer->bytes;
-    if (buffer->element_bytes)
-        pipeline->bytes[f] = layout->pitch_bytes * rows_of(pipeline, buffer);
+    pipeline->bytes[f] = layout->bytes;
 }
 
 /* `arguments` has room for the pass's list and its end. */
