@@ -5,6 +5,7 @@
  * The frame ends when the last output has arrived. StarPU orders all of this by the data handles.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
 #include "dmda.h"
 #include "common/now.h"
 #include "common/work.h"

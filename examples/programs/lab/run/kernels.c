@@ -177,8 +177,10 @@ static cox_status describe_work(struct lab_kernel *kernel)
                                        .pitch_bytes = add_rows(kernel, row_bytes, params->rows)};
     add_rows(kernel, row_bytes, params->rows);
 
-    work_pipeline_fill(&kernel->own.work, &kernel->work, params->ratio > 1 ? 1 : -1,
-                       (int)params->ratio, &kernel->session);
+    /* Device 1 has more work than the others, if there is one. */
+    const bool unequal = params->ratio > 1 && cox_runtime_device_count(kernel->runtime) > 1;
+    work_pipeline_fill(&kernel->own.work, &kernel->work, unequal ? 1 : -1, (int)params->ratio,
+                       &kernel->session);
 
     kernel->constants.base.work = work_constants_of(&kernel->work);
     return COX_OK;
