@@ -89,6 +89,7 @@ holds "SELECT count(*) > 0, min(joules) >= 0 FROM frame JOIN session USING(sessi
 
 able "cox-lab run on two devices" cores || skip "there are no two cores"
 two="--devices cpu:2x1 $small"
+sharpen=$source/examples/programs/lab/data/sharpen.cl
 
 run 0 "two devices, three policies, a hog" $two --kernel video --policy adaptive,last-frame,single --disturb hog=0@4:8
 contains out "phase 1: frames 4 to 7, hog=0" "disturbance: hog=0@4:8, real, on CPU 0" "last-frame: T/T_oracle"
@@ -148,20 +149,20 @@ holds "SELECT objective, deadline_ns FROM run WHERE run = $last" "latency|1000"
 holds "SELECT over_deadline FROM summary WHERE run = $last" "1.0"
 holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = $last" 1
 prints ",over_deadline," "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
-prints "artificial" "an artificial delay" $two --kernel work --policy single --disturb delay=1,30000@4:8
+prints "artificial" "an artificial delay" $two --kernel "$sharpen" --policy single --disturb delay=1,30000@4:8
 holds "SELECT kind, real FROM disturbance WHERE run = $last" "delay|0"
 # 30 ms on frames of less than one: neither noise nor load makes as much in the median of all frames.
 holds "SELECT a.ns > b.ns + 10e6, c.ns < a.ns / 2 FROM reference a, reference b, reference c
     WHERE a.run = $last AND b.run = a.run AND c.run = a.run AND a.kind = 'solo' AND b.kind = 'solo'
     AND c.kind = 'solo' AND a.device = 1 AND b.device = 1 AND c.device = 0 AND a.phase = 1 AND b.phase = 0 AND c.phase = 1" \
     "1|1"
-denies 1 "no device 5" "a delay of a device that is not there" $two --kernel work --disturb delay=5,100@4:8
+denies 1 "no device 5" "a delay of a device that is not there" $two --kernel "$sharpen" --disturb delay=5,100@4:8
 run 1 "delays of two devices" $two --disturb delay=0,100@4:8 --disturb delay=1,100@4:8
 denies 1 "CPU 1023" "a hog on a CPU that is not there" $two --disturb hog=1023@4:8
 contains err "fallback-delay"
 run 1 "a hog on such a CPU, before anything is made" $two -o "$work/early.db" --disturb hog=1023@4:8
 check "a database was made" [ ! -e "$work/early.db" ]
-run 0 "the fallback" $two --kernel work --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
+run 0 "the fallback" $two --kernel "$sharpen" --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
 contains err "device 0 is delayed"
 holds "SELECT kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance WHERE run = $last" "hog|0|1"
 denies 1 "no GPU takes part" "a GPU hog without a GPU" $two --disturb gpu-hog@4:8
@@ -196,11 +197,11 @@ holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run
 holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
     "4|1|64"
 rm "$db"
-run 0 "the fallback in each run" $more --kernel work --size 32x64,48x96 --disturb hog=1023@8:16 --fallback-delay 500
+run 0 "the fallback in each run" $more --kernel "$sharpen" --size 32x64,48x96 --disturb hog=1023@8:16 --fallback-delay 500
 holds "SELECT run, kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance" "1|hog|0|1
 2|hog|0|1"
 rm "$db"
-run 0 "repeats" $more --kernel work --size 64x96 --repeats 3 --disturb delay=0,100@8:16
+run 0 "repeats" $more --kernel "$sharpen" --size 64x96 --repeats 3 --disturb delay=0,100@8:16
 contains out "95 % intervals" "^  ewma +[0-9.]+ to [0-9.]+ +[0-9.]+ to" "16 frames of each policy in each of 3 repeats"
 holds "SELECT group_concat(repeat || ':' || n, ' ') FROM (SELECT repeat, count(*) AS n FROM frame JOIN session USING (session)
     WHERE kind = 'policy' GROUP BY repeat)" "0:16 1:16 2:16"
@@ -224,11 +225,11 @@ rm "$db"
 run 1 "two sides on a device that is not there" --devices no-such-device --reserve both -o "$db"
 
 # --- A kernel of one's own ---------------------------------------------------------------------------------------------
-run 0 "the example" $more --kernel "$source/examples/programs/lab/data/sharpen.cl" --policy adaptive,chunks --size 640x360
+run 0 "the example" $more --kernel "$sharpen" --policy adaptive,chunks --size 640x360
 contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
     "sharpen.cl|2"
-run 0 "with a delay and frames in flight" $more --kernel "$source/examples/programs/lab/data/sharpen.cl" --size 64x96 --in-flight 3 \
+run 0 "with a delay and frames in flight" $more --kernel "$sharpen" --size 64x96 --in-flight 3 \
     --disturb delay=1,100@8:16
 contains out "after 2 of 2 blocks"
 # own BODY: a kernel of uchar out, first_row, rows, columns
