@@ -82,7 +82,8 @@ COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *sour
 /* What a kernel's signature cannot say about one of its arguments. A buffer without an entry is read
  * and written by rows: row r of the band uses row r of the buffer. */
 struct cox_argument {
-    const char *name; /* as in the kernel */
+    const char *name;   /* as in the kernel; any other name is an error */
+    const char *buffer; /* the session's buffer; NULL = that of the same name */
 
     /* The kernel reads this many more buffer rows above and below. At the frame's edge there are fewer: the
      * kernel clamps, and takes NAME_first_row. */
@@ -100,7 +101,8 @@ struct cox_argument {
 /* The same kernel in a form that suits some devices. It takes the same arguments and gives the same results. */
 struct cox_variant {
     const char
-        *devices; /* which, as in cox_session_params; the first variant that has a device counts */
+        *devices; /* as in cox_session_params. A device takes the first variant that names it. A
+                          * variant that names none of the machine's devices is ignored. */
     const char *source;
     const char *options;
     uint32_t local_columns;
@@ -127,7 +129,7 @@ typedef void cox_pass_done_fn(void *user, const struct cox_pass_result *result);
 /* One kernel over all rows. A frame is a list of passes. A pass starts when the pass before it has
  * written all rows. Successive passes of equal rows share a split (see split_each_pass). */
 struct cox_pass {
-    const char *source;  /* OpenCL C */
+    const char *source;  /* OpenCL C; NULL = that of the pass before */
     const char *kernel;  /* NULL = the only kernel in `source` */
     const char *options; /* for the compiler; NULL = none */
 
@@ -168,7 +170,7 @@ struct cox_buffer_layout {
     const char *name;     /* as in the kernels */
     size_t pitch_bytes;   /* bytes per row; 0 = columns x the element of the kernel's pointer */
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
-    size_t bytes;         /* of a buffer that is only read whole, or merged; 0 = pitch x rows */
+    size_t bytes;         /* of a buffer that is read whole or merged; 0 = pitch x rows */
 
     cox_merge_fn *merge; /* each band writes its own copy, zeroed before; then copies are merged */
     void *merge_user;
@@ -197,7 +199,7 @@ struct cox_field {
 
 /* What one band cost. Times are nanoseconds of the runtime's monotonic clock. */
 struct cox_band_report {
-    uint32_t device; /* index in the runtime */
+    uint32_t device; /* index in cox_session_info.devices */
     uint32_t pass;
     uint32_t first_row;
     uint32_t rows;

@@ -40,41 +40,34 @@ static bool names(const char *entry, uint32_t index, const struct cox_device_inf
            strcasestr(info->platform, entry);
 }
 
-/* Add the devices that the entry names. */
-static cox_status add(const cox_runtime *runtime, const char *entry, bool chosen[COX_DEVICES_MAX])
+/* Add the devices that the entry names. False: there is none. */
+static bool add(const cox_runtime *runtime, const char *entry, bool chosen[COX_DEVICES_MAX])
 {
     struct cox__backend *backend = runtime->backend;
-    const uint32_t all = backend->ops->device_count(backend);
     bool any = false;
-    for (uint32_t d = 0; d < all; d++) {
+    for (uint32_t d = 0; d < backend->ops->device_count(backend); d++) {
         struct cox_device_info info;
         backend->ops->device_info(backend, d, &info);
         if (*entry && names(entry, d, &info))
             any = chosen[d] = true;
     }
-    if (any)
-        return COX_OK;
-
-    cox__log(&runtime->log, COX_LOG_ERROR, "devices: '%s' names none of the runtime's %u devices",
-             entry, all);
-    return COX_E_NOT_FOUND;
+    return any;
 }
 
-cox_status cox__device_list_read(const cox_runtime *runtime, const char *text,
-                                 uint32_t devices[COX_DEVICES_MAX], uint32_t *count)
+/* As cox__device_list_find; `entry` is the one that names no device. */
+static bool find(const cox_runtime *runtime, const char *text, uint32_t devices[COX_DEVICES_MAX],
+                 uint32_t *count, char entry[ENTRY_BYTES])
 {
+    bool chosen[COX_DEVICES_MAX] = {false};
     *count = 0;
     if (!text || strcmp(text, "all") == 0)
-        return COX_OK;
+        return true;
 
-    bool chosen[COX_DEVICES_MAX] = {false};
     for (const char *at = text;;) {
-        char entry[ENTRY_BYTES];
         const size_t length = strcspn(at, ",");
-        snprintf(entry, sizeof entry, "%.*s", (int)length, at);
-        const cox_status status = add(runtime, entry, chosen);
-        if (status)
-            return status;
+        snprintf(entry, ENTRY_BYTES, "%.*s", (int)length, at);
+        if (!add(runtime, entry, chosen))
+            return false;
         if (!at[length])
             break;
         at += length + 1;
@@ -83,5 +76,24 @@ cox_status cox__device_list_read(const cox_runtime *runtime, const char *text,
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
         if (chosen[d])
             devices[(*count)++] = d;
-    return COX_OK;
+    return true;
+}
+
+bool cox__device_list_find(const cox_runtime *runtime, const char *text,
+                           uint32_t devices[COX_DEVICES_MAX], uint32_t *count)
+{
+    char entry[ENTRY_BYTES];
+    return find(runtime, text, devices, count, entry);
+}
+
+cox_status cox__device_list_read(const cox_runtime *runtime, const char *text,
+                                 uint32_t devices[COX_DEVICES_MAX], uint32_t *count)
+{
+    char entry[ENTRY_BYTES];
+    if (find(runtime, text, devices, count, entry))
+        return COX_OK;
+
+    cox__log(&runtime->log, COX_LOG_ERROR, "devices: '%s' names none of the runtime's %u devices",
+             entry, runtime->backend->ops->device_count(runtime->backend));
+    return COX_E_NOT_FOUND;
 }

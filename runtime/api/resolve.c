@@ -73,14 +73,21 @@ static const struct cox_field *find_field(const struct cox_session_params *param
     return NULL;
 }
 
-/* The buffer of that name, or of the name's first `length` characters; UINT32_MAX if there is none. */
-static uint32_t find_buffer(const struct cox__resolved *r, const char *name, size_t length)
+/* UINT32_MAX if there is no buffer of that name. */
+static uint32_t find_buffer(const struct cox__resolved *r, const char *name)
 {
     for (uint32_t b = 0; b < r->spec.binding_count; b++)
-        if (strncmp(r->buffers[b].name, name, length) == 0 && !r->buffers[b].name[length])
+        if (strcmp(r->buffers[b].name, name) == 0)
             return b;
 
     return UINT32_MAX;
+}
+
+/* The session's name of the buffer that a kernel calls `name`. */
+static const char *buffer_name(const struct cox_pass *pass, const char *name)
+{
+    const struct cox_argument *argument = find_argument(pass, name);
+    return argument && argument->buffer ? argument->buffer : name;
 }
 
 static bool takes_buffer(const struct cox__parameter *parameter)
@@ -100,17 +107,15 @@ static const struct cox__parameter *find_parameter(const struct cox__signature *
 
 /* ---- signatures and variants ---- */
 
-static cox_status read_variants(struct cox__resolved *r, struct member *member,
-                                struct cox__stage *stage)
+static void read_variants(struct cox__resolved *r, struct member *member, struct cox__stage *stage)
 {
     const struct cox_pass *pass = member->pass;
     const uint32_t all = r->runtime->backend->ops->device_count(r->runtime->backend);
     bool has_own[COX_DEVICES_MAX] = {false};
     for (const struct cox_variant *v = pass->variants; v && v->source; v++) {
         uint32_t devices[COX_DEVICES_MAX], count;
-        const cox_status status = cox__device_list_read(r->runtime, v->devices, devices, &count);
-        if (status)
-            return status;
+        if (!cox__device_list_find(r->runtime, v->devices, devices, &count))
+            continue; /* for devices that this machine lacks */
 
         for (uint32_t i = 0; i < (count ? count : all); i++) {
             const uint32_t device = count ? devices[i] : i;
@@ -136,7 +141,6 @@ static cox_status read_variants(struct cox__resolved *r, struct member *member,
             .local_rows = pass->local_rows,
             .item_columns = pass->item_columns,
             .item_rows = pass->item_rows};
-    return COX_OK;
 }
 
 static cox_status check_arguments(const struct cox__resolved *r, const struct member *member)
@@ -157,9 +161,7 @@ static cox_status read_member(struct cox__resolved *r, struct group *group, uint
                                             &member->signature, r->log);
     if (!status)
         status = check_arguments(r, member);
-    if (!status)
-        status = read_variants(r, member, stage);
-
+    read_variants(r, member, stage);
     stage->kernel = member->signature.kernel;
     stage->columns = member->pass->columns ? member->pass->columns : r->params->columns;
     stage->variants = member->variants;
@@ -226,7 +228,7 @@ static cox_status add_buffer(struct cox__resolved *r, const char *name,
     if (strlen(name) >= COX__NAME_BYTES)
         return REFUSE(r->log, "buffer %s: a name has at most %d characters", name,
                       COX__NAME_BYTES - 1);
-    if (find_buffer(r, name, strlen(name)) != UINT32_MAX)
+    if (find_buffer(r, name) != UINT32_MAX)
         return REFUSE(r->log, "buffer %s is listed twice", name);
 
     struct buffer *buffer = &r->buffers[r->spec.binding_count++];
@@ -236,16 +238,18 @@ static cox_status add_buffer(struct cox__resolved *r, const char *name,
 }
 
 /* Note what the signature says of the buffer, or add one that no list names. */
-static cox_status meet_buffer(struct cox__resolved *r, const struct cox__parameter *parameter,
+static cox_status meet_buffer(struct cox__resolved *r, const struct cox_pass *pass,
+                              const struct cox__parameter *parameter,
                               const struct cox__stage *stage)
 {
-    uint32_t b = find_buffer(r, parameter->name, strlen(parameter->name));
+    const char *name = buffer_name(pass, parameter->name);
+    uint32_t b = find_buffer(r, name);
     if (b == UINT32_MAX && r->params->buffers)
         return REFUSE(r->log, "kernel %s takes '%s', which is no buffer of the session",
-                      stage->kernel, parameter->name);
+                      stage->kernel, name);
     if (b == UINT32_MAX) {
         b = r->spec.binding_count;
-        const cox_status status = add_buffer(r, parameter->name, NULL);
+        const cox_status status = add_buffer(r, name, NULL);
         if (status)
             return status;
     }
@@ -268,11 +272,12 @@ static cox_status find_buffers(struct cox__resolved *r)
 
     for (uint32_t g = 0; g < r->spec.pass_count; g++)
         for (uint32_t s = 0; s < r->passes[g].stage_count; s++) {
-            const struct cox__signature *signature = &r->groups[g].members[s].signature;
+            const struct member *member = &r->groups[g].members[s];
+            const struct cox__signature *signature = &member->signature;
             for (uint32_t p = 0; p < signature->count; p++) {
                 if (!takes_buffer(&signature->parameters[p]))
                     continue;
-                const cox_status status = meet_buffer(r, &signature->parameters[p],
+                const cox_status status = meet_buffer(r, member->pass, &signature->parameters[p],
                                                       &r->groups[g].stages[s]);
                 if (status)
                     return status;
@@ -323,21 +328,41 @@ static cox_status lay_out_buffers(struct cox__resolved *r)
 
 /* ---- parameters ---- */
 
-/* The rest of `name` behind a buffer's name and an underscore, such as "pitch" of "in_pitch"; NULL if it is no such
- * name. */
-static bool ends_as(const struct cox__resolved *r, const char *name, const char *ending,
-                    uint32_t *buffer)
+/* Whether `name` is a buffer parameter's name and `ending`, such as in_pitch. */
+static bool ends_as(const struct cox__resolved *r, const struct member *member, const char *name,
+                    const char *ending, uint32_t *buffer)
 {
+    char start[COX__NAME_BYTES];
     const size_t length = strlen(name), tail = strlen(ending);
     if (length <= tail || strcmp(name + length - tail, ending) != 0)
         return false;
 
-    *buffer = find_buffer(r, name, length - tail);
+    memcpy(start, name, length - tail);
+    start[length - tail] = '\0';
+    *buffer = find_buffer(r, buffer_name(member->pass, start));
     return *buffer != UINT32_MAX;
 }
 
+/* Elements from one row to the next, of the type that the kernel takes the buffer as. */
+static size_t pitch_of(const struct cox__resolved *r, const struct member *member, const char *name,
+                       uint32_t b)
+{
+    uint32_t bytes = r->buffers[b].element_bytes;
+    const struct cox__signature *signature = &member->signature;
+    for (uint32_t p = 0; p < signature->count; p++) {
+        const struct cox__parameter *parameter = &signature->parameters[p];
+        const size_t length = strlen(parameter->name);
+        const bool is_its = strncmp(name, parameter->name, length) == 0 &&
+                            strcmp(name + length, "_pitch") == 0;
+        if (is_its && parameter->bytes)
+            bytes = parameter->bytes;
+    }
+    return r->bindings[b].pitch_bytes / (bytes ? bytes : 1);
+}
+
 /* What a number of the library's is called; false: the name is none of these. */
-static bool is_number(const struct cox__resolved *r, const char *name, struct cox__arg *arg)
+static bool is_number(const struct cox__resolved *r, const struct member *member, const char *name,
+                      struct cox__arg *arg)
 {
     static const struct {
         const char *name;
@@ -354,22 +379,22 @@ static bool is_number(const struct cox__resolved *r, const char *name, struct co
         }
 
     uint32_t b;
-    if (ends_as(r, name, "_first_row", &b)) {
+    if (ends_as(r, member, name, "_first_row", &b)) {
         *arg = (struct cox__arg){.kind = COX__ARG_KIND_ORIGIN, .index = b};
         return true;
     }
-    if (ends_as(r, name, "_pitch", &b)) {
-        const uint32_t bytes = r->buffers[b].element_bytes;
+    if (ends_as(r, member, name, "_pitch", &b)) {
         *arg = (struct cox__arg){.kind = COX__ARG_KIND_VALUE,
-                                 .offset = r->bindings[b].pitch_bytes / (bytes ? bytes : 1)};
+                                 .offset = pitch_of(r, member, name, b)};
         return true;
     }
     return false;
 }
 
-static cox_status resolve_value(const struct cox__resolved *r, const char *kernel,
+static cox_status resolve_value(const struct cox__resolved *r, const struct member *member,
                                 const struct cox__parameter *parameter, struct cox__arg *arg)
 {
+    const char *kernel = member->signature.kernel;
     const struct cox_field *field = find_field(r->params, parameter->name);
     if (field) {
         if (parameter->bytes && parameter->bytes != field->bytes)
@@ -383,7 +408,7 @@ static cox_status resolve_value(const struct cox__resolved *r, const char *kerne
         *arg = (struct cox__arg){.kind = COX__ARG_KIND_PARAMS, .bytes = r->params->constants_bytes};
         return COX_OK;
     }
-    if (!is_number(r, parameter->name, arg))
+    if (!is_number(r, member, parameter->name, arg))
         return REFUSE(r->log,
                       "kernel %s: nothing is known of '%s'; it is no buffer, no field and none of "
                       "the names in coxswain/session.h",
@@ -394,10 +419,11 @@ static cox_status resolve_value(const struct cox__resolved *r, const char *kerne
     return COX_OK;
 }
 
-static cox_status resolve_image(const struct cox__resolved *r, const char *kernel,
+static cox_status resolve_image(const struct cox__resolved *r, const struct member *member,
                                 const struct cox__parameter *parameter, struct cox__arg *arg)
 {
-    const uint32_t b = find_buffer(r, parameter->name, strlen(parameter->name));
+    const char *kernel = member->signature.kernel;
+    const uint32_t b = find_buffer(r, buffer_name(member->pass, parameter->name));
     const struct cox_buffer_layout *layout = r->buffers[b].layout;
     if (!layout || !layout->image_columns)
         return REFUSE(r->log, "kernel %s: %s is an image; cox_buffer_layout must say its format",
@@ -416,10 +442,10 @@ static cox_status resolve_parameter(const struct cox__resolved *r, const struct 
     switch (parameter->kind) {
     case COX__PARAMETER_BUFFER:
         arg->kind = COX__ARG_KIND_BUFFER;
-        arg->index = find_buffer(r, parameter->name, strlen(parameter->name));
+        arg->index = find_buffer(r, buffer_name(member->pass, parameter->name));
         return COX_OK;
     case COX__PARAMETER_IMAGE:
-        return resolve_image(r, kernel, parameter, arg);
+        return resolve_image(r, member, parameter, arg);
     case COX__PARAMETER_LOCAL:
         if (!given || !given->local_bytes)
             return REFUSE(r->log, "kernel %s: %s is local memory; cox_argument must say its size",
@@ -429,7 +455,7 @@ static cox_status resolve_parameter(const struct cox__resolved *r, const struct 
     case COX__PARAMETER_VALUE:
         break;
     }
-    return resolve_value(r, kernel, parameter, arg);
+    return resolve_value(r, member, parameter, arg);
 }
 
 static cox_status resolve_arguments(struct cox__resolved *r)
@@ -461,15 +487,11 @@ struct touch {
         *without_first_row; /* a kernel that takes a pointer to it, but not where that begins */
 };
 
-static void touch_member(struct touch *touch, const struct member *member, const char *name)
+static void touch_parameter(struct touch *touch, const struct member *member,
+                            const struct cox__parameter *parameter)
 {
-    const struct cox__signature *signature = &member->signature;
-    const struct cox__parameter *parameter = find_parameter(signature, name);
-    if (!parameter || !takes_buffer(parameter))
-        return;
-
     static const struct cox_argument nothing = {0};
-    const struct cox_argument *given = find_argument(member->pass, name);
+    const struct cox_argument *given = find_argument(member->pass, parameter->name);
     given = given ? given : &nothing;
     touch->used = true;
     if (parameter->reads_only) {
@@ -485,13 +507,29 @@ static void touch_member(struct touch *touch, const struct member *member, const
         touch->row_divisor = given->row_divisor;
 
     char first_row[COX__NAME_BYTES + 16];
-    strcpy(stpcpy(first_row, name), "_first_row");
-    if (parameter->kind == COX__PARAMETER_BUFFER && !find_parameter(signature, first_row))
-        touch->without_first_row = signature->kernel;
+    strcpy(stpcpy(first_row, parameter->name), "_first_row");
+    if (parameter->kind == COX__PARAMETER_BUFFER && !find_parameter(&member->signature, first_row))
+        touch->without_first_row = member->signature.kernel;
+}
+
+/* How the members of a group use each buffer, in their order. */
+static void touch_buffers(const struct cox__resolved *r, uint32_t g,
+                          struct touch touches[COX_BUFFERS_MAX])
+{
+    for (uint32_t s = 0; s < r->passes[g].stage_count; s++) {
+        const struct member *member = &r->groups[g].members[s];
+        for (uint32_t p = 0; p < member->signature.count; p++) {
+            const struct cox__parameter *parameter = &member->signature.parameters[p];
+            if (!takes_buffer(parameter))
+                continue;
+            const uint32_t b = find_buffer(r, buffer_name(member->pass, parameter->name));
+            touch_parameter(&touches[b], member, parameter);
+        }
+    }
 }
 
 static cox_status set_access(const struct cox__resolved *r, const struct touch *touch, uint32_t b,
-                             bool fused, struct cox__pass_binding *out)
+                             bool overlaps, struct cox__pass_binding *out)
 {
     const struct cox__binding *buffer = &r->bindings[b];
     *out = (struct cox__pass_binding){
@@ -528,14 +566,14 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
     }
 
     out->access = own ? COX__READ_WRITE : COX__READ;
-    if (own || fused || touch->halo_rows)
+    if (own || overlaps || touch->halo_rows)
         out->row_access = COX__HALO;
     out->halo_rows = touch->halo_rows;
     if (out->row_access == COX__HALO && touch->without_first_row)
         return REFUSE(r->log,
-                      "kernel %s: %s begins before the band, because it has halo rows or the pass "
-                      "is fused with others; the kernel must take int %s_first_row",
-                      touch->without_first_row, buffer->name, buffer->name);
+                      "kernel %s: %s begins before the band, because rows around it are read; the "
+                      "kernel must take an int named after its pointer, with _first_row behind",
+                      touch->without_first_row, buffer->name);
     return COX_OK;
 }
 
@@ -543,19 +581,23 @@ static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
 {
     struct group *group = &r->groups[g];
     struct cox__pass_spec *pass = &r->passes[g];
+    struct touch touches[COX_BUFFERS_MAX] = {{.used = false}};
+    touch_buffers(r, g, touches);
+
+    /* Then kernels run over more rows than the band's, and need these rows of what they read. */
+    bool overlaps = false;
+    for (uint32_t b = 0; b < r->spec.binding_count; b++)
+        overlaps |= touches[b].writes_before_reading;
+
     pass->uses = group->bindings;
     for (uint32_t b = 0; b < r->spec.binding_count; b++) {
-        struct touch touch = {.used = false};
-        for (uint32_t s = 0; s < pass->stage_count; s++)
-            touch_member(&touch, &group->members[s], r->buffers[b].name);
-        if (!touch.used)
+        if (!touches[b].used)
             continue;
-
         struct cox__pass_binding *use = &group->bindings[pass->use_count++];
-        const cox_status status = set_access(r, &touch, b, pass->stage_count > 1, use);
+        const cox_status status = set_access(r, &touches[b], b, overlaps, use);
         if (status)
             return status;
-        r->spec.allow_in_place |= touch.in_place;
+        r->spec.allow_in_place |= touches[b].in_place;
     }
 
     const struct cox_pass *first = group->members[0].pass;
