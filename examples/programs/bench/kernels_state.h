@@ -48,15 +48,14 @@ extern const struct kernels_entry kernels_list[KERNELS_COUNT];
 /* A ceiling or a kernel with its own session. */
 struct kernels_entrant {
     cox_session *session;
-    cox_buffer *buffers[KERNELS_BUFFERS_MAX];
+    cox_buffer *buffers[KERNELS_BUFFERS_MAX + 1]; /* ends with NULL */
     uint32_t buffer_count;
     uint64_t bytes; /* read and written for a frame */
     union {
         struct cox_tonemap_params picture;
         struct cox_video_params video;
-        struct bench_ceiling_params ceiling;
         struct cox_filter_params filter;
-    } params;
+    } constants;
     uint64_t kernel_ns; /* of the current frame */
     bool unprofiled;    /* the device does not report kernel times */
     double *ns;         /* one for each frame */
