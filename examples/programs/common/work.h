@@ -18,27 +18,29 @@ struct work_shape {
     int32_t work;
 };
 
-struct work_params {
-    int32_t pitch; /* float4 from row to row */
+/* What the kernel takes by value besides columns, rows and pitches. */
+struct work_constants {
     int32_t work;
     float zero;
 };
 
-/* A session's pipeline; valid while it lives. `factor_device` < 0: the same work everywhere. */
+/* The kernel and buffers of a session; valid while it lives. The frame's buffers are in, out.
+ * `factor_device`: the runtime's device that does the work `factor` times; < 0 = none. */
 struct work_pipeline {
-    struct cox_binding bindings[2];
-    struct cox_arg args[7];
+    struct cox_buffer_layout buffers[3];
     struct cox_variant variants[2];
-    struct cox_stage stage;
+    struct cox_pass passes[2];
+    char factor_devices[16];
     char factor_options[32];
 };
 void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape *shape,
                         int factor_device, int factor, struct cox_session_params *session);
-struct work_params work_params_of(const struct work_shape *shape);
+struct work_constants work_constants_of(const struct work_shape *shape);
 void work_input_fill(float *data, const struct work_shape *shape);
 
-/* The library's build options of a variant, for programs that build it by hand and need the
- * runtime's bits. The caller frees them; NULL = out of memory. */
-char *work_build_options(const struct cox_variant *variant, enum cox_arithmetic arithmetic);
+/* The library's build options of a pass or variant with options of its `own` (NULL = none), for
+ * programs that build it by hand and need the runtime's bits. The caller frees them; NULL = out of
+ * memory. */
+char *work_build_options(const char *own, enum cox_arithmetic arithmetic);
 
 #endif
