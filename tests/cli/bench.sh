@@ -46,8 +46,8 @@ contains out "16 frames of [0-9]* ms under way, cancelled, and the session destr
 run 0 "resize" resize --devices cpu --frames 10
 contains out "with its predecessor" "bar: at most 2 frames, "
 run 0 "start" start --devices cpu --size 320x180
-contains out "^blocking  cox_session_create returned after " "^ready     cox_session_create returned after "
-contains out "bar: with ready it returns within 5 ms, "
+contains out "^blocking   cox_session_create returned after " "^background cox_session_create returned after "
+contains out "bar: in the background it returns within 5 ms, "
 run 0 "frames" frames --devices cpu --frames 10 --size 320x180
 run 0 "passes on one device" passes --devices cpu --size 320x200 --frames 10
 contains out "an empty second pass, .* us \(" "two sessions one after the other: [0-9.]* times"
