@@ -38,9 +38,10 @@ read_again() {
 }
 
 export OCL_ICD_VENDORS="$work/pocl"
+sharpen=$source/examples/programs/lab/data/sharpen.cl
 record cpu:2x1
 read_again 2 adaptive
-record cpu:2x1 --policy adaptive,chunks,last-frame --in-flight 2 --disturb delay=1,2000@10:20
+record cpu:2x1 --kernel "$sharpen" --policy adaptive,chunks,last-frame --in-flight 2 --disturb delay=1,2000@10:20
 read_again 2 adaptive chunks last-frame
 
 record cpu:2x1 --kernel "$source/examples/programs/lab/data/soften.cl" --policy adaptive,chunks --in-flight 2

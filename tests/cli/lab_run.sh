@@ -89,6 +89,7 @@ holds "SELECT count(*) > 0, min(joules) >= 0 FROM frame JOIN session USING(sessi
 
 able "cox-lab run on two devices" cores || skip "there are no two cores"
 two="--devices cpu:2x1 $small"
+sharpen=$source/examples/programs/lab/data/sharpen.cl
 
 run 0 "two devices, three policies, a hog" $two --kernel video --policy adaptive,last-frame,single --disturb hog=0@4:8
 contains out "phase 1: frames 4 to 7, hog=0" "disturbance: hog=0@4:8, real, on CPU 0" "last-frame: T/T_oracle"
@@ -148,20 +149,20 @@ holds "SELECT objective, deadline_ns FROM run WHERE run = $last" "latency|1000"
 holds "SELECT over_deadline FROM summary WHERE run = $last" "1.0"
 holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = $last" 1
 prints ",over_deadline," "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
-prints "artificial" "an artificial delay" $two --kernel tonemap --policy single --disturb delay=1,30000@4:8
+prints "artificial" "an artificial delay" $two --kernel "$sharpen" --policy single --disturb delay=1,30000@4:8
 holds "SELECT kind, real FROM disturbance WHERE run = $last" "delay|0"
 # 30 ms on frames of less than one: neither noise nor load makes as much in the median of all frames.
 holds "SELECT a.ns > b.ns + 10e6, c.ns < a.ns / 2 FROM reference a, reference b, reference c
     WHERE a.run = $last AND b.run = a.run AND c.run = a.run AND a.kind = 'solo' AND b.kind = 'solo'
     AND c.kind = 'solo' AND a.device = 1 AND b.device = 1 AND c.device = 0 AND a.phase = 1 AND b.phase = 0 AND c.phase = 1" \
     "1|1"
-denies 1 "no device 5" "a delay of a device that is not there" $two --disturb delay=5,100@4:8
+denies 1 "no device 5" "a delay of a device that is not there" $two --kernel "$sharpen" --disturb delay=5,100@4:8
 run 1 "delays of two devices" $two --disturb delay=0,100@4:8 --disturb delay=1,100@4:8
 denies 1 "CPU 1023" "a hog on a CPU that is not there" $two --disturb hog=1023@4:8
 contains err "fallback-delay"
 run 1 "a hog on such a CPU, before anything is made" $two -o "$work/early.db" --disturb hog=1023@4:8
 check "a database was made" [ ! -e "$work/early.db" ]
-run 0 "the fallback" $two --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
+run 0 "the fallback" $two --kernel "$sharpen" --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
 contains err "device 0 is delayed"
 holds "SELECT kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance WHERE run = $last" "hog|0|1"
 denies 1 "no GPU takes part" "a GPU hog without a GPU" $two --disturb gpu-hog@4:8
@@ -196,11 +197,11 @@ holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run
 holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
     "4|1|64"
 rm "$db"
-run 0 "the fallback in each run" $more --size 32x64,48x96 --disturb hog=1023@8:16 --fallback-delay 500
+run 0 "the fallback in each run" $more --kernel "$sharpen" --size 32x64,48x96 --disturb hog=1023@8:16 --fallback-delay 500
 holds "SELECT run, kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance" "1|hog|0|1
 2|hog|0|1"
 rm "$db"
-run 0 "repeats" $more --size 64x96 --repeats 3 --disturb delay=0,100@8:16
+run 0 "repeats" $more --kernel "$sharpen" --size 64x96 --repeats 3 --disturb delay=0,100@8:16
 contains out "95 % intervals" "^  ewma +[0-9.]+ to [0-9.]+ +[0-9.]+ to" "16 frames of each policy in each of 3 repeats"
 holds "SELECT group_concat(repeat || ':' || n, ' ') FROM (SELECT repeat, count(*) AS n FROM frame JOIN session USING (session)
     WHERE kind = 'policy' GROUP BY repeat)" "0:16 1:16 2:16"
@@ -224,42 +225,41 @@ rm "$db"
 run 1 "two sides on a device that is not there" --devices no-such-device --reserve both -o "$db"
 
 # --- A kernel of one's own ---------------------------------------------------------------------------------------------
-run 0 "the example" $more --kernel "$source/examples/programs/lab/data/sharpen.cl" --policy adaptive,chunks --size 640x360
+run 0 "the example" $more --kernel "$sharpen" --policy adaptive,chunks --size 640x360
 contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
     "sharpen.cl|2"
-run 0 "with a delay and frames in flight" $more --kernel "$source/examples/programs/lab/data/sharpen.cl" --size 64x96 --in-flight 3 \
+run 0 "with a delay and frames in flight" $more --kernel "$sharpen" --size 64x96 --in-flight 3 \
     --disturb delay=1,100@8:16
 contains out "after 2 of 2 blocks"
-# own BODY: a kernel of uchar out, first row, rows, columns
+# own BODY: a kernel of uchar out, first_row, rows, columns
 own() {
-    echo "kernel void k(global uchar *out, int first, int rows, int columns, int pitch)
+    echo "kernel void k(global uchar *out, int first_row, int rows, int columns, int out_pitch)
 {
     int x = get_global_id(0), y = get_global_id(1);
     if (x < columns && y < rows)
         $1
 }" >"$work/k.cl"
 }
-echo '{"kernel": "k", "columns": 64, "rows": 96, "bindings": [{"name": "out", "access": "write", "contract": "rows",
-    "element_bytes": 1}], "arguments": [{"buffer": "out"}, "first-row", "rows", "columns", {"pitch": "out"}]}' >"$work/k.json"
-own 'out[y * pitch + x] = first + y;'
+echo '{"kernel": "k", "columns": 64, "rows": 96, "buffers": [{"name": "out", "access": "write", "element_bytes": 1}]}' >"$work/k.json"
+own 'out[y * out_pitch + x] = first_row + y;'
 run 0 "a right one" $more --kernel "$work/k.cl" --policy chunks
-own 'out[y * pitch + x] = rows;'
+own 'out[y * out_pitch + x] = rows;'
 run 1 "one whose result depends on the band" $more --kernel "$work/k.cl" --policy chunks
 contains err 'chunks, frame [0-9]+: "out" differs in [0-9]+ of 96 rows, first in row [0-9]+, byte 0 from what device 0 alone wrote'
 contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 0 of 2 blocks"
 holds "SELECT finished FROM run WHERE run = $last" 1
-own 'if (first == 0 || y > 0) out[y * pitch + x] = first + y;'
+own 'if (first_row == 0 || y > 0) out[y * out_pitch + x] = first_row + y;'
 denies 1 "differs in" "one that leaves a row out" $more --kernel "$work/k.cl" --policy chunks
-own 'out[y * pitch + x] = fist;'
+own 'out[y * out_pitch + x] = fist;'
 denies 1 "fist" "one that does not compile" $more --kernel "$work/k.cl"
-sed 's/"write"/"read-write"/' "$work/k.json" >"$work/in-place.json"
-own 'out[y * pitch + x] += 1;'
+sed 's/"write"/"read-write"/; s/}]}/}], "arguments": [{"name": "out", "in_place": true}]}/' "$work/k.json" >"$work/in-place.json"
+own 'out[y * out_pitch + x] += 1;'
 prints "after 2 of 2 blocks" "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
 run 1 "in place with frames in flight" $more --kernel "$work/k.cl" --bindings "$work/in-place.json" --in-flight 2
 contains err "only one frame may be in flight"
-sed 's/"rows", "columns"/"columns"/' "$work/k.json" >"$work/few.json"
-denies 1 "argument" "an argument too few" $more --kernel "$work/k.cl" --bindings "$work/few.json"
+sed 's/"name": "out"/"name": "outside"/' "$work/k.json" >"$work/other.json"
+denies 1 "kernel k takes 'out', which is no buffer" "a buffer of another name" $more --kernel "$work/k.cl" --bindings "$work/other.json"
 echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
 denies 1 "bad.json: columns: is missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
 
@@ -273,60 +273,50 @@ holds "SELECT count(*), min(rows), max(rows) FROM (SELECT sum(rows) AS rows FROM
     WHERE kind = 'policy' AND status = 0 AND run = $last GROUP BY session, frame, pass)" "64|96|96"
 holds "SELECT group_concat(n) FROM (SELECT count(*) AS n FROM call JOIN session USING (session)
     WHERE call.kind = 'split' AND policy = 'chunks' AND run = $last GROUP BY pass)" "16,16"
-run 1 "a delay beside parameters without room for it" $more --kernel blur --disturb delay=0,100@4:8
-contains err "blur: there is no room for an artificial delay"
+run 1 "a delay of the library's own kernels" $more --kernel blur --disturb delay=0,100@4:8
+contains err "blur: an artificial delay is for the kernel work and kernels of one's own"
 soften=$source/examples/programs/lab/data/soften.cl
 run 0 "passes of one's own" $more --kernel "$soften" --policy adaptive,chunks,last-frame --size 64x96 --in-flight 3
 contains out "^kernel: soften.cl, 64 x 96, 2 passes; "
 contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"
 prints "after 2 of 2 blocks" "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
 cat >"$work/overlap.json" <<'END'
-{"columns": 64, "rows": 96, "bindings": [
-    {"name": "in", "access": "read", "contract": "halo", "halo_rows": 0, "element_bytes": 1, "fill": "noise", "seed": 7},
-    {"name": "middle", "access": "read-write", "contract": "halo", "halo_rows": 2, "element_bytes": 2, "scratch": true},
-    {"name": "out", "access": "write", "contract": "rows", "element_bytes": 1}],
- "passes": [{"stages": [
-    {"kernel": "across", "arguments": [{"buffer": "in"}, {"origin": "in"}, {"buffer": "middle"}, {"origin": "middle"},
-        "first-row", "columns", "rows", {"pitch": "in"}, {"pitch": "middle"}]},
-    {"kernel": "down", "arguments": [{"buffer": "middle"}, {"origin": "middle"}, {"buffer": "out"}, "first-row", "columns",
-        "rows", "frame-rows", {"pitch": "middle"}, {"pitch": "out"}]}]}]}
+{"columns": 64, "rows": 96, "buffers": [
+    {"name": "in", "access": "read", "element_bytes": 1, "fill": "noise", "seed": 7},
+    {"name": "middle", "element_bytes": 2, "scratch": true},
+    {"name": "out", "access": "write", "element_bytes": 1}],
+ "passes": [{"kernel": "across"}, {"kernel": "down", "fused": true, "arguments": [{"name": "middle", "halo_rows": 2}]}]}
 END
-run 0 "one pass in which bands overlap" $more --kernel "$soften" --bindings "$work/overlap.json" --policy chunks
+run 0 "fused passes, in which bands overlap" $more --kernel "$soften" --bindings "$work/overlap.json" --policy chunks
 contains out "after 2 of 2 blocks"
 holds "SELECT group_concat(stages) FROM pass WHERE run = $last" 2
 cat >"$work/turn.cl" <<'END'
-kernel void turn(global const uchar *in, global uchar *out, int first, int columns, int rows, int in_pitch, int out_pitch)
+kernel void there(global const uchar *in, global uchar *turned, int first_row, int columns, int rows, int in_pitch, int turned_pitch)
 {
     int x = get_global_id(0), y = get_global_id(1);
     if (x < columns && y < rows)
-        out[y * out_pitch + x] = in[x * in_pitch + first + y];
+        turned[y * turned_pitch + x] = in[x * in_pitch + first_row + y];
+}
+kernel void back(global const uchar *turned, global uchar *out, int first_row, int columns, int rows, int turned_pitch, int out_pitch)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    if (x < columns && y < rows)
+        out[y * out_pitch + x] = turned[x * turned_pitch + first_row + y];
 }
 END
 cat >"$work/turn.json" <<'END'
-{"columns": 64, "rows": 96, "bindings": [
-    {"name": "in", "access": "read", "contract": "rows", "element_bytes": 1, "fill": "noise"},
-    {"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1, "scratch": true, "transposed": true},
-    {"name": "out", "access": "write", "contract": "rows", "element_bytes": 1}],
+{"columns": 64, "rows": 96, "buffers": [
+    {"name": "in", "access": "read", "element_bytes": 1, "fill": "noise"},
+    {"name": "turned", "element_bytes": 1, "scratch": true, "transposed": true},
+    {"name": "out", "access": "write", "element_bytes": 1}],
  "passes": [
-    {"name": "there", "transposed": true, "uses": [
-        {"binding": "in", "access": "read", "contract": "whole"}, {"binding": "turned", "access": "write", "contract": "rows"}],
-     "stages": [{"kernel": "turn", "arguments": [{"buffer": "in"}, {"buffer": "turned"}, "first-row", "columns", "rows",
-        {"pitch": "in"}, {"pitch": "turned"}]}]},
-    {"name": "back", "uses": [
-        {"binding": "turned", "access": "read", "contract": "whole"}, {"binding": "out", "access": "write", "contract": "rows"}],
-     "stages": [{"kernel": "turn", "arguments": [{"buffer": "turned"}, {"buffer": "out"}, "first-row", "columns", "rows",
-        {"pitch": "turned"}, {"pitch": "out"}]}]}]}
+    {"name": "there", "kernel": "there", "transposed": true, "arguments": [{"name": "in", "whole": true}]},
+    {"name": "back", "kernel": "back", "arguments": [{"name": "turned", "whole": true}]}]}
 END
 run 0 "a transposed pass" $more --kernel "$work/turn.cl" --policy adaptive,chunks
 contains out "^adaptive: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
 holds "SELECT group_concat(name || rows, ' ') FROM pass WHERE run = $last" "there64 back96"
-sed 's/"access": "write", "contract": "rows", "element_bytes": 1, "scratch": true/"access": "read", "contract": "rows", "element_bytes": 1, "scratch": true/' \
-    "$work/turn.json" >"$work/only-read.json"
-run 1 "a pass that writes what is only read" $more --kernel "$work/turn.cl" --bindings "$work/only-read.json"
-contains err 'only-read.json: passes\[0\].uses\[1\].access: "turned" is only read'
-sed 's/"name": "there", "transposed": true, "uses": \[/&{"binding": "out", "access": "read", "contract": "whole"}, /' \
-    "$work/turn.json" >"$work/unwritten.json"
-sed -i 's/"name": "out", "access": "write", "contract": "rows", "element_bytes": 1/&, "scratch": true/; s/"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1, "scratch": true/"name": "turned", "access": "write", "contract": "rows", "element_bytes": 1/' "$work/unwritten.json"
+sed 's/{"name": "there".*$//' "$work/turn.json" >"$work/unwritten.json"
 run 1 "scratch that is read before it is written" $more --kernel "$work/turn.cl" --bindings "$work/unwritten.json"
 contains err "scratch is read before any pass has written it"
 db=$work/s.db

@@ -1,62 +1,39 @@
 /* The JSON of a kernel of the user's own from hostile bytes: no crash, one line of complaint, and what is accepted is
  * within what the library takes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "specs.h"
 #include "fuzz.h"
 #include "lab/run/bindings.h"
 
-static void check_touch(const struct cox__pass_binding *touch, bool scratch)
+static void check_buffer(const struct lab_buffer *buffer)
 {
-    CHECK(touch->access <= COX__READ_WRITE && touch->row_access <= COX__WHOLE && touch->row_divisor >= 1);
-    CHECK(touch->row_access == COX__ROWS || touch->access == COX__READ ||
-          (scratch && touch->row_access == COX__HALO && touch->access == COX__READ_WRITE));
-    CHECK(touch->row_access == COX__HALO || touch->halo_rows == 0);
-}
-
-static void check_binding(const struct lab_binding *binding)
-{
-    CHECK(binding->name[0] && memchr(binding->name, 0, sizeof binding->name) && binding->fill <= LAB_FILL_FILE);
-    CHECK((binding->fill == LAB_FILL_FILE) == (binding->file[0] != '\0'));
-    check_touch(&binding->touch, binding->scratch);
-    CHECK(!binding->scratch || (binding->touch.row_access != COX__WHOLE && binding->fill == LAB_FILL_ZERO));
-    if (binding->touch.row_access == COX__WHOLE)
-        CHECK(binding->bytes >= 1 && binding->bytes <= LAB_WHOLE_BYTES_MAX && !binding->transposed);
+    CHECK(buffer->name[0] && memchr(buffer->name, 0, sizeof buffer->name) && buffer->fill <= LAB_FILL_FILE);
+    CHECK((buffer->fill == LAB_FILL_FILE) == (buffer->file[0] != '\0'));
+    CHECK(buffer->access <= LAB_READ_WRITE && buffer->row_divisor >= 1);
+    CHECK(!buffer->scratch || (buffer->element_bytes && buffer->fill == LAB_FILL_ZERO && buffer->access == LAB_READ));
+    if (buffer->element_bytes)
+        CHECK(buffer->element_bytes <= LAB_ELEMENT_BYTES_MAX && !buffer->bytes);
     else
-        CHECK(binding->element_bytes >= 1 && binding->element_bytes <= LAB_ELEMENT_BYTES_MAX);
+        CHECK(buffer->bytes >= 1 && buffer->bytes <= LAB_WHOLE_BYTES_MAX && !buffer->transposed &&
+              buffer->access == LAB_READ);
 }
 
-static void check_pass(const struct lab_bindings *bindings, const struct lab_pass *pass)
+static void check_pass(const struct lab_bindings *bindings, uint32_t p)
 {
-    CHECK(pass->stage_count >= 1 && pass->stage_count <= COX_FUSED_MAX && pass->use_count <= COX_BUFFERS_MAX);
-    CHECK(pass->first_stage + pass->stage_count <= bindings->stage_count);
-    CHECK(pass->use_count || !pass->transposed);
-    for (uint32_t u = 0; u < pass->use_count; u++) {
-        CHECK(pass->uses[u].binding < bindings->binding_count);
-        const struct lab_binding *binding = &bindings->bindings[pass->uses[u].binding];
-        const struct cox__pass_binding *touch = &pass->uses[u];
-        check_touch(touch, binding->scratch);
-        CHECK(touch->access == COX__READ || binding->touch.access != COX__READ);
-        CHECK(touch->row_access == COX__WHOLE ||
-              (binding->touch.row_access != COX__WHOLE && binding->transposed == pass->transposed));
-    }
-}
-
-static void check_stage(const struct lab_bindings *bindings, const struct lab_stage *stage)
-{
-    CHECK(stage->kernel[0] && stage->local_columns && stage->local_rows && stage->item_columns && stage->item_rows);
-    CHECK(stage->argument_count >= 1 && stage->argument_count <= COX_ARGUMENTS_MAX);
-    CHECK(stage->first_argument + stage->argument_count <= bindings->argument_count);
+    const struct lab_pass *pass = &bindings->passes[p];
+    CHECK(pass->kernel[0] && pass->local_columns && pass->local_rows && pass->item_columns && pass->item_rows);
+    CHECK(!pass->fused || (p > 0 && !pass->transposed));
+    CHECK(pass->argument_count <= COX_ARGUMENTS_MAX);
+    CHECK(pass->first_argument + pass->argument_count <= bindings->argument_count);
 }
 
 static void check_argument(const struct lab_bindings *bindings, const struct lab_argument *argument)
 {
-    CHECK(argument->kind <= LAB_ARGUMENT_LOCAL);
-    CHECK(argument->binding < bindings->binding_count);
-    const struct lab_binding *binding = &bindings->bindings[argument->binding];
-    if (argument->kind == LAB_ARGUMENT_PITCH)
-        CHECK(binding->element_bytes && !(binding->element_bytes & (binding->element_bytes - 1)));
-    if (argument->kind == LAB_ARGUMENT_ORIGIN || argument->kind == LAB_ARGUMENT_PITCH_BYTES)
-        CHECK(binding->touch.row_access != COX__WHOLE);
+    uint32_t b = 0;
+    while (b < bindings->buffer_count && strcmp(bindings->buffers[b].name, argument->name) != 0)
+        b++;
+    CHECK((b == bindings->buffer_count) == (argument->local_bytes > 0));
+    const bool by_rows = argument->halo_rows || argument->in_place || argument->row_divisor;
+    CHECK(!by_rows || (!argument->whole && !argument->local_bytes && bindings->buffers[b].element_bytes));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -69,20 +46,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     CHECK(bindings.columns >= LAB_SIZE_MIN && bindings.columns <= LAB_SIZE_MAX);
     CHECK(bindings.rows >= LAB_SIZE_MIN && bindings.rows <= LAB_SIZE_MAX);
-    CHECK(bindings.pass_count <= COX_PASSES_MAX && bindings.stage_count >= 1);
-    CHECK(bindings.stage_count <= LAB_STAGES_MAX && (bindings.pass_count || bindings.stage_count == 1));
+    CHECK(bindings.pass_count >= 1 && bindings.pass_count <= LAB_PASSES_MAX);
     for (uint32_t p = 0; p < bindings.pass_count; p++)
-        check_pass(&bindings, &bindings.passes[p]);
-    for (uint32_t s = 0; s < bindings.stage_count; s++)
-        check_stage(&bindings, &bindings.stages[s]);
-    CHECK(bindings.binding_count >= 1 && bindings.binding_count <= COX_BUFFERS_MAX);
-    CHECK(bindings.argument_count >= 1 && bindings.argument_count <= LAB_ARGUMENTS_MAX);
+        check_pass(&bindings, p);
+    CHECK(bindings.buffer_count >= 1 && bindings.buffer_count <= COX_BUFFERS_MAX);
     bool written = false;
-    for (uint32_t b = 0; b < bindings.binding_count; b++) {
-        check_binding(&bindings.bindings[b]);
-        written = written || (!bindings.bindings[b].scratch && bindings.bindings[b].touch.access != COX__READ);
+    for (uint32_t b = 0; b < bindings.buffer_count; b++) {
+        check_buffer(&bindings.buffers[b]);
+        written = written || bindings.buffers[b].access != LAB_READ;
     }
     CHECK(written);
+    CHECK(bindings.constant_count <= LAB_CONSTANTS_MAX);
+    for (uint32_t c = 0; c < bindings.constant_count; c++)
+        CHECK(bindings.constants[c].name[0] && memchr(bindings.constants[c].name, 0, LAB_KERNEL_NAME_MAX));
+    CHECK(bindings.argument_count <= LAB_ARGUMENTS_MAX);
     for (uint32_t a = 0; a < bindings.argument_count; a++)
         check_argument(&bindings, &bindings.arguments[a]);
     return 0;

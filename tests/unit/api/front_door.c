@@ -1,13 +1,15 @@
 /* Sessions as applications describe them, on real devices: what kernels' signatures, buffers and fields become.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/captured_log.h"
-#include <CL/cl.h>
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { W = 40, H = 96 };
+
+/* Of OpenCL: one channel, of 32-bit unsigned integers. */
+enum { CHANNEL_R = 0x10B0, CHANNEL_UINT32 = 0x10DC };
 
 static cox_runtime *runtime;
 static cox_session *session;
@@ -317,8 +319,8 @@ Test(front_door, an_image_is_a_buffer_with_a_format)
                                                               .buffers = COX_LIST(struct cox_buffer_layout,
                                                                                   {.name = "in",
                                                                                    .pitch_bytes = sizeof in[0],
-                                                                                   .image_order = CL_R,
-                                                                                   .image_type = CL_UNSIGNED_INT32,
+                                                                                   .image_order = CHANNEL_R,
+                                                                                   .image_type = CHANNEL_UINT32,
                                                                                    .image_columns = W},
                                                                                   {.name = "out"})},
                            &session);

@@ -494,7 +494,7 @@ Test(lab_sim, refuses_splits_that_are_none_and_goes_on)
     } bad[] = {
         {{.band_count = 2, .bands = {{0, 0, 64}, {1, 56, 40}}}, COX_OK, "0:0+64 1:56+40"},
         {{.band_count = 2, .bands = {{0, 0, 64}, {1, 72, 24}}}, COX_OK, "0:0+64 1:72+24"},
-        {{.band_count = 2, .bands = {{0, 0, 60}, {1, 60, 36}}}, COX_OK, "multiple of the granule"},
+        {{.band_count = 2, .bands = {{0, 0, 60}, {1, 60, 36}}}, COX_OK, "multiple of the row alignment"},
         {{.band_count = 1, .bands = {{7, 0, 96}}}, COX_OK, "device 7"},
         {{.band_count = 1, .bands = {{0, 0, 48}}, .pool_first_row = 48, .pool_rows = 48}, COX_OK, "pool"},
         {{0}, COX_E_NO_DEVICE, NULL},

@@ -241,32 +241,44 @@ Test(lab_store, keeps_the_passes_of_a_frame)
     lab_store_pass(store, 0, "across", 100, 1);
     lab_store_pass(store, 1, "down", 64, 2);
     struct lab_session *session = begin_policy(store);
-    const struct cox_band_report bands[3] = {
-        {.device = 1, .rows = 100, .submit_ns = 5000, .end_ns = 5400, .wall_ns = 400},
-        {.device = 0, .rows = 32, .submit_ns = 5500, .end_ns = 6000, .wall_ns = 500},
-        {.device = 1, .first_row = 32, .rows = 32, .submit_ns = 5500, .end_ns = 5900, .wall_ns = 400},
-    };
-    const struct cox_band_notice notices[3] = {{5410, 7}, {6020, UINT64_MAX}, {5930, 9}};
+    const struct cox_band_report bands[3] = {{.device = 1,
+                                              .rows = 100,
+                                              .submit_ns = 5000,
+                                              .end_ns = 5400,
+                                              .noticed_ns = 5410,
+                                              .clock_error_ns = 7,
+                                              .wall_ns = 400},
+                                             {.device = 0,
+                                              .pass = 1,
+                                              .rows = 32,
+                                              .submit_ns = 5500,
+                                              .end_ns = 6000,
+                                              .noticed_ns = 6020,
+                                              .clock_error_ns = UINT64_MAX,
+                                              .wall_ns = 500},
+                                             {.device = 1,
+                                              .pass = 1,
+                                              .first_row = 32,
+                                              .rows = 32,
+                                              .submit_ns = 5500,
+                                              .end_ns = 5900,
+                                              .noticed_ns = 5930,
+                                              .clock_error_ns = 9,
+                                              .wall_ns = 400}};
     const struct cox_pass_report passes[2] = {
         {.start_ns = 5000, .end_ns = 5400, .reason = COX_REASON_KEPT, .predicted_ns = 390, .rejected_ns = 410},
         {.start_ns = 5500, .end_ns = 6000, .reason = COX_REASON_BALANCED, .predicted_ns = 480, .pool_rows = 32}};
-    const uint32_t band_passes[3] = {0, 1, 1};
     const struct cox_frame_report frame = {.start_ns = 5000,
                                            .end_ns = 6000,
                                            .joules = -1,
                                            .band_count = 3,
                                            .bands = bands,
-                                           .notices = notices,
-                                           .band_passes = band_passes,
                                            .pass_count = 2,
                                            .passes = passes};
     lab_session_frame(session, &frame);
-    lab_session_frame(session, &(struct cox_frame_report){.shadow = true,
-                                                          .band_count = 1,
-                                                          .bands = &bands[2],
-                                                          .band_passes = &band_passes[2],
-                                                          .pass_count = 1,
-                                                          .passes = &passes[1]});
+    lab_session_frame(session,
+                      &(struct cox_frame_report){
+                          .shadow = true, .band_count = 1, .bands = &bands[2], .pass_count = 1, .passes = &passes[1]});
     close_store(store);
     cr_assert_str_eq(ask("SELECT rows FROM frame"), "100", "those of the first pass");
     answers("SELECT group_concat(name || ':' || rows || ':' || stages, ' ') FROM pass", "across:100:1 down:64:2");

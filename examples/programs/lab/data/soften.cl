@@ -3,8 +3,9 @@
  *
  * Geometry: one work-item a pixel; dimension 0 the columns, dimension 1 the band's rows; both are guarded.
  * Access: `across` reads `in` and writes `middle`, both by rows; `down` reads `middle` with a halo of 2 rows, whose
- * memory begins at buffer row `origin`, and writes `out` by rows. What `down` reads, other devices may have written: so
- * it is a pass of its own. Both keep to the band's first row and to where memory begins: they could be one pass, too.
+ * memory begins at buffer row `middle_first_row`, and writes `out` by rows. What `down` reads, other devices may have
+ * written: so it is a pass of its own. Both keep to the band's first row and to where memory begins: they could be fused,
+ * too.
  * Numerics: integers only, so every device gives the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 int binomial(int a, int b, int c, int d, int e)
@@ -12,24 +13,24 @@ int binomial(int a, int b, int c, int d, int e)
     return a + e + 4 * (b + d) + 6 * c;
 }
 
-kernel void across(global const uchar *in, int in_origin, global ushort *middle, int middle_origin, int first, int columns,
-                   int rows, int in_pitch, int middle_pitch)
+kernel void across(global const uchar *in, int in_first_row, global ushort *middle, int middle_first_row, int first_row,
+                   int columns, int rows, int in_pitch, int middle_pitch)
 {
     int x = get_global_id(0), y = get_global_id(1), last = columns - 1;
     if (x >= columns || y >= rows)
         return;
-    global const uchar *row = in + (first + y - in_origin) * in_pitch;
-    middle[(first + y - middle_origin) * middle_pitch + x] =
+    global const uchar *row = in + (first_row + y - in_first_row) * in_pitch;
+    middle[(first_row + y - middle_first_row) * middle_pitch + x] =
         binomial(row[max(x - 2, 0)], row[max(x - 1, 0)], row[x], row[min(x + 1, last)], row[min(x + 2, last)]);
 }
 
-kernel void down(global const ushort *middle, int origin, global uchar *out, int first, int columns, int rows,
-                 int frame_rows, int middle_pitch, int out_pitch)
+kernel void down(global const ushort *middle, int middle_first_row, global uchar *out, int first_row, int columns,
+                 int rows, int frame_rows, int middle_pitch, int out_pitch)
 {
-    int x = get_global_id(0), y = get_global_id(1), r = first + y, last = frame_rows - 1;
+    int x = get_global_id(0), y = get_global_id(1), r = first_row + y, last = frame_rows - 1;
     if (x >= columns || y >= rows)
         return;
-    global const ushort *column = middle - origin * middle_pitch + x;
+    global const ushort *column = middle - middle_first_row * middle_pitch + x;
     out[y * out_pitch + x] =
         (binomial(column[max(r - 2, 0) * middle_pitch], column[max(r - 1, 0) * middle_pitch], column[r * middle_pitch],
                   column[min(r + 1, last) * middle_pitch], column[min(r + 2, last) * middle_pitch]) + 128) >> 8;

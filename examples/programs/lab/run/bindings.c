@@ -44,7 +44,7 @@ static bool small(const struct strict_place *at, const char *key, bool must, uin
     return good;
 }
 
-/* --- Bindings --------------------------------------------------------------------------------- */
+/* --- Buffers ---------------------------------------------------------------------------------- */
 
 /* Refuse a key that has no meaning because of another key. */
 static bool absent(const struct strict_place *at, const char *key, const char *why)
@@ -52,331 +52,247 @@ static bool absent(const struct strict_place *at, const char *key, const char *w
     return !json_object_get(at->object, key) || strict_refuse(at, key, "%s", why);
 }
 
-static bool read_fill(const struct strict_place *at, struct lab_binding *binding)
+static bool read_fill(const struct strict_place *at, struct lab_buffer *buffer)
 {
     static const char *const words[] = {"zero", "noise", "noise-float", "file", NULL};
     int fill = LAB_FILL_ZERO;
 
     if (!word(at, "fill", false, words, "zero, noise, noise-float or file", &fill))
         return false;
-    binding->fill = (enum lab_fill)fill;
+    buffer->fill = (enum lab_fill)fill;
 
     const bool noise = fill == LAB_FILL_NOISE || fill == LAB_FILL_FLOATS;
     const bool file = fill == LAB_FILL_FILE;
     if (!(noise || absent(at, "seed", "goes with \"fill\": \"noise\" and \"noise-float\"")) ||
-        !small(at, "seed", false, 0, UINT32_MAX, &binding->seed) ||
+        !small(at, "seed", false, 0, UINT32_MAX, &buffer->seed) ||
         !(file || absent(at, "file", "goes with \"fill\": \"file\"")) ||
-        !strict_string(at, "file", file, sizeof binding->file, binding->file))
+        !strict_string(at, "file", file, sizeof buffer->file, buffer->file))
         return false;
 
-    if (fill != LAB_FILL_ZERO && binding->touch.access == COX_WRITE)
+    if (fill != LAB_FILL_ZERO && buffer->access == LAB_WRITE)
         return strict_refuse(at, "fill", "what is written only is not filled");
 
-    uint64_t bytes = binding->element_bytes;
-    if (binding->touch.contract == COX_WHOLE)
-        bytes = binding->bytes;
+    uint64_t bytes = buffer->element_bytes;
+    if (!bytes)
+        bytes = buffer->bytes;
     return fill != LAB_FILL_FLOATS || bytes % sizeof(float) == 0 ||
            strict_refuse(at, "fill", "floats do not fill %" PRIu64 " bytes", bytes);
 }
 
-/* Read the keys that a binding and a pass's use of it share. `scratch`: the library owns the
- * memory. */
-static bool read_touch(const struct strict_place *at, bool scratch, struct cox_use *touch)
+static bool read_access(const struct strict_place *at, struct lab_buffer *buffer)
 {
-    /* As enum cox_access and enum cox_contract. */
-    static const char *const accesses[] = {"read", "write", "read-write", NULL};
-    static const char *const words[] = {"rows", "halo", "whole", NULL};
-    int access = 0, contract = 0;
+    static const char *const words[] = {"read", "write", "read-write", NULL}; /* as the enum */
+    int access = LAB_READ;
 
-    touch->row_divisor = 1;
-    if (!word(at, "access", true, accesses, "read, write or read-write", &access) ||
-        !word(at, "contract", true, words, "rows, halo or whole", &contract))
+    if (!strict_boolean(at, "scratch", &buffer->scratch))
         return false;
+    if (buffer->scratch)
+        return absent(at, "access", "scratch has no content before the frame or after it");
 
-    touch->access = (enum cox_access)access;
-    touch->contract = (enum cox_contract)contract;
-    const bool halo = contract == COX_HALO, whole = contract == COX_WHOLE;
-    const bool own = scratch && halo && access == COX_READ_WRITE;
-    if (contract != COX_ROWS && access != COX_READ && !own)
-        return strict_refuse(at, "access", "must be read with the contract %s", words[contract]);
-
-    return (!whole || absent(at, "row_divisor", "a whole buffer has no rows")) &&
-           small(at, "row_divisor", false, 1, 16, &touch->row_divisor) &&
-           (halo || absent(at, "halo_rows", "goes with the contract halo")) &&
-           small(at, "halo_rows", halo, 0, 1024, &touch->halo_rows);
+    bool good = word(at, "access", true, words, "read, write or read-write", &access);
+    buffer->access = (enum lab_access)access;
+    return good;
 }
 
-static bool read_memory(const struct strict_place *at, struct lab_binding *binding)
+/* Read the size: a buffer has rows of elements, or a number of bytes. */
+static bool read_memory(const struct strict_place *at, struct lab_buffer *buffer)
 {
-    if (binding->touch.contract == COX_WHOLE)
-        return strict_integer(at, "bytes", true, 1, LAB_WHOLE_BYTES_MAX, &binding->bytes) &&
-               absent(at, "element_bytes", "a whole buffer has \"bytes\"") &&
-               absent(at, "transposed", "a whole buffer has no rows") &&
-               (!binding->scratch ||
-                strict_refuse(at, "scratch", "goes with the contracts rows and halo"));
+    if (!json_object_get(at->object, "bytes"))
+        return small(at, "element_bytes", true, 1, LAB_ELEMENT_BYTES_MAX, &buffer->element_bytes) &&
+               small(at, "row_divisor", false, 1, 16, &buffer->row_divisor) &&
+               strict_boolean(at, "transposed", &buffer->transposed);
 
-    return small(at, "element_bytes", true, 1, LAB_ELEMENT_BYTES_MAX, &binding->element_bytes) &&
-           strict_boolean(at, "transposed", &binding->transposed) &&
-           absent(at, "bytes", "goes with the contract whole");
+    if (buffer->scratch || buffer->access != LAB_READ)
+        return strict_refuse(at, "bytes", "a buffer without rows is only read");
+    return strict_integer(at, "bytes", true, 1, LAB_WHOLE_BYTES_MAX, &buffer->bytes) &&
+           absent(at, "element_bytes", "a buffer with \"bytes\" has no rows") &&
+           absent(at, "row_divisor", "a buffer with \"bytes\" has no rows") &&
+           absent(at, "transposed", "a buffer with \"bytes\" has no rows");
 }
 
-static bool read_binding(struct strict_reader *reader, json_t *value, uint32_t index,
-                         struct lab_bindings *out)
+static bool read_buffer(struct strict_reader *reader, json_t *value, uint32_t index,
+                        struct lab_bindings *out)
 {
     static const char *const keys[] = {
-        "name", "access", "contract", "element_bytes", "row_divisor", "halo_rows", "bytes",
-        "fill", "seed",   "file",     "scratch",       "transposed",  NULL};
-    struct lab_binding *binding = &out->bindings[out->binding_count];
+        "name", "access", "element_bytes", "row_divisor", "bytes", "fill",
+        "seed", "file",   "scratch",       "transposed",  NULL};
+    struct lab_buffer *buffer = &out->buffers[out->buffer_count];
     struct strict_place at;
 
-    *binding = (struct lab_binding){.seed = 1};
-    if (!strict_enter(&at, reader, value, keys, "bindings[#]", index) ||
-        !strict_string(&at, "name", true, sizeof binding->name, binding->name) ||
-        !strict_boolean(&at, "scratch", &binding->scratch))
+    *buffer = (struct lab_buffer){.row_divisor = 1, .seed = 1};
+    if (!strict_enter(&at, reader, value, keys, "buffers[#]", index) ||
+        !strict_string(&at, "name", true, sizeof buffer->name, buffer->name))
         return false;
 
-    for (uint32_t b = 0; b < out->binding_count; b++)
-        if (strcmp(out->bindings[b].name, binding->name) == 0)
-            return strict_refuse(&at, "name", "there is a binding of that name already");
+    for (uint32_t b = 0; b < out->buffer_count; b++)
+        if (strcmp(out->buffers[b].name, buffer->name) == 0)
+            return strict_refuse(&at, "name", "there is a buffer of that name already");
 
-    out->binding_count++;
-    return read_touch(&at, binding->scratch, &binding->touch) && read_memory(&at, binding) &&
-           (!binding->scratch || absent(&at, "fill", "scratch is not filled")) &&
-           read_fill(&at, binding);
+    out->buffer_count++;
+    return read_access(&at, buffer) && read_memory(&at, buffer) &&
+           (!buffer->scratch || absent(&at, "fill", "scratch is not filled")) &&
+           read_fill(&at, buffer);
 }
 
-/* Find the binding that a key names. */
-static bool find_binding(const struct strict_place *at, const char *key,
-                         const struct lab_bindings *all, uint32_t *out)
+static const struct lab_buffer *find_buffer(const struct lab_bindings *all, const char *name)
 {
-    char name[LAB_KERNEL_NAME_MAX];
-
-    if (!strict_string(at, key, true, sizeof name, name))
-        return false;
-
-    for (*out = 0; *out < all->binding_count; ++*out)
-        if (strcmp(all->bindings[*out].name, name) == 0)
-            return true;
-    return strict_refuse(at, key, "there is no binding \"%s\"", name);
+    for (uint32_t b = 0; b < all->buffer_count; b++)
+        if (strcmp(all->buffers[b].name, name) == 0)
+            return &all->buffers[b];
+    return NULL;
 }
 
-/* --- Arguments -------------------------------------------------------------------------------- */
+/* --- Constants -------------------------------------------------------------------------------- */
 
-static bool read_plain(struct strict_place *at, const char *text, struct lab_argument *argument)
+static bool read_int(const struct strict_place *at, int32_t *out)
 {
-    static const char *const words[] = {"columns", "rows", "first-row", "frame-rows", NULL};
-    int which = word_of(text, words);
-
-    argument->kind = (enum lab_argument_kind)(LAB_ARGUMENT_COLUMNS + which);
-    return which >= 0 ||
-           strict_refuse(at, NULL, "must be columns, rows, first-row or frame-rows, or an object");
-}
-
-/* Whether the pass that is being read uses the binding. A pass without uses has all bindings. */
-static bool is_used(const struct lab_bindings *all, uint32_t binding)
-{
-    if (!all->pass_count || !all->passes[all->pass_count - 1].use_count)
-        return true;
-
-    const struct lab_pass *pass = &all->passes[all->pass_count - 1];
-    for (uint32_t u = 0; u < pass->use_count; u++)
-        if (pass->uses[u].binding == binding)
-            return true;
-    return false;
-}
-
-static bool read_of_binding(const struct strict_place *at, const char *key,
-                            const struct lab_bindings *all, struct lab_argument *argument)
-{
-    if (!find_binding(at, key, all, &argument->binding))
-        return false;
-
-    const struct lab_binding *binding = &all->bindings[argument->binding];
-    const bool buffer = argument->kind == LAB_ARGUMENT_BUFFER;
-
-    if ((buffer || argument->kind == LAB_ARGUMENT_ORIGIN) && !is_used(all, argument->binding))
-        return strict_refuse(at, key, "\"%s\" is not among the pass's uses", binding->name);
-    if (!buffer && binding->touch.contract == COX_WHOLE)
-        return strict_refuse(at, key, "\"%s\" is whole: it has no rows", binding->name);
-
-    uint32_t bytes = binding->element_bytes;
-    return argument->kind != LAB_ARGUMENT_PITCH || !(bytes & (bytes - 1)) ||
-           strict_refuse(
-               at, key,
-               "a row may not be whole elements of %u bytes; \"pitch_bytes\" is what there is",
-               bytes);
-}
-
-static bool read_constant(const struct strict_place *at, const char *key,
-                          struct lab_argument *argument)
-{
-    json_t *value = json_object_get(at->object, key);
-    double number = 0;
-
-    if (argument->kind == LAB_ARGUMENT_FLOAT) {
-        bool good = strict_number(at, key, true, -3e38, 3e38, &number);
-        argument->value.f = (float)number;
-        return good;
-    }
-
-    if (argument->kind == LAB_ARGUMENT_UINT)
-        return small(at, key, true, 0, UINT32_MAX, &argument->value.u);
-    if (argument->kind == LAB_ARGUMENT_LOCAL)
-        return small(at, key, true, 1, 1 << 20, &argument->value.u);
+    json_t *value = json_object_get(at->object, "int");
 
     if (!json_is_integer(value) || json_integer_value(value) < INT32_MIN ||
         json_integer_value(value) > INT32_MAX)
-        return strict_refuse(at, key, "must be a whole number from %d to %d", INT32_MIN, INT32_MAX);
+        return strict_refuse(at, "int", "must be a whole number from %d to %d", INT32_MIN,
+                             INT32_MAX);
 
-    argument->value.i = (int32_t)json_integer_value(value);
+    *out = (int32_t)json_integer_value(value);
     return true;
 }
 
-static bool read_argument(const struct strict_place *stage, json_t *value, uint32_t index,
+static bool read_constant(struct strict_reader *reader, json_t *value, uint32_t index,
                           struct lab_bindings *out)
 {
-    static const char *const keys[] = {"buffer", "origin", "pitch",       "pitch_bytes", "int",
-                                       "uint",   "float",  "local_bytes", NULL};
-    static const enum lab_argument_kind kinds[] = {
-        LAB_ARGUMENT_BUFFER, LAB_ARGUMENT_ORIGIN, LAB_ARGUMENT_PITCH, LAB_ARGUMENT_PITCH_BYTES,
-        LAB_ARGUMENT_INT,    LAB_ARGUMENT_UINT,   LAB_ARGUMENT_FLOAT, LAB_ARGUMENT_LOCAL};
-    struct lab_argument *argument = &out->arguments[out->argument_count++];
-    struct strict_place at = {.reader = stage->reader};
-    char path[STRICT_PATH_BYTES];
+    static const char *const keys[] = {"name", "int", "uint", "float", NULL};
+    struct lab_constant *constant = &out->constants[out->constant_count];
+    struct strict_place at;
+    double number = 0;
 
-    snprintf(path, sizeof path, "%.64s%sarguments[#]", stage->path, stage->path[0] ? "." : "");
-    if (json_is_string(value)) {
-        snprintf(at.path, sizeof at.path, "%.*s[%" PRIu32 "]", (int)strlen(path) - 3, path, index);
-        return read_plain(&at, json_string_value(value), argument);
-    }
-
-    if (!strict_enter(&at, stage->reader, value, keys, path, index))
+    *constant = (struct lab_constant){0};
+    if (!strict_enter(&at, reader, value, keys, "constants[#]", index) ||
+        !strict_string(&at, "name", true, sizeof constant->name, constant->name))
         return false;
-    if (json_object_size(value) != 1)
-        return strict_refuse(&at, NULL, "must have one key");
 
-    int which = word_of(json_object_iter_key(json_object_iter(value)), keys);
-    argument->kind = kinds[which];
+    for (uint32_t c = 0; c < out->constant_count; c++)
+        if (strcmp(out->constants[c].name, constant->name) == 0)
+            return strict_refuse(&at, "name", "there is a constant of that name already");
+    if (find_buffer(out, constant->name))
+        return strict_refuse(&at, "name", "there is a buffer of that name already");
+    if (json_object_size(value) != 2)
+        return strict_refuse(&at, NULL, "must have a name and one of int, uint and float");
 
-    if (argument->kind <= LAB_ARGUMENT_PITCH_BYTES)
-        return read_of_binding(&at, keys[which], out, argument);
-    return read_constant(&at, keys[which], argument);
+    out->constant_count++;
+    if (json_object_get(value, "int"))
+        return read_int(&at, &constant->value.i);
+    if (json_object_get(value, "uint"))
+        return small(&at, "uint", true, 0, UINT32_MAX, &constant->value.u);
+
+    bool good = strict_number(&at, "float", true, -3e38, 3e38, &number);
+    constant->value.f = (float)number;
+    return good;
 }
 
 /* --- Passes ----------------------------------------------------------------------------------- */
 
-/* Without "passes" the file itself is the only stage. */
-static bool read_stage(const struct strict_place *at, struct lab_bindings *out)
+/* Read the facts about a buffer. */
+static bool read_touch(const struct strict_place *at, const struct lab_bindings *all,
+                       struct lab_argument *argument)
 {
-    if (out->stage_count == LAB_STAGES_MAX)
-        return strict_refuse(at, NULL, "there are more than %d stages", LAB_STAGES_MAX);
+    const struct lab_buffer *buffer = find_buffer(all, argument->name);
 
-    struct lab_stage *stage = &out->stages[out->stage_count++];
-    *stage = (struct lab_stage){.local_columns = 1,
-                                .local_rows = 1,
-                                .item_columns = 1,
-                                .item_rows = 1,
-                                .first_argument = out->argument_count};
+    if (!buffer)
+        return strict_refuse(at, "name", "there is no buffer \"%s\"", argument->name);
 
-    if (!strict_string(at, "kernel", true, sizeof stage->kernel, stage->kernel) ||
-        !small(at, "local_columns", false, 1, 1024, &stage->local_columns) ||
-        !small(at, "local_rows", false, 1, 1024, &stage->local_rows) ||
-        !small(at, "item_columns", false, 1, 1024, &stage->item_columns) ||
-        !small(at, "item_rows", false, 1, 1024, &stage->item_rows))
+    if (!small(at, "halo_rows", false, 1, 1024, &argument->halo_rows) ||
+        !strict_boolean(at, "whole", &argument->whole) ||
+        !strict_boolean(at, "in_place", &argument->in_place) ||
+        !small(at, "row_divisor", false, 1, 16, &argument->row_divisor))
         return false;
 
-    json_t *arguments = strict_array(at, "arguments", true, COX_ARGUMENTS_MAX);
+    const bool by_rows = argument->halo_rows || argument->row_divisor || argument->in_place;
+    if (argument->whole && by_rows)
+        return strict_refuse(at, "whole",
+                             "goes without \"halo_rows\", \"row_divisor\" and "
+                             "\"in_place\"");
+    if (!buffer->element_bytes && by_rows)
+        return strict_refuse(at, "name", "\"%s\" has no rows", argument->name);
+    return !argument->in_place || buffer->scratch || buffer->access == LAB_READ_WRITE ||
+           strict_refuse(at, "in_place", "\"%s\" is not read and written", argument->name);
+}
+
+static bool read_argument(const struct strict_place *pass, json_t *value, uint32_t index,
+                          struct lab_bindings *out)
+{
+    static const char *const keys[] = {"name",        "halo_rows",   "whole", "in_place",
+                                       "row_divisor", "local_bytes", NULL};
+    static const char *const of_buffers[] = {"halo_rows", "whole", "in_place", "row_divisor"};
+    struct lab_argument *argument = &out->arguments[out->argument_count++];
+    struct strict_place at;
+    char path[STRICT_PATH_BYTES];
+
+    *argument = (struct lab_argument){0};
+    snprintf(path, sizeof path, "%.64s%sarguments[#]", pass->path, pass->path[0] ? "." : "");
+    if (!strict_enter(&at, pass->reader, value, keys, path, index) ||
+        !strict_string(&at, "name", true, sizeof argument->name, argument->name))
+        return false;
+
+    if (!json_object_get(value, "local_bytes"))
+        return read_touch(&at, out, argument);
+
+    for (size_t k = 0; k < sizeof of_buffers / sizeof *of_buffers; k++)
+        if (!absent(&at, of_buffers[k], "goes without \"local_bytes\""))
+            return false;
+    if (find_buffer(out, argument->name))
+        return strict_refuse(&at, "local_bytes", "\"%s\" is a buffer", argument->name);
+    return small(&at, "local_bytes", true, 1, 1 << 20, &argument->local_bytes);
+}
+
+/* Without "passes" the file itself is the only pass. */
+static bool read_kernel(const struct strict_place *at, struct lab_bindings *out)
+{
+    struct lab_pass *pass = &out->passes[out->pass_count++];
+
+    *pass = (struct lab_pass){.local_columns = 1,
+                              .local_rows = 1,
+                              .item_columns = 1,
+                              .item_rows = 1,
+                              .first_argument = out->argument_count};
+
+    if (!strict_string(at, "kernel", true, sizeof pass->kernel, pass->kernel) ||
+        !small(at, "local_columns", false, 1, 1024, &pass->local_columns) ||
+        !small(at, "local_rows", false, 1, 1024, &pass->local_rows) ||
+        !small(at, "item_columns", false, 1, 1024, &pass->item_columns) ||
+        !small(at, "item_rows", false, 1, 1024, &pass->item_rows))
+        return false;
+
+    json_t *arguments = strict_array(at, "arguments", false, COX_ARGUMENTS_MAX);
     if (out->argument_count + json_array_size(arguments) > LAB_ARGUMENTS_MAX)
-        return strict_refuse(at, "arguments", "there are more than %d of all stages",
+        return strict_refuse(at, "arguments", "there are more than %d of all passes",
                              LAB_ARGUMENTS_MAX);
 
     for (size_t a = 0; a < json_array_size(arguments); a++)
         if (!read_argument(at, json_array_get(arguments, a), (uint32_t)a, out))
             return false;
 
-    stage->argument_count = out->argument_count - stage->first_argument;
+    pass->argument_count = out->argument_count - pass->first_argument;
     return !at->reader->failed;
-}
-
-/* Enter an entry of an array of a pass. */
-static bool enter_of_pass(struct strict_place *at, const struct strict_place *pass,
-                          const char *array, size_t index, const char *const *keys)
-{
-    char path[STRICT_PATH_BYTES];
-
-    snprintf(path, sizeof path, "%.32s.%s[#]", pass->path, array);
-    json_t *value = json_array_get(json_object_get(pass->object, array), index);
-    return strict_enter(at, pass->reader, value, keys, path, (uint32_t)index);
-}
-
-static bool read_use(const struct strict_place *at, const struct lab_bindings *all,
-                     struct lab_pass *pass)
-{
-    struct cox_use *use = &pass->uses[pass->use_count];
-
-    if (!find_binding(at, "binding", all, &use->binding))
-        return false;
-    const struct lab_binding *binding = &all->bindings[use->binding];
-
-    for (uint32_t u = 0; u < pass->use_count; u++)
-        if (pass->uses[u].binding == use->binding)
-            return strict_refuse(at, "binding", "\"%s\" is used twice", binding->name);
-
-    if (!read_touch(at, binding->scratch, use))
-        return false;
-    pass->use_count++;
-
-    if (binding->touch.access == COX_READ && use->access != COX_READ)
-        return strict_refuse(at, "access", "\"%s\" is only read", binding->name);
-    if (use->contract == COX_WHOLE)
-        return true;
-    if (binding->touch.contract == COX_WHOLE)
-        return strict_refuse(at, "contract", "\"%s\" is whole: it has no rows", binding->name);
-
-    return binding->transposed == pass->transposed ||
-           strict_refuse(at, "contract", "must be whole: \"%s\" %s transposed, and the pass %s",
-                         binding->name, binding->transposed ? "is" : "is not",
-                         pass->transposed ? "is" : "is not");
-}
-
-static bool has_transposed(const struct lab_bindings *bindings)
-{
-    for (uint32_t b = 0; b < bindings->binding_count; b++)
-        if (bindings->bindings[b].transposed)
-            return true;
-    return false;
 }
 
 static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t index,
                       struct lab_bindings *out)
 {
-    static const char *const keys[] = {"name", "transposed", "uses", "stages", NULL};
-    static const char *const use_keys[] = {"binding",     "access",    "contract",
-                                           "row_divisor", "halo_rows", NULL};
-    static const char *const stage_keys[] = {
-        "kernel", "local_columns", "local_rows", "item_columns", "item_rows", "arguments", NULL};
-    struct lab_pass *pass = &out->passes[out->pass_count++];
-    struct strict_place at, in;
+    static const char *const keys[] = {
+        "name",          "transposed", "fused",        "kernel",    "arguments",
+        "local_columns", "local_rows", "item_columns", "item_rows", NULL};
+    struct lab_pass *pass = &out->passes[out->pass_count];
+    struct strict_place at;
 
-    *pass = (struct lab_pass){.first_stage = out->stage_count};
-    if (!strict_enter(&at, reader, value, keys, "passes[#]", index) ||
+    if (!strict_enter(&at, reader, value, keys, "passes[#]", index) || !read_kernel(&at, out) ||
         !strict_string(&at, "name", false, sizeof pass->name, pass->name) ||
-        !strict_boolean(&at, "transposed", &pass->transposed))
+        !strict_boolean(&at, "transposed", &pass->transposed) ||
+        !strict_boolean(&at, "fused", &pass->fused))
         return false;
 
-    json_t *uses = strict_array(&at, "uses", pass->transposed || has_transposed(out),
-                                COX_BUFFERS_MAX);
-    for (size_t u = 0; u < json_array_size(uses); u++)
-        if (!enter_of_pass(&in, &at, "uses", u, use_keys) || !read_use(&in, out, pass))
-            return false;
-
-    json_t *stages = strict_array(&at, "stages", true, COX_FUSED_MAX);
-    for (size_t s = 0; s < json_array_size(stages); s++)
-        if (!enter_of_pass(&in, &at, "stages", s, stage_keys) || !read_stage(&in, out))
-            return false;
-
-    pass->stage_count = out->stage_count - pass->first_stage;
-    return !reader->failed;
+    if (pass->fused && index == 0)
+        return strict_refuse(&at, "fused", "there is no pass before it");
+    return !pass->fused || absent(&at, "transposed", "a fused pass has the rows of its first one");
 }
 
 /* --- The whole -------------------------------------------------------------------------------- */
@@ -384,10 +300,10 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
 typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index,
                      struct lab_bindings *out);
 
-static bool read_each(const struct strict_place *at, const char *key, size_t most, read_fn *read,
-                      struct lab_bindings *out)
+static bool read_each(const struct strict_place *at, const char *key, bool must, size_t most,
+                      read_fn *read, struct lab_bindings *out)
 {
-    json_t *values = strict_array(at, key, true, most);
+    json_t *values = strict_array(at, key, must, most);
 
     for (size_t i = 0; values && i < json_array_size(values); i++)
         if (!read(at->reader, json_array_get(values, i), (uint32_t)i, out))
@@ -397,41 +313,56 @@ static bool read_each(const struct strict_place *at, const char *key, size_t mos
 
 static bool has_output(const struct strict_place *at, const struct lab_bindings *bindings)
 {
-    for (uint32_t b = 0; b < bindings->binding_count; b++)
-        if (!bindings->bindings[b].scratch && bindings->bindings[b].touch.access != COX_READ)
+    for (uint32_t b = 0; b < bindings->buffer_count; b++)
+        if (bindings->buffers[b].access != LAB_READ)
             return true;
-    return strict_refuse(at, "bindings", "nothing is written");
+    return strict_refuse(at, "buffers", "nothing is written");
+}
+
+/* A group is a pass and those that are fused with it. */
+static bool has_room(const struct strict_place *at, const struct lab_bindings *bindings)
+{
+    uint32_t groups = 0, fused = 0;
+
+    for (uint32_t p = 0; p < bindings->pass_count; p++) {
+        groups += !bindings->passes[p].fused;
+        fused = bindings->passes[p].fused ? fused + 1 : 1;
+        if (fused > COX_FUSED_MAX)
+            return strict_refuse(at, "passes", "more than %d are fused", COX_FUSED_MAX);
+    }
+
+    return groups <= COX_PASSES_MAX ||
+           strict_refuse(at, "passes", "there are more than %d that are not fused", COX_PASSES_MAX);
 }
 
 static bool read_passes(const struct strict_place *at, struct lab_bindings *out)
 {
-    static const char *const of_a_stage[] = {"kernel",       "local_columns", "local_rows",
-                                             "item_columns", "item_rows",     "arguments"};
+    static const char *const of_a_pass[] = {"kernel",       "local_columns", "local_rows",
+                                            "item_columns", "item_rows",     "arguments"};
 
-    if (!json_object_get(at->object, "passes")) {
-        if (has_transposed(out))
-            return strict_refuse(at, "passes", "is missing: a binding is transposed");
-        return read_stage(at, out);
-    }
+    if (!json_object_get(at->object, "passes"))
+        return read_kernel(at, out);
 
-    for (size_t k = 0; k < sizeof of_a_stage / sizeof *of_a_stage; k++)
-        if (!absent(at, of_a_stage[k], "stands in a stage of \"passes\""))
+    for (size_t k = 0; k < sizeof of_a_pass / sizeof *of_a_pass; k++)
+        if (!absent(at, of_a_pass[k], "stands in one of the \"passes\""))
             return false;
-    return read_each(at, "passes", COX_PASSES_MAX, read_pass, out);
+    return read_each(at, "passes", true, LAB_PASSES_MAX, read_pass, out) && has_room(at, out);
 }
 
 static bool read_all(struct strict_reader *reader, json_t *root, struct lab_bindings *out)
 {
-    static const char *const keys[] = {"kernel",        "columns",    "rows",         "options",
-                                       "local_columns", "local_rows", "item_columns", "item_rows",
-                                       "bindings",      "arguments",  "passes",       NULL};
+    static const char *const keys[] = {
+        "kernel",     "columns",      "rows",      "options", "local_columns",
+        "local_rows", "item_columns", "item_rows", "buffers", "constants",
+        "arguments",  "passes",       NULL};
     struct strict_place at;
 
     return strict_enter(&at, reader, root, keys, NULL, 0) &&
            small(&at, "columns", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->columns) &&
            small(&at, "rows", true, LAB_SIZE_MIN, LAB_SIZE_MAX, &out->rows) &&
            strict_string(&at, "options", false, sizeof out->options, out->options) &&
-           read_each(&at, "bindings", COX_BUFFERS_MAX, read_binding, out) &&
+           read_each(&at, "buffers", true, COX_BUFFERS_MAX, read_buffer, out) &&
+           read_each(&at, "constants", false, LAB_CONSTANTS_MAX, read_constant, out) &&
            has_output(&at, out) && read_passes(&at, out);
 }
 

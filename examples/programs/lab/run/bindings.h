@@ -16,73 +16,66 @@ enum {
     LAB_WHOLE_BYTES_MAX = 1 << 30,
     LAB_ELEMENT_BYTES_MAX = 256,
     LAB_KERNEL_NAME_MAX = 64,
-    LAB_STAGES_MAX = 16,    /* of all passes */
-    LAB_ARGUMENTS_MAX = 128 /* of all stages */
+    LAB_PASSES_MAX = 16,    /* those that are fused too */
+    LAB_ARGUMENTS_MAX = 64, /* of all passes */
+    LAB_CONSTANTS_MAX = 64
 };
+
+enum lab_access { LAB_READ, LAB_WRITE, LAB_READ_WRITE };
 
 enum lab_fill { LAB_FILL_ZERO, LAB_FILL_NOISE, LAB_FILL_FLOATS, LAB_FILL_FILE };
 
-struct lab_binding {
+struct lab_buffer {
     char name[LAB_KERNEL_NAME_MAX];
-    struct cox_use touch; /* of the frame; ROWS, HALO or WHOLE; its row_divisor is 1 or more */
+    enum lab_access access; /* of the whole frame; scratch: nothing */
     bool scratch;
     bool transposed;        /* a row for each column of the frame */
-    uint32_t element_bytes; /* ROWS, HALO: of a column */
-    uint64_t bytes;         /* WHOLE */
+    uint32_t element_bytes; /* of a column; 0 = a whole buffer, without rows */
+    uint32_t row_divisor;   /* 1 or more */
+    uint64_t bytes;         /* of a whole buffer */
     enum lab_fill fill;
     uint32_t seed;  /* noise */
     char file[256]; /* relative to the folder of the JSON */
 };
 
-/* An argument of the kernel: one of the library's, or a number. */
-enum lab_argument_kind {
-    LAB_ARGUMENT_BUFFER,
-    LAB_ARGUMENT_ORIGIN,
-    LAB_ARGUMENT_PITCH,       /* int: elements from one row to the next */
-    LAB_ARGUMENT_PITCH_BYTES, /* int */
-    LAB_ARGUMENT_COLUMNS,
-    LAB_ARGUMENT_ROWS,
-    LAB_ARGUMENT_FIRST_ROW,
-    LAB_ARGUMENT_FRAME_ROWS,
-    LAB_ARGUMENT_INT,
-    LAB_ARGUMENT_UINT,
-    LAB_ARGUMENT_FLOAT,
-    LAB_ARGUMENT_LOCAL
+/* What a kernel's signature cannot say about a parameter: a struct cox_argument. */
+struct lab_argument {
+    char name[LAB_KERNEL_NAME_MAX];
+    uint32_t halo_rows;
+    bool whole;
+    bool in_place;
+    uint32_t row_divisor; /* 0 = the buffer's */
+    uint32_t local_bytes;
 };
 
-struct lab_argument {
-    enum lab_argument_kind kind;
-    uint32_t binding; /* BUFFER, ORIGIN, PITCH, PITCH_BYTES */
+/* A number that kernels take by its name. */
+struct lab_constant {
+    char name[LAB_KERNEL_NAME_MAX];
     union {
         int32_t i;
-        uint32_t u; /* UINT; LOCAL: bytes */
+        uint32_t u;
         float f;
     } value;
 };
 
-struct lab_stage {
-    char kernel[LAB_KERNEL_NAME_MAX];
-    uint32_t local_columns, local_rows, item_columns, item_rows;
-    uint32_t first_argument, argument_count;
-};
-
 struct lab_pass {
     char name[LAB_KERNEL_NAME_MAX]; /* "" = none */
-    bool transposed;                /* its rows are the frame's columns and vice versa */
-    uint32_t use_count;             /* 0 = all bindings, as they are */
-    struct cox_use uses[COX_BUFFERS_MAX];
-    uint32_t first_stage, stage_count;
+    char kernel[LAB_KERNEL_NAME_MAX];
+    bool transposed; /* its rows are the frame's columns and vice versa */
+    bool fused;      /* with the pass before it */
+    uint32_t local_columns, local_rows, item_columns, item_rows;
+    uint32_t first_argument, argument_count;
 };
 
 struct lab_bindings {
     char options[512];      /* of the build; "" = none */
     uint32_t columns, rows; /* of a frame, without --size */
-    uint32_t binding_count;
-    struct lab_binding bindings[COX_BUFFERS_MAX];
-    uint32_t pass_count; /* 0 = one pass with the only stage */
-    struct lab_pass passes[COX_PASSES_MAX];
-    uint32_t stage_count;
-    struct lab_stage stages[LAB_STAGES_MAX];
+    uint32_t buffer_count;
+    struct lab_buffer buffers[COX_BUFFERS_MAX];
+    uint32_t constant_count;
+    struct lab_constant constants[LAB_CONSTANTS_MAX];
+    uint32_t pass_count;
+    struct lab_pass passes[LAB_PASSES_MAX];
     uint32_t argument_count;
     struct lab_argument arguments[LAB_ARGUMENTS_MAX];
 };

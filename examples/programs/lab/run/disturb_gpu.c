@@ -41,13 +41,12 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 
 static cox_status submit(struct gpu_hog *hog)
 {
-    const struct work_params params = work_params_of(&hog->shape);
-    cox_buffer *const buffers[2] = {hog->in, hog->out[hog->frames++ % IN_FLIGHT]};
+    const struct work_constants constants = work_constants_of(&hog->shape);
+    const struct cox_frame frame = {
+        .buffers = COX_BUFFERS(hog->in, hog->out[hog->frames++ % IN_FLIGHT]),
+        .constants = &constants};
 
-    return cox_session_submit(hog->session,
-                              &(const struct cox_frame){
-                                  .buffers = buffers, .buffer_count = 2, .params = &params},
-                              on_done, hog);
+    return cox_session_submit(hog->session, &frame, on_done, hog);
 }
 
 /* Increase the work until a frame is long enough. */

@@ -5,6 +5,7 @@
  * The frame ends when the last output has arrived. StarPU orders all of this by the data handles.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
 #include "dmda.h"
 #include "common/now.h"
 #include "common/work.h"
@@ -17,13 +18,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stage on one device. Only the device's own thread sets the kernel's arguments, so there are no
- * locks. */
+/* What a parameter of a kernel gets. */
+struct parameter {
+    enum {
+        PARAMETER_BUFFER,
+        PARAMETER_FIRST_ROW_OF, /* the buffer row at which the block's memory begins */
+        PARAMETER_FIRST_ROW,
+        PARAMETER_ROWS,
+        PARAMETER_NUMBER,
+        PARAMETER_CONSTANT,
+        PARAMETER_LOCAL
+    } kind;
+    uint32_t buffer;
+    cl_int number;
+    size_t offset; /* in the frame's constants */
+    size_t bytes;
+};
+
+/* The kernel of a pass on one device. Only the device's own thread sets the kernel's arguments, so
+ * there are no locks. */
 struct built {
-    const struct cox_variant *variant;
     cl_program program;
     cl_kernel kernel;
+    struct cox_variant form; /* source, options and sizes */
     size_t local[2];
+    cl_uint parameter_count;
+    struct parameter parameters[COX_ARGUMENTS_MAX];
+};
+
+/* A buffer, and what the kernels do with it. */
+struct buffer {
+    const struct cox_buffer_layout *layout;
+    uint32_t element_bytes;
+    uint32_t halo_rows;
+    bool whole, written, in_place;
 };
 
 struct slot;
@@ -33,8 +61,8 @@ struct block {
     struct slot *slot;
     uint32_t first_row, rows;
     starpu_data_handle_t handles[COX_BUFFERS_MAX];
-    uint32_t origins[COX_BUFFERS_MAX]; /* the first buffer row of each binding's memory */
-    uint32_t device;                    /* this and the times are those of its last task */
+    uint32_t first_rows[COX_BUFFERS_MAX]; /* the buffer row at which each one's memory begins */
+    uint32_t device;                      /* this and the times are those of its last task */
     uint64_t begin_ns, end_ns;
 };
 
@@ -62,7 +90,10 @@ struct lab_dmda {
     char symbol[96];
     uint32_t workers[COX_DEVICES_MAX]; /* StarPU's worker of each device */
     int devids[COX_DEVICES_MAX];       /* its number for OpenCL */
+    uint32_t pass_count;               /* one, and those that are fused with it */
     struct built built[COX_DEVICES_MAX][COX_FUSED_MAX];
+    uint32_t buffer_count;
+    struct buffer buffers[COX_BUFFERS_MAX];
     uint32_t blocks; /* registered; 0 = none */
     struct slot *slots;
     pthread_mutex_t mutex; /* protects `arriving` and the times of all slots */
@@ -93,55 +124,48 @@ static size_t padded(uint32_t count, uint32_t per_item, size_t local)
     return (items + local - 1) / local * local;
 }
 
-static cl_int set_args(const struct block *block, const struct cox_stage *stage, cl_kernel kernel,
-                       void *interfaces[])
+static uint32_t columns_of(const struct lab_dmda *dmda, const struct cox_pass *pass)
 {
-    const struct lab_dmda *dmda = block->slot->dmda;
+    return pass->columns ? pass->columns : dmda->params.session->columns;
+}
+
+static cl_int set_argument(const struct block *block, cl_kernel kernel, cl_uint index,
+                           const struct parameter *parameter, void *interfaces[])
+{
+    cl_mem mem;
+    cl_int number = parameter->number;
+
+    switch (parameter->kind) {
+    case PARAMETER_BUFFER:
+        mem = (cl_mem)STARPU_VECTOR_GET_DEV_HANDLE(interfaces[parameter->buffer]);
+        return clSetKernelArg(kernel, index, sizeof mem, &mem);
+    case PARAMETER_CONSTANT:
+        return clSetKernelArg(kernel, index, parameter->bytes,
+                              (const char *)block->slot->frame->constants + parameter->offset);
+    case PARAMETER_LOCAL:
+        return clSetKernelArg(kernel, index, parameter->bytes, NULL);
+    case PARAMETER_FIRST_ROW_OF:
+        number = (cl_int)block->first_rows[parameter->buffer];
+        break;
+    case PARAMETER_FIRST_ROW:
+        number = (cl_int)block->first_row;
+        break;
+    case PARAMETER_ROWS:
+        number = (cl_int)block->rows;
+        break;
+    case PARAMETER_NUMBER:
+        break;
+    }
+    return clSetKernelArg(kernel, index, sizeof number, &number);
+}
+
+static cl_int set_arguments(const struct block *block, const struct built *built,
+                            void *interfaces[])
+{
     cl_int code = CL_SUCCESS;
 
-    for (uint32_t a = 0; a < stage->arg_count && !code; a++) {
-        const struct cox_arg *arg = &stage->args[a];
-        cl_mem mem;
-        cl_int number = 0;
-        const void *value = &number;
-        size_t bytes = sizeof number;
-
-        switch (arg->kind) {
-        case COX_ARG_KIND_BUFFER:
-            mem = (cl_mem)STARPU_VECTOR_GET_DEV_HANDLE(interfaces[arg->index]);
-            value = &mem;
-            bytes = sizeof mem;
-            break;
-        case COX_ARG_KIND_PARAMS:
-            value = (const char *)block->slot->frame->params + arg->offset;
-            bytes = arg->bytes;
-            break;
-        case COX_ARG_KIND_LOCAL:
-            value = NULL;
-            bytes = arg->bytes;
-            break;
-        case COX_ARG_KIND_FIRST:
-            number = (cl_int)block->first_row;
-            break;
-        case COX_ARG_KIND_ROWS:
-            number = (cl_int)block->rows;
-            break;
-        case COX_ARG_KIND_FRAME:
-            number = (cl_int)dmda->params.session->rows;
-            break;
-        case COX_ARG_KIND_ORIGIN:
-            number = (cl_int)block->origins[arg->index];
-            break;
-        case COX_ARG_KIND_COLUMNS:
-            number = (cl_int)at_least_1(stage->columns);
-            break;
-        case COX_ARG_KIND_IMAGE: /* no pipeline of the lab's has one */
-            return CL_INVALID_ARG_VALUE;
-        }
-
-        code = clSetKernelArg(kernel, a, bytes, value);
-    }
-
+    for (cl_uint i = 0; i < built->parameter_count && !code; i++)
+        code = set_argument(block, built->kernel, i, &built->parameters[i], interfaces);
     return code;
 }
 
@@ -160,13 +184,12 @@ static void launch(void *interfaces[], void *arg)
     block->begin_ns = now_ns();
     starpu_opencl_get_queue(devid, &queue);
 
-    for (uint32_t s = 0; s < dmda->params.session->stage_count; s++) {
-        const struct cox_stage *stage = &dmda->params.session->stages[s];
-        const struct built *built = &dmda->built[device][s];
-        const size_t global[2] = {
-            padded(at_least_1(stage->columns), built->variant->item_columns, built->local[0]),
-            padded(block->rows, built->variant->item_rows, built->local[1])};
-        cl_int code = set_args(block, stage, built->kernel, interfaces);
+    for (uint32_t p = 0; p < dmda->pass_count; p++) {
+        const struct built *built = &dmda->built[device][p];
+        const uint32_t columns = columns_of(dmda, &dmda->params.session->passes[p]);
+        const size_t global[2] = {padded(columns, built->form.item_columns, built->local[0]),
+                                  padded(block->rows, built->form.item_rows, built->local[1])};
+        cl_int code = set_arguments(block, built, interfaces);
 
         if (!code)
             code = clEnqueueNDRangeKernel(queue, built->kernel, 2, NULL, global, built->local, 0,
@@ -291,41 +314,32 @@ static bool start_on_devices(struct lab_dmda *dmda, char *why, size_t why_bytes)
 
 /* --- Kernels ---------------------------------------------------------------------------------- */
 
-static int rank_of(const struct cox_variant *variant, uint32_t device, enum cox_device_type type)
+/* The pass's variant for the device, or the pass's own kernel. The lab's variants name one device
+ * each, as "#N". */
+static struct cox_variant form_for(const struct cox_pass *pass, uint32_t device)
 {
-    if (variant->device_plus_1)
-        return variant->device_plus_1 == device + 1 ? 3 : 0;
-    if ((int)variant->type == 0)
-        return 1;
-    return variant->type == type ? 2 : 0;
+    char name[16];
+
+    snprintf(name, sizeof name, "#%u", device);
+    for (const struct cox_variant *v = pass->variants; v && v->source; v++)
+        if (strcmp(v->devices, name) == 0)
+            return *v;
+
+    return (struct cox_variant){.source = pass->source,
+                                .options = pass->options,
+                                .local_columns = pass->local_columns,
+                                .local_rows = pass->local_rows,
+                                .item_columns = pass->item_columns,
+                                .item_rows = pass->item_rows};
 }
 
-/* A variant for the device is preferred to one for its type, and that to a general one. */
-static const struct cox_variant *variant_for(const struct cox_stage *stage, uint32_t device,
-                                             enum cox_device_type type)
-{
-    const struct cox_variant *found = NULL;
-    int rank = 0;
-
-    for (uint32_t v = 0; v < stage->variant_count; v++) {
-        const struct cox_variant *variant = &stage->variants[v];
-        const int fits = rank_of(variant, device, type);
-
-        if (fits > rank) {
-            rank = fits;
-            found = variant;
-        }
-    }
-    return found;
-}
-
-/* As the library does it: box_downscale the group's longer side until the device accepts the size. */
+/* As the library does it: halve the group's longer side until the device accepts the size. */
 static void choose_local(struct built *built, cl_device_id id)
 {
     size_t most = 0;
 
-    built->local[0] = at_least_1(built->variant->local_columns);
-    built->local[1] = at_least_1(built->variant->local_rows);
+    built->local[0] = at_least_1(built->form.local_columns);
+    built->local[1] = at_least_1(built->form.local_rows);
     clGetKernelWorkGroupInfo(built->kernel, id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
                              NULL);
 
@@ -335,12 +349,132 @@ static void choose_local(struct built *built, cl_device_id id)
     }
 }
 
-static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char *why,
-                        size_t why_bytes)
+/* The bytes of an element that a pointer of this type points to, such as "float4*"; 0 = unknown. */
+static uint32_t element_bytes_of(const char *type)
 {
-    const struct cox_stage *stage = &dmda->params.session->stages[s];
-    const struct cox_device_info *info = &dmda->params.devices[device];
-    struct built *built = &dmda->built[device][s];
+    static const struct {
+        const char *name;
+        uint32_t bytes;
+    } types[] = {{"uchar", 1}, {"char", 1},  {"ushort", 2}, {"short", 2}, {"half", 2},  {"uint", 4},
+                 {"int", 4},   {"float", 4}, {"ulong", 8},  {"long", 8},  {"double", 8}};
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const size_t length = strlen(types[i].name);
+        if (strncmp(type, types[i].name, length) != 0)
+            continue;
+
+        const uint32_t lanes = at_least_1((uint32_t)strtoul(type + length, NULL, 10));
+        return types[i].bytes * (lanes == 3 ? 4 : lanes);
+    }
+    return 0;
+}
+
+/* The buffer of which `name` is the name and `ending`; NULL if there is none. */
+static struct buffer *find_buffer(struct lab_dmda *dmda, const char *name, const char *ending)
+{
+    for (uint32_t b = 0; b < dmda->buffer_count; b++) {
+        struct buffer *buffer = &dmda->buffers[b];
+        const size_t length = strlen(buffer->layout->name);
+        if (strncmp(name, buffer->layout->name, length) == 0 && strcmp(name + length, ending) == 0)
+            return buffer;
+    }
+    return NULL;
+}
+
+static const struct cox_argument *find_argument(const struct cox_pass *pass, const char *name)
+{
+    static const struct cox_argument nothing = {0};
+
+    for (const struct cox_argument *a = pass->arguments; a && a->name; a++)
+        if (strcmp(a->name, name) == 0)
+            return a;
+    return &nothing;
+}
+
+static void read_buffer(struct buffer *buffer, const struct cox_argument *argument, bool written,
+                        const char *type)
+{
+    buffer->written |= written;
+    buffer->whole |= argument->whole;
+    buffer->in_place |= argument->in_place;
+    if (argument->halo_rows > buffer->halo_rows)
+        buffer->halo_rows = argument->halo_rows;
+    if (!buffer->element_bytes)
+        buffer->element_bytes = element_bytes_of(type);
+}
+
+/* Find what a number gets by its name. */
+static bool read_number(struct lab_dmda *dmda, const struct cox_pass *pass, const char *name,
+                        struct parameter *out)
+{
+    const struct cox_session_params *session = dmda->params.session;
+    struct buffer *buffer;
+
+    for (const struct cox_field *field = session->fields; field && field->name; field++)
+        if (strcmp(field->name, name) == 0) {
+            *out = (struct parameter){
+                .kind = PARAMETER_CONSTANT, .offset = field->offset, .bytes = field->bytes};
+            return true;
+        }
+
+    if (strcmp(name, "first_row") == 0)
+        *out = (struct parameter){.kind = PARAMETER_FIRST_ROW};
+    else if (strcmp(name, "rows") == 0)
+        *out = (struct parameter){.kind = PARAMETER_ROWS};
+    else if (strcmp(name, "columns") == 0)
+        *out = (struct parameter){.kind = PARAMETER_NUMBER,
+                                  .number = (cl_int)columns_of(dmda, pass)};
+    else if (strcmp(name, "frame_rows") == 0)
+        *out = (struct parameter){.kind = PARAMETER_NUMBER, .number = (cl_int)session->rows};
+    else if ((buffer = find_buffer(dmda, name, "_first_row")) != NULL)
+        *out = (struct parameter){.kind = PARAMETER_FIRST_ROW_OF,
+                                  .buffer = (uint32_t)(buffer - dmda->buffers)};
+    else if ((buffer = find_buffer(dmda, name, "_pitch")) != NULL && buffer->element_bytes)
+        *out = (struct parameter){
+            .kind = PARAMETER_NUMBER,
+            .number = (cl_int)(buffer->layout->pitch_bytes / buffer->element_bytes)};
+    else
+        return false;
+    return true;
+}
+
+static bool read_parameter(struct lab_dmda *dmda, const struct cox_pass *pass, cl_kernel kernel,
+                           cl_uint index, struct parameter *out)
+{
+    char name[128] = "", type[64] = "";
+    cl_kernel_arg_address_qualifier address = 0;
+    cl_kernel_arg_type_qualifier qualifier = 0;
+
+    clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_NAME, sizeof name, name, NULL);
+    clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof type, type, NULL);
+    clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address,
+                       NULL);
+    clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof qualifier, &qualifier,
+                       NULL);
+
+    const struct cox_argument *argument = find_argument(pass, name);
+    if (address == CL_KERNEL_ARG_ADDRESS_LOCAL) {
+        *out = (struct parameter){.kind = PARAMETER_LOCAL, .bytes = argument->local_bytes};
+        return true;
+    }
+    if (address == CL_KERNEL_ARG_ADDRESS_PRIVATE)
+        return read_number(dmda, pass, name, out);
+
+    struct buffer *buffer = find_buffer(dmda, name, "");
+    if (!buffer)
+        return false;
+
+    const bool reads = address == CL_KERNEL_ARG_ADDRESS_CONSTANT ||
+                       (qualifier & CL_KERNEL_ARG_TYPE_CONST) != 0;
+    read_buffer(buffer, argument, !reads, type);
+    *out = (struct parameter){.kind = PARAMETER_BUFFER,
+                              .buffer = (uint32_t)(buffer - dmda->buffers)};
+    return true;
+}
+
+static cl_int create_kernel(const struct lab_dmda *dmda, uint32_t device,
+                            const struct cox_pass *pass, struct built *built)
+{
     cl_context context;
     cl_device_id id;
     cl_int code;
@@ -348,67 +482,109 @@ static bool build_stage(struct lab_dmda *dmda, uint32_t device, uint32_t s, char
     starpu_opencl_get_context(dmda->devids[device], &context);
     starpu_opencl_get_device(dmda->devids[device], &id);
 
-    built->variant = variant_for(stage, device, info->type);
-    if (!built->variant)
-        return lab_refuse(why, why_bytes, "kernel %s has no variant for %s", stage->kernel,
-                          info->name);
+    built->program = clCreateProgramWithSource(context, 1, &built->form.source, NULL, &code);
+    if (code)
+        return code;
 
-    const char *source = built->variant->source;
-    built->program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
-    char *options = work_build_options(built->variant, dmda->params.arithmetic);
-    if (!options)
+    char *own = work_build_options(built->form.options, dmda->params.arithmetic), *options = NULL;
+    if (!own || asprintf(&options, "%s -cl-kernel-arg-info", own) < 0)
         code = CL_OUT_OF_HOST_MEMORY;
-    if (!code)
+    else
         code = clBuildProgram(built->program, 1, &id, options, NULL, NULL);
+    free(own);
     free(options);
 
+    if (!code && pass->kernel)
+        built->kernel = clCreateKernel(built->program, pass->kernel, &code);
+    else if (!code)
+        code = clCreateKernelsInProgram(built->program, 1, &built->kernel, NULL);
     if (!code)
-        built->kernel = clCreateKernel(built->program, stage->kernel, &code);
-    if (code)
-        return lab_refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d",
-                          stage->kernel, info->name, code);
+        choose_local(built, id);
+    return code;
+}
 
-    choose_local(built, id);
+static bool build_pass(struct lab_dmda *dmda, uint32_t device, uint32_t p, char *why,
+                       size_t why_bytes)
+{
+    const struct cox_pass *pass = &dmda->params.session->passes[p];
+    const char *name = pass->kernel ? pass->kernel : dmda->params.kernel;
+    struct built *built = &dmda->built[device][p];
+
+    built->form = form_for(pass, device);
+
+    const cl_int code = create_kernel(dmda, device, pass, built);
+    if (code)
+        return lab_refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d", name,
+                          dmda->params.devices[device].name, code);
+
+    clGetKernelInfo(built->kernel, CL_KERNEL_NUM_ARGS, sizeof built->parameter_count,
+                    &built->parameter_count, NULL);
+    for (cl_uint i = 0; i < built->parameter_count; i++)
+        if (i >= COX_ARGUMENTS_MAX ||
+            !read_parameter(dmda, pass, built->kernel, i, &built->parameters[i]))
+            return lab_refuse(why, why_bytes, "kernel %s: parameter %u is not known by its name",
+                              name, i);
     return true;
 }
 
 static bool build(struct lab_dmda *dmda, char *why, size_t why_bytes)
 {
     for (uint32_t d = 0; d < dmda->params.device_count; d++)
-        for (uint32_t s = 0; s < dmda->params.session->stage_count; s++)
-            if (!build_stage(dmda, d, s, why, why_bytes))
+        for (uint32_t p = 0; p < dmda->pass_count; p++)
+            if (!build_pass(dmda, d, p, why, why_bytes))
                 return false;
     return true;
 }
 
-static void describe_codelet(struct lab_dmda *dmda)
+/* Count the passes and the buffers. False if there are too many. */
+static bool count_lists(struct lab_dmda *dmda, char *why, size_t why_bytes)
 {
     const struct cox_session_params *session = dmda->params.session;
 
+    while (session->passes[dmda->pass_count].source)
+        dmda->pass_count++;
+
+    for (const struct cox_buffer_layout *layout = session->buffers; layout->name; layout++)
+        dmda->buffers[dmda->buffer_count++].layout = layout;
+
+    return dmda->buffer_count <= STARPU_NMAXBUFS ||
+           lab_refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task",
+                      STARPU_NMAXBUFS);
+}
+
+/* After `build`, which finds out what is written. */
+static void describe_codelet(struct lab_dmda *dmda)
+{
     snprintf(dmda->symbol, sizeof dmda->symbol, "cox_lab_%s", dmda->params.kernel);
     dmda->model = (struct starpu_perfmodel){.type = STARPU_HISTORY_BASED, .symbol = dmda->symbol};
     dmda->codelet = (struct starpu_codelet){.where = STARPU_OPENCL,
                                             .opencl_funcs = {launch},
                                             .opencl_flags = {STARPU_OPENCL_ASYNC},
-                                            .nbuffers = (int)session->binding_count,
+                                            .nbuffers = (int)dmda->buffer_count,
                                             .model = &dmda->model,
                                             .name = dmda->symbol};
 
-    for (uint32_t b = 0; b < session->binding_count; b++)
-        dmda->codelet.modes[b] = session->bindings[b].access == COX_READ ? STARPU_R : STARPU_W;
+    for (uint32_t b = 0; b < dmda->buffer_count; b++)
+        dmda->codelet.modes[b] = dmda->buffers[b].written ? STARPU_W : STARPU_R;
 }
 
 /* The limits of StarPU. */
 static bool is_possible(const struct lab_dmda_params *params, char *why, size_t why_bytes)
 {
     const struct cox_session_params *session = params->session;
+    uint32_t passes = 1;
+
+    if (session->pipeline)
+        return lab_refuse(why, why_bytes, "the kernels of %s are the library's own",
+                          params->kernel);
+    while (session->passes[passes].source && session->passes[passes].fused)
+        passes++;
+    if (session->passes[passes].source)
+        return lab_refuse(why, why_bytes, "%s has several passes", params->kernel);
 
     if (params->device_count > STARPU_MAXOPENCLDEVS)
         return lab_refuse(why, why_bytes, "StarPU was built for at most %d OpenCL devices",
                           STARPU_MAXOPENCLDEVS);
-    if (session->binding_count > STARPU_NMAXBUFS)
-        return lab_refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task",
-                          STARPU_NMAXBUFS);
 
     for (uint32_t d = 0; d < params->device_count; d++)
         if (params->devices[d].subdevice)
@@ -442,8 +618,7 @@ bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, 
         dmda->slots[s].frame = &params->frames[s];
     }
 
-    describe_codelet(dmda);
-    if (!start_on_devices(dmda, why, why_bytes)) {
+    if (!count_lists(dmda, why, why_bytes) || !start_on_devices(dmda, why, why_bytes)) {
         free(dmda->slots);
         free(dmda);
         return false;
@@ -454,6 +629,7 @@ bool lab_dmda_open(const struct lab_dmda_params *params, struct lab_dmda **out, 
         return false;
     }
 
+    describe_codelet(dmda);
     lab_dmda_pause(dmda, true);
     *out = dmda;
     return true;
@@ -481,7 +657,7 @@ static void unregister(struct lab_dmda *dmda)
 {
     for (uint32_t s = 0; s < dmda->params.slots; s++)
         for (uint32_t i = 0; i < dmda->blocks; i++)
-            for (uint32_t b = 0; b < dmda->params.session->binding_count; b++)
+            for (uint32_t b = 0; b < dmda->buffer_count; b++)
                 starpu_data_unregister(dmda->slots[s].blocks[i].handles[b]);
 
     dmda->blocks = 0;
@@ -489,41 +665,40 @@ static void unregister(struct lab_dmda *dmda)
 
 /* Register the buffer rows that a block touches, with its halo. The inputs of neighbours may
  * overlap, since only the host writes them. */
-static void register_binding(struct block *block, uint32_t b)
+static void register_buffer(struct block *block, uint32_t b)
 {
-    const struct cox_session_params *session = block->slot->dmda->params.session;
-    const struct cox_binding *binding = &session->bindings[b];
+    const struct lab_dmda *dmda = block->slot->dmda;
+    const struct buffer *buffer = &dmda->buffers[b];
+    const size_t pitch_bytes = buffer->layout->pitch_bytes;
     char *data = cox_buffer_data(block->slot->frame->buffers[b]);
-    const uint32_t divisor = at_least_1(binding->row_divisor);
-    const uint32_t halo = binding->contract == COX_HALO ? binding->halo_rows : 0;
-    const uint32_t all = (session->rows + divisor - 1) / divisor;
+    const uint32_t divisor = at_least_1(buffer->layout->row_divisor);
+    const uint32_t all = (dmda->params.session->rows + divisor - 1) / divisor;
     uint32_t first = block->first_row / divisor;
-    uint32_t end = (block->first_row + block->rows + divisor - 1) / divisor + halo;
+    uint32_t end = (block->first_row + block->rows + divisor - 1) / divisor + buffer->halo_rows;
 
-    if (binding->contract == COX_WHOLE) {
-        starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM, (uintptr_t)data,
-                                    (uint32_t)binding->bytes, 1);
-        return;
-    }
-
-    first = first > halo ? first - halo : 0;
+    first = first > buffer->halo_rows ? first - buffer->halo_rows : 0;
     if (end > all)
         end = all;
 
-    block->origins[b] = first;
+    if (buffer->whole) {
+        const size_t bytes = buffer->layout->bytes ? buffer->layout->bytes : all * pitch_bytes;
+        starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM, (uintptr_t)data,
+                                    (uint32_t)bytes, 1);
+        return;
+    }
+
+    block->first_rows[b] = first;
     starpu_vector_data_register(&block->handles[b], STARPU_MAIN_RAM,
-                                (uintptr_t)(data + first * binding->pitch_bytes), end - first,
-                                binding->pitch_bytes);
+                                (uintptr_t)(data + first * pitch_bytes), end - first, pitch_bytes);
 }
 
 static void register_block(struct block *block)
 {
-    const struct cox_session_params *session = block->slot->dmda->params.session;
     struct slot *slot = block->slot;
 
-    for (uint32_t b = 0; b < session->binding_count; b++) {
-        register_binding(block, b);
-        if (session->bindings[b].access != COX_READ)
+    for (uint32_t b = 0; b < slot->dmda->buffer_count; b++) {
+        register_buffer(block, b);
+        if (slot->dmda->buffers[b].written)
             slot->outputs[slot->output_count++] = (struct output){block, block->handles[b]};
     }
 }
@@ -537,11 +712,12 @@ bool lab_dmda_cut(struct lab_dmda *dmda, uint32_t blocks, char *why, size_t why_
         return lab_refuse(why, why_bytes, "a frame of %u rows cannot be cut into %u blocks", rows,
                           blocks);
 
-    for (uint32_t b = 0; b < dmda->params.session->binding_count; b++)
-        if (dmda->params.session->bindings[b].contract == COX_REDUCE ||
-            dmda->params.session->bindings[b].access == COX_READ_WRITE)
+    for (uint32_t b = 0; b < dmda->buffer_count; b++)
+        if (dmda->buffers[b].layout->merge || dmda->buffers[b].layout->scratch ||
+            dmda->buffers[b].in_place)
             return lab_refuse(why, why_bytes,
-                              "partial results and buffers in place are not done with StarPU");
+                              "partial results, scratch and buffers in place are not done with "
+                              "StarPU");
 
     unregister(dmda);
     for (uint32_t s = 0; s < dmda->params.slots; s++) {
@@ -576,7 +752,7 @@ void lab_dmda_close(struct lab_dmda **dmda)
     unregister(s);
 
     for (uint32_t d = 0; d < s->params.device_count; d++)
-        for (uint32_t i = 0; i < s->params.session->stage_count; i++) {
+        for (uint32_t i = 0; i < s->pass_count; i++) {
             if (s->built[d][i].kernel)
                 clReleaseKernel(s->built[d][i].kernel);
             if (s->built[d][i].program)
@@ -600,7 +776,7 @@ static bool submit_block(struct lab_dmda *dmda, struct block *block, int device)
     task->cl_arg = block;
     task->cl_arg_size = sizeof *block;
 
-    for (uint32_t b = 0; b < dmda->params.session->binding_count; b++)
+    for (uint32_t b = 0; b < dmda->buffer_count; b++)
         task->handles[b] = block->handles[b];
 
     if (device >= 0) {
@@ -612,15 +788,14 @@ static bool submit_block(struct lab_dmda *dmda, struct block *block, int device)
 
 bool lab_dmda_submit(struct lab_dmda *dmda, uint64_t index, int device)
 {
-    const struct cox_session_params *session = dmda->params.session;
     struct slot *slot = &dmda->slots[index % dmda->params.slots];
 
     slot->submit_ns = now_ns();
     slot->arriving = slot->output_count; /* no lock: nothing of the slot is under way */
 
     for (uint32_t i = 0; i < dmda->blocks; i++)
-        for (uint32_t b = 0; b < session->binding_count; b++)
-            if (session->bindings[b].access == COX_READ) {
+        for (uint32_t b = 0; b < dmda->buffer_count; b++)
+            if (!dmda->buffers[b].written) {
                 starpu_data_acquire(slot->blocks[i].handles[b], STARPU_W);
                 starpu_data_release(slot->blocks[i].handles[b]);
             }

@@ -31,17 +31,11 @@ static void record_settings(const struct run *run)
 
 static void record_passes(const struct run *run)
 {
-    struct lab_store *store = run->command->store;
-    const struct cox_session_params *session = lab_kernel_session(run->kernel);
+    struct lab_kernel_pass passes[COX_PASSES_MAX];
+    const uint32_t count = lab_kernel_passes(run->kernel, passes);
 
-    if (!session->pass_count)
-        lab_store_pass(store, 0, NULL, session->rows, session->stage_count);
-
-    for (uint32_t p = 0; p < session->pass_count; p++) {
-        const struct cox_pass *pass = &session->passes[p];
-        lab_store_pass(store, p, pass->name, pass->rows ? pass->rows : session->rows,
-                       pass->stage_count);
-    }
+    for (uint32_t p = 0; p < count; p++)
+        lab_store_pass(run->command->store, p, passes[p].name, passes[p].rows, passes[p].stages);
 }
 
 void lab__run_begin_recording(struct run *run)
@@ -94,6 +88,7 @@ void lab__run_print_head(const struct run *run)
 {
     const struct lab_run_options *options = run->options;
     const struct machine *machine = &run->command->machine;
+    struct lab_kernel_pass passes[COX_PASSES_MAX];
     struct cox_host_info host;
     char texts[3][1024]; /* drivers' texts, made printable */
 
@@ -117,9 +112,9 @@ void lab__run_print_head(const struct run *run)
            text_plain(lab_kernel_name(run->kernel), texts[0], sizeof texts[0]), run->size.columns,
            run->size.rows);
 
-    const uint32_t passes = lab_kernel_session(run->kernel)->pass_count;
-    if (passes > 1)
-        printf(", %" PRIu32 " passes", passes);
+    const uint32_t pass_count = lab_kernel_passes(run->kernel, passes);
+    if (pass_count > 1)
+        printf(", %" PRIu32 " passes", pass_count);
     if (lab_kernel_has_work(run->kernel))
         printf(", %" PRId32 " rounds in each item, device 1 %u times", lab_kernel_work(run->kernel),
                run->ratio);

@@ -6,6 +6,7 @@
 
 #include <coxswain/filter.h>
 #include <coxswain/video.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,37 +24,36 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 /* --- The artificial delay --------------------------------------------------------------------- */
 
-/* A stage before the others of each pass. On the delayed device its first item does `steps`
- * dependent steps of arithmetic. The result is stored only if it is negative; it never is, but
- * no compiler can know that, so it cannot leave anything out. */
+/* A kernel before the others of each pass. On the delayed device its first item does `steps`
+ * dependent steps of arithmetic. No compiler may leave out what is stored in volatile memory. */
 static const char delay_source[] =
-    "kernel void lab_delay(global uchar *out, int first, int steps)\n"
+    "kernel void lab_delay(int first_row, int lab_delay_steps)\n"
     "{\n"
     "    if (!DELAYED || get_global_id(0) != 0 || get_global_id(1) != 0)\n"
     "        return;\n"
-    "    float v = (float)first;\n"
-    "    for (int i = 0; i < steps; i++)\n"
+    "    float v = (float)first_row;\n"
+    "    for (int i = 0; i < lab_delay_steps; i++)\n"
     "        v = fma(v, 0.9990234375f, 0.0009765625f);\n"
-    "    if (v < 0.0f)\n"
-    "        out[0] = 0;\n"
+    "    volatile float result = v;\n"
+    "    (void)result;\n"
     "}\n";
 
-/* The parameters of the kernel itself, then those of the delay. */
-struct frame_params {
+/* The constants of the kernel itself, then those of the delay. */
+struct frame_constants {
     union {
-        unsigned char constants[LAB_USER_PARAMS_BYTES]; /* of the user's kernel */
+        unsigned char user[LAB_USER_CONSTANTS_BYTES];
         struct cox_tonemap_params tonemap;
         struct cox_video_params video;
-        struct work_params work;
+        struct work_constants work;
     } base;
     int32_t steps;
 };
 
-struct delay_stage {
+struct delay {
+    char devices[16];
     struct cox_variant variants[2];
-    struct cox_arg args[COX_PASSES_MAX][3];
-    struct cox_stage stages[COX_PASSES_MAX][1 + COX_FUSED_MAX];
-    struct cox_pass passes[COX_PASSES_MAX];
+    struct cox_pass passes[LAB_PASSES_MAX + COX_PASSES_MAX + 1];
+    struct cox_field fields[LAB_CONSTANTS_MAX + 2];
 };
 
 /* --- The kernels ------------------------------------------------------------------------------ */
@@ -62,24 +62,25 @@ struct lab_kernel {
     struct lab_kernel_params params;
     cox_runtime *runtime;
     union {
-        struct cox_tonemap_storage tonemap;
-        struct cox_video_storage video;
         struct work_pipeline work;
         struct lab_user_pipeline user;
-        struct cox_filter_storage blur;
-    } storage;
+    } own;
+    cox_pipeline *pipeline; /* of the library; NULL = passes of this program or of the user */
+    uint32_t pipeline_passes;
     struct work_shape work;
     struct cox_session_params session;
-    struct delay_stage delay;
+    struct delay delay;
     union {
-        struct frame_params frame_params;
-        struct cox_filter_params blur_params; /* the maximum size of a frame's parameters */
+        struct frame_constants constants;
+        struct cox_filter_params blur_constants;
     };
     uint32_t in_count, buffer_count; /* read buffers come first, except in a user's kernel */
     bool in_place;
-    size_t bytes[BUFFERS_MAX];           /* 0 = scratch, which is not among a frame's buffers */
-    size_t row_bytes[BUFFERS_MAX];       /* without padding; not of a user's kernel */
-    cox_buffer *(*buffers)[BUFFERS_MAX]; /* [lane * slots + slot] */
+    size_t bytes[BUFFERS_MAX];
+    size_t pitch_bytes[BUFFERS_MAX], row_bytes[BUFFERS_MAX]; /* not of a user's kernel */
+
+    /* [lane * slots + slot]: a list that ends with NULL. */
+    cox_buffer *(*buffers)[BUFFERS_MAX + 1];
 };
 
 bool lab_kernel_find(const char *name, enum lab_kernel_kind *kind)
@@ -102,27 +103,33 @@ const char *lab_kernel_name(const struct lab_kernel *kernel)
     return name_of(&kernel->params);
 }
 
+/* Add a buffer of `rows` rows to the frame. Returns its pitch. */
+static size_t add_rows(struct lab_kernel *kernel, size_t row_bytes, uint32_t rows)
+{
+    const size_t pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, row_bytes);
+    const uint32_t b = kernel->buffer_count++;
+
+    kernel->row_bytes[b] = row_bytes;
+    kernel->pitch_bytes[b] = pitch_bytes;
+    kernel->bytes[b] = pitch_bytes * rows;
+    return pitch_bytes;
+}
+
 static cox_status describe_tonemap(struct lab_kernel *kernel)
 {
     const struct lab_kernel_params *params = &kernel->params;
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
-    struct cox_tonemap_shape shape = {
-        .width = params->columns,
-        .height = params->rows,
-        .in_pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, 8ul * params->columns),
-        .out_pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, 4ul * params->columns)};
+    struct cox_tonemap_shape shape = {.width = params->columns, .height = params->rows};
 
+    shape.in_pitch_bytes = add_rows(kernel, 8ul * params->columns, params->rows);
+    shape.out_pitch_bytes = add_rows(kernel, 4ul * params->columns, params->rows);
     kernel->in_count = 1;
-    kernel->buffer_count = 2;
-    kernel->bytes[0] = shape.in_pitch_bytes * params->rows;
-    kernel->bytes[1] = shape.out_pitch_bytes * params->rows;
-    kernel->row_bytes[0] = 8ul * params->columns;
-    kernel->row_bytes[1] = 4ul * params->columns;
+    kernel->pipeline_passes = 1;
 
-    cox_status status = cox_tonemap_mapping(&shape, &kernel->storage.tonemap, &kernel->session);
+    cox_status status = cox_tonemap_mapping(&shape, &kernel->pipeline);
     if (status)
         return status;
-    return cox_tonemap_prepare(&shape, &settings, &kernel->frame_params.base.tonemap);
+    return cox_tonemap_prepare(&shape, &settings, &kernel->constants.base.tonemap);
 }
 
 /* HDR10 in, 8 bits out, both 4:2:0. */
@@ -145,41 +152,37 @@ static cox_status describe_video(struct lab_kernel *kernel)
     for (int side = 0; side < 2; side++) {
         uint32_t count = cox_video_planes(formats[side], params->columns, params->rows,
                                           planes[side]);
-        for (uint32_t p = 0; p < count; p++) {
-            pitches[side][p] = cox_runtime_pitch_bytes(kernel->runtime, planes[side][p].row_bytes);
-            kernel->row_bytes[kernel->buffer_count] = planes[side][p].row_bytes;
-            kernel->bytes[kernel->buffer_count++] = pitches[side][p] * planes[side][p].rows;
-        }
+        for (uint32_t p = 0; p < count; p++)
+            pitches[side][p] = add_rows(kernel, planes[side][p].row_bytes, planes[side][p].rows);
         if (side == 0)
             kernel->in_count = kernel->buffer_count;
     }
+    kernel->pipeline_passes = 1;
 
-    cox_status status = cox_video_mapping(&shape, false, &kernel->storage.video, &kernel->session);
+    cox_status status = cox_video_mapping(&shape, false, &kernel->pipeline);
     if (status)
         return status;
-    return cox_video_prepare(&shape, &settings, &kernel->frame_params.base.video);
+    return cox_video_prepare(&shape, &settings, &kernel->constants.base.video);
 }
 
 static cox_status describe_work(struct lab_kernel *kernel)
 {
     const struct lab_kernel_params *params = &kernel->params;
-
-    kernel->work = (struct work_shape){
-        .columns = params->columns,
-        .rows = params->rows,
-        .work = 64,
-        .pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime,
-                                               (size_t)params->columns * WORK_ITEM_BYTES)};
+    const size_t row_bytes = (size_t)params->columns * WORK_ITEM_BYTES;
 
     kernel->in_count = 1;
-    kernel->buffer_count = 2;
-    kernel->bytes[0] = kernel->bytes[1] = kernel->work.pitch_bytes * params->rows;
-    kernel->row_bytes[0] = kernel->row_bytes[1] = (size_t)params->columns * WORK_ITEM_BYTES;
+    kernel->work = (struct work_shape){.columns = params->columns,
+                                       .rows = params->rows,
+                                       .work = 64,
+                                       .pitch_bytes = add_rows(kernel, row_bytes, params->rows)};
+    add_rows(kernel, row_bytes, params->rows);
 
-    work_pipeline_fill(&kernel->storage.work, &kernel->work, params->ratio > 1 ? 1 : -1,
-                       (int)params->ratio, &kernel->session);
+    /* Device 1 has more work than the others, if there is one. */
+    const bool unequal = params->ratio > 1 && cox_runtime_device_count(kernel->runtime) > 1;
+    work_pipeline_fill(&kernel->own.work, &kernel->work, unequal ? 1 : -1, (int)params->ratio,
+                       &kernel->session);
 
-    kernel->frame_params.base.work = work_params_of(&kernel->work);
+    kernel->constants.base.work = work_constants_of(&kernel->work);
     return COX_OK;
 }
 
@@ -203,46 +206,39 @@ static cox_status describe_blur(struct lab_kernel *kernel)
 {
     const struct lab_kernel_params *params = &kernel->params;
     const size_t row_bytes = (size_t)BLUR_CHANNELS * params->columns;
-    const size_t pitch_bytes = cox_runtime_pitch_bytes(kernel->runtime, row_bytes);
-    const struct cox_filter_shape shape = {.width = params->columns,
-                                           .height = params->rows,
-                                           .sample = COX_FILTER_8,
-                                           .channels = BLUR_CHANNELS,
-                                           .in_pitch_bytes = pitch_bytes,
-                                           .out_pitch_bytes = pitch_bytes,
-                                           .radius_x = BLUR_RADIUS,
-                                           .radius_y = BLUR_RADIUS,
-                                           .form = COX_FILTER_EXCHANGE};
+    struct cox_filter_shape shape = {.width = params->columns,
+                                     .height = params->rows,
+                                     .sample = COX_FILTER_8,
+                                     .channels = BLUR_CHANNELS,
+                                     .radius_x = BLUR_RADIUS,
+                                     .radius_y = BLUR_RADIUS,
+                                     .form = COX_FILTER_EXCHANGE};
     int32_t weights[2 * BLUR_RADIUS + 1];
 
     blur_weights(weights);
-    cox_status status = cox_filter_separable(&shape, &kernel->storage.blur, &kernel->session);
-
+    shape.in_pitch_bytes = add_rows(kernel, row_bytes, params->rows);
+    shape.out_pitch_bytes = add_rows(kernel, row_bytes, params->rows);
     kernel->in_count = 1;
-    kernel->buffer_count = kernel->session.binding_count;
-    for (int b = 0; b < 2; b++) {
-        kernel->bytes[b] = pitch_bytes * params->rows;
-        kernel->row_bytes[b] = row_bytes;
-    }
+    kernel->pipeline_passes = 2;
 
+    cox_status status = cox_filter_separable(&shape, &kernel->pipeline);
     if (status)
         return status;
     return cox_filter_separable_prepare(&shape,
                                         &(struct cox_filter_weights){.across_int = weights,
                                                                      .down_int = weights,
                                                                      .shift = BLUR_SHIFT},
-                                        &kernel->blur_params);
+                                        &kernel->blur_constants);
 }
 
 static cox_status describe_user(struct lab_kernel *kernel)
 {
-    struct lab_user_pipeline *user = &kernel->storage.user;
+    struct lab_user_pipeline *user = &kernel->own.user;
 
     lab_user_pipeline_fill(user, kernel->params.user, kernel->runtime, kernel->params.columns,
-                           kernel->params.rows, &kernel->session,
-                           kernel->frame_params.base.constants);
+                           kernel->params.rows, &kernel->session, kernel->constants.base.user);
 
-    kernel->buffer_count = kernel->session.binding_count;
+    kernel->buffer_count = user->count;
     memcpy(kernel->bytes, user->bytes, sizeof user->bytes);
     kernel->in_place = lab_user_in_place(user);
     return COX_OK;
@@ -264,81 +260,106 @@ static cox_status describe(struct lab_kernel *kernel)
     }
 }
 
-static bool writes_rows(enum cox_contract contract, enum cox_access access)
+/* A pass without a kernel ends the list. */
+static bool is_pass(const struct cox_pass *pass)
 {
-    return contract == COX_ROWS && access != COX_READ;
+    return pass->source != NULL;
 }
 
-/* A binding whose rows the pass writes. */
-static uint32_t output_of(const struct cox_session_params *session, const struct cox_pass *pass)
+/* Passes that are fused with the one that `pass` points to, and itself. */
+static uint32_t group_of(const struct cox_pass *pass)
 {
-    for (uint32_t u = 0; u < pass->use_count; u++)
-        if (writes_rows(pass->uses[u].contract, pass->uses[u].access))
-            return pass->uses[u].binding;
+    uint32_t count = 1;
 
-    uint32_t b = 0;
-    while (b + 1 < session->binding_count &&
-           !writes_rows(session->bindings[b].contract, session->bindings[b].access))
-        b++;
-    return b;
+    while (is_pass(&pass[count]) && pass[count].fused)
+        count++;
+    return count;
 }
 
-static void delay_pass(struct lab_kernel *kernel, uint32_t p, struct cox_pass *pass)
+uint32_t lab_kernel_passes(const struct lab_kernel *kernel,
+                           struct lab_kernel_pass passes[COX_PASSES_MAX])
 {
-    struct delay_stage *delay = &kernel->delay;
-    struct cox_arg *args = delay->args[p];
+    static const char *const blur_names[] = {"rows", "columns"};
+    const struct cox_session_params *session = &kernel->session;
+    uint32_t count = 0;
 
-    args[0] = (struct cox_arg)COX_ARG_BUFFER(output_of(&kernel->session, pass));
-    args[1] = (struct cox_arg)COX_ARG_FIRST_ROW;
-    args[2] = (struct cox_arg)COX_ARG_FIELD(struct frame_params, steps);
-    delay->stages[p][0] = (struct cox_stage){.kernel = "lab_delay",
-                                             .variant_count = 2,
-                                             .variants = delay->variants,
-                                             .arg_count = 3,
-                                             .args = args};
+    for (; kernel->pipeline && count < kernel->pipeline_passes; count++)
+        passes[count] = (struct lab_kernel_pass){
+            .name = kernel->params.kind == LAB_KERNEL_BLUR ? blur_names[count] : NULL,
+            .rows = kernel->params.rows,
+            .stages = 1};
 
-    for (uint32_t s = 0; s < pass->stage_count; s++)
-        delay->stages[p][1 + s] = pass->stages[s];
+    if (kernel->pipeline)
+        return count;
 
-    pass->stages = delay->stages[p];
-    pass->stage_count++;
+    for (const struct cox_pass *pass = session->passes; is_pass(pass); pass += group_of(pass))
+        passes[count++] = (struct lab_kernel_pass){.name = pass->name,
+                                                   .rows = pass->rows ? pass->rows : session->rows,
+                                                   .stages = group_of(pass)};
+    return count;
 }
 
-/* Add the delay stage to each pass. False if there is no room for it. */
-static bool add_delay(struct lab_kernel *kernel)
+static void delay_fields(struct delay *delay, struct cox_session_params *session)
 {
-    struct delay_stage *delay = &kernel->delay;
-    struct cox_session_params *session = &kernel->session;
-    struct cox_pass only = {.stage_count = session->stage_count, .stages = session->stages};
+    uint32_t count = 0;
 
-    delay->variants[0] = (struct cox_variant){
-        .source = delay_source, .options = "-D DELAYED=0", .local_rows = 64};
-    delay->variants[1] = (struct cox_variant){.device_plus_1 = kernel->params.delay_device + 1,
+    for (const struct cox_field *field = session->fields; field->name; field++)
+        delay->fields[count++] = *field;
+
+    delay->fields[count] = (struct cox_field){
+        "lab_delay_steps", offsetof(struct frame_constants, steps), sizeof(int32_t)};
+    session->fields = delay->fields;
+    session->constants_bytes = sizeof(struct frame_constants);
+}
+
+/* Put the delay before each pass, which is then fused with it. */
+static void delay_passes(struct delay *delay, struct cox_session_params *session)
+{
+    struct cox_pass *to = delay->passes;
+
+    for (const struct cox_pass *pass = session->passes; is_pass(pass); pass++) {
+        if (!pass->fused)
+            *to++ = (struct cox_pass){.source = delay_source,
+                                      .options = "-D DELAYED=0",
+                                      .columns = 1,
+                                      .rows = pass->rows,
+                                      .local_rows = 64,
+                                      .variants = delay->variants,
+                                      .name = pass->name};
+        *to = *pass;
+        to->fused = true;
+        to++;
+    }
+
+    session->passes = delay->passes;
+}
+
+/* False with a sentence in `why` if the kernel cannot be delayed. */
+static bool add_delay(struct lab_kernel *kernel, char *why, size_t why_bytes)
+{
+    struct delay *delay = &kernel->delay;
+    const char *name = lab_kernel_name(kernel);
+
+    if (kernel->pipeline)
+        return lab_refuse(why, why_bytes,
+                          "%s: an artificial delay is for the kernel work and kernels of one's own",
+                          name);
+
+    for (const struct cox_pass *pass = kernel->session.passes; is_pass(pass);
+         pass += group_of(pass))
+        if (group_of(pass) == COX_FUSED_MAX)
+            return lab_refuse(why, why_bytes,
+                              "%s: there is no room for an artificial delay beside its passes",
+                              name);
+
+    snprintf(delay->devices, sizeof delay->devices, "#%" PRIu32, kernel->params.delay_device);
+    delay->variants[0] = (struct cox_variant){.devices = delay->devices,
                                               .source = delay_source,
                                               .options = "-D DELAYED=1",
                                               .local_rows = 64};
 
-    for (uint32_t p = 0; p < session->pass_count; p++)
-        if (session->passes[p].stage_count == COX_FUSED_MAX)
-            return false;
-
-    if (session->params_bytes > offsetof(struct frame_params, steps))
-        return false;
-
-    for (uint32_t p = 0; p < session->pass_count; p++) {
-        delay->passes[p] = session->passes[p];
-        delay_pass(kernel, p, &delay->passes[p]);
-    }
-
-    if (session->pass_count) {
-        session->passes = delay->passes;
-    } else {
-        delay_pass(kernel, 0, &only);
-        session->stages = only.stages;
-        session->stage_count = only.stage_count;
-    }
-
-    session->params_bytes = sizeof(struct frame_params);
+    delay_passes(delay, &kernel->session);
+    delay_fields(delay, &kernel->session);
     return true;
 }
 
@@ -398,9 +419,6 @@ static cox_status make_buffers(struct lab_kernel *kernel, char *why, size_t why_
 
     for (uint32_t set = 0; set < sets; set++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-            if (!kernel->bytes[b])
-                continue;
-
             cox_status status = cox_buffer_create(kernel->runtime, kernel->bytes[b],
                                                   &kernel->buffers[set][b]);
             if (status != COX_OK)
@@ -411,7 +429,7 @@ static cox_status make_buffers(struct lab_kernel *kernel, char *why, size_t why_
 
             if (b < kernel->in_count)
                 fill(kernel, data, kernel->bytes[b], set % kernel->params.slots * 16 + b);
-            if (is_user(kernel) && !lab_user_fill(&kernel->storage.user, b, data, why, why_bytes))
+            if (is_user(kernel) && !lab_user_fill(&kernel->own.user, b, data, why, why_bytes))
                 return COX_E_INVALID;
         }
     return COX_OK;
@@ -438,6 +456,7 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
     }
 
     cox_status status = describe(kernel);
+    kernel->session.pipeline = kernel->pipeline;
 
     if (status == COX_OK && kernel->in_place && params->slots > 1) {
         snprintf(why, why_bytes, "%s reads what it writes: only one frame may be in flight",
@@ -445,12 +464,8 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
         status = COX_E_INVALID;
     }
 
-    if (status == COX_OK && params->delayed && !add_delay(kernel)) {
-        snprintf(why, why_bytes,
-                 "%s: there is no room for an artificial delay beside its parameters and stages",
-                 name_of(params));
+    if (status == COX_OK && params->delayed && !add_delay(kernel, why, why_bytes))
         status = COX_E_INVALID;
-    }
 
     if (status == COX_OK && !fits(kernel)) {
         snprintf(why, why_bytes,
@@ -487,8 +502,9 @@ void lab_kernel_close(struct lab_kernel **kernel)
             cox_buffer_destroy(&k->buffers[set][b]);
 
     free(k->buffers);
+    cox_pipeline_destroy(&k->pipeline);
     if (is_user(k))
-        lab_user_pipeline_free(&k->storage.user);
+        lab_user_pipeline_free(&k->own.user);
     free(k);
 }
 
@@ -517,10 +533,9 @@ struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint32_t lane, uint
     cox_buffer **buffers = buffers_of(kernel, lane, index);
 
     for (uint32_t b = 0; kernel->in_place && b < kernel->buffer_count; b++)
-        lab_user_restore(&kernel->storage.user, b, cox_buffer_data(buffers[b]));
+        lab_user_restore(&kernel->own.user, b, cox_buffer_data(buffers[b]));
 
-    return (struct cox_frame){
-        .buffers = buffers, .buffer_count = kernel->buffer_count, .params = &kernel->frame_params};
+    return (struct cox_frame){.buffers = buffers, .constants = &kernel->constants};
 }
 
 bool lab_kernel_has_work(const struct lab_kernel *kernel)
@@ -536,12 +551,12 @@ int32_t lab_kernel_work(const struct lab_kernel *kernel)
 void lab_kernel_set_work(struct lab_kernel *kernel, int32_t work)
 {
     kernel->work.work = work;
-    kernel->frame_params.base.work = work_params_of(&kernel->work);
+    kernel->constants.base.work = work_constants_of(&kernel->work);
 }
 
 void lab_kernel_set_delay(struct lab_kernel *kernel, int32_t steps)
 {
-    kernel->frame_params.steps = steps;
+    kernel->constants.steps = steps;
 }
 
 uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_t index)
@@ -549,7 +564,7 @@ uint64_t lab_kernel_hash(const struct lab_kernel *kernel, uint32_t lane, uint64_
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
 
     for (uint32_t b = kernel->in_count; b < kernel->buffer_count; b++) {
-        const size_t pitch = kernel->session.bindings[b].pitch_bytes;
+        const size_t pitch = kernel->pitch_bytes[b];
         const unsigned char *data = cox_buffer_data(buffers_of(kernel, lane, index)[b]);
         for (size_t row = 0; row + pitch <= kernel->bytes[b]; row += pitch)
             for (size_t i = 0; i < kernel->row_bytes[b]; i++)
@@ -570,7 +585,7 @@ bool lab_kernel_keep(struct lab_kernel *kernel, uint32_t lane, uint64_t index)
     bool good = true;
 
     for (uint32_t b = 0; is_user(kernel) && good && b < kernel->buffer_count; b++)
-        good = lab_user_keep(&kernel->storage.user, b, cox_buffer_data(buffers[b]));
+        good = lab_user_keep(&kernel->own.user, b, cox_buffer_data(buffers[b]));
     return good;
 }
 
@@ -578,7 +593,7 @@ void lab_kernel_spoil(struct lab_kernel *kernel, uint32_t lane)
 {
     for (uint32_t slot = 0; is_user(kernel) && slot < kernel->params.slots; slot++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++)
-            lab_user_spoil(&kernel->storage.user, b,
+            lab_user_spoil(&kernel->own.user, b,
                            cox_buffer_data(buffers_of(kernel, lane, slot)[b]));
 }
 
@@ -587,7 +602,7 @@ bool lab_kernel_compare(const struct lab_kernel *kernel, uint32_t lane, uint64_t
 {
     for (uint64_t i = 0; is_user(kernel) && i < count && i < kernel->params.slots; i++)
         for (uint32_t b = 0; b < kernel->buffer_count; b++)
-            if (!lab_user_compare(&kernel->storage.user, b,
+            if (!lab_user_compare(&kernel->own.user, b,
                                   cox_buffer_data(buffers_of(kernel, lane,
                                                              first + count - 1 - i)[b]),
                                   why, why_bytes))

@@ -28,7 +28,7 @@ struct lab_kernel_params {
     uint32_t lanes;
     uint32_t slots; /* frames under way in each session */
     uint32_t ratio; /* work: work per row of device 1 over that of the others */
-    bool delayed;   /* add a stage to each launch that may wait, for artificial delays */
+    bool delayed;   /* add a kernel before each launch that may wait, for artificial delays */
     uint32_t delay_device;
 };
 
@@ -51,7 +51,16 @@ uint32_t lab_kernel_rows(const struct lab_kernel *kernel);
 /* The parameters of a session with only the pipeline set; valid while the kernel exists. */
 const struct cox_session_params *lab_kernel_session(const struct lab_kernel *kernel);
 
-/* Frame `index` of a session: its buffers and parameters, valid until the next call. The buffers
+/* A pass of the session, and what is fused with it. */
+struct lab_kernel_pass {
+    const char *name; /* NULL = none */
+    uint32_t rows;
+    uint32_t stages; /* kernels */
+};
+uint32_t lab_kernel_passes(const struct lab_kernel *kernel,
+                           struct lab_kernel_pass passes[COX_PASSES_MAX]);
+
+/* Frame `index` of a session: its buffers and constants, valid while the kernel exists. The buffers
  * of a kernel that works in place are restored first. */
 struct cox_frame lab_kernel_frame(struct lab_kernel *kernel, uint32_t lane, uint64_t index);
 

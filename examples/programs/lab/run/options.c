@@ -190,8 +190,8 @@ static bool read_baseline(const char *name, struct lab_run_options *options)
 /* Add the baseline as a further contestant, after all policies. */
 static bool add_baseline(struct lab_run_options *options)
 {
-    if (options->kernel == LAB_KERNEL_USER || options->kernel == LAB_KERNEL_BLUR)
-        return lab_fail("--baseline is for the kernels tonemap, video and work");
+    if (options->kernel != LAB_KERNEL_WORK)
+        return lab_fail("--baseline is for the kernel work");
     if (options->policy_count == LAB_RUN_POLICIES_MAX)
         return lab_fail("--policy: more than %d with the baseline", LAB_RUN_POLICIES_MAX);
 

@@ -8,19 +8,22 @@
 
 #include "bindings.h"
 
-/* A frame's parameters begin with the constants among the arguments: four bytes for each
- * argument. */
-enum { LAB_USER_PARAMS_BYTES = 4 * LAB_ARGUMENTS_MAX };
+/* A frame's constants: four bytes each. */
+enum { LAB_USER_CONSTANTS_BYTES = 4 * LAB_CONSTANTS_MAX };
 
 struct lab_user_pipeline {
     const struct lab_user_kernel *kernel;
     uint32_t columns, rows;
-    struct cox_binding bindings[COX_BUFFERS_MAX];
-    struct cox_arg args[LAB_ARGUMENTS_MAX];
-    struct cox_variant variants[LAB_STAGES_MAX];
-    struct cox_stage stages[LAB_STAGES_MAX];
-    struct cox_pass passes[COX_PASSES_MAX];
-    size_t bytes[COX_BUFFERS_MAX];             /* of each buffer; scratch: 0 */
+    struct cox_buffer_layout buffers[COX_BUFFERS_MAX + 1];
+    struct cox_argument arguments[LAB_ARGUMENTS_MAX + LAB_PASSES_MAX]; /* a list for each pass */
+    struct cox_pass passes[LAB_PASSES_MAX + 1];
+    struct cox_field fields[LAB_CONSTANTS_MAX + 1];
+
+    /* The buffers of a frame: those that are not scratch. */
+    uint32_t count;
+    const struct lab_buffer *of[COX_BUFFERS_MAX];
+    size_t pitch_bytes[COX_BUFFERS_MAX];
+    size_t bytes[COX_BUFFERS_MAX];
     void *initial[COX_BUFFERS_MAX];            /* READ_WRITE: the content before each frame */
     unsigned char *reference[COX_BUFFERS_MAX]; /* output of one device alone; NULL = unknown */
 };
@@ -30,20 +33,20 @@ struct lab_user_pipeline {
 void lab_user_pipeline_fill(struct lab_user_pipeline *pipeline,
                             const struct lab_user_kernel *kernel, const cox_runtime *runtime,
                             uint32_t columns, uint32_t rows, struct cox_session_params *session,
-                            unsigned char constants[LAB_USER_PARAMS_BYTES]);
+                            unsigned char constants[LAB_USER_CONSTANTS_BYTES]);
 void lab_user_pipeline_free(struct lab_user_pipeline *pipeline);
 
 /* Whether the pipeline reads a buffer that it writes. Then the buffers must be restored before each
  * frame. */
 bool lab_user_in_place(const struct lab_user_pipeline *pipeline);
 
-/* Write the first content of binding `b`'s buffer; padding is zero. False with a sentence in
+/* Write the first content of the frame's buffer `b`; padding is zero. False with a sentence in
  * `why` if a file is missing or has the wrong size. */
 bool lab_user_fill(struct lab_user_pipeline *pipeline, uint32_t b, void *data, char *why,
                    size_t why_bytes);
 
 /* Restore the first content, before a frame of a pipeline in place. Does nothing for other
- * bindings. */
+ * buffers. */
 void lab_user_restore(const struct lab_user_pipeline *pipeline, uint32_t b, void *data);
 
 /* Keep the buffer's content as the right output. False if out of memory. */
@@ -54,7 +57,7 @@ bool lab_user_keep(struct lab_user_pipeline *pipeline, uint32_t b, const void *d
 void lab_user_spoil(const struct lab_user_pipeline *pipeline, uint32_t b, void *data);
 
 /* Whether the buffer has the right output; if not, `why` names the first difference. True for
- * bindings without a kept output. */
+ * buffers without a kept output. */
 bool lab_user_compare(const struct lab_user_pipeline *pipeline, uint32_t b, const void *data,
                       char *why, size_t why_bytes);
 

@@ -30,7 +30,6 @@ struct pending {
     uint32_t first_band;           /* of the pass */
     uint32_t band_count;           /* of all passes so far */
     struct cox_band_report *bands; /* BANDS_MAX for each pass */
-    uint32_t *band_passes;         /* the pass of each band */
 };
 
 struct recorder {
@@ -74,6 +73,7 @@ static void on_shadow(struct recorder *recorder, uint32_t pass,
                       const struct cox_measurement *measurement)
 {
     struct cox_band_report band = {.device = measurement->device,
+                                   .pass = pass,
                                    .first_row = measurement->first_row,
                                    .rows = measurement->rows,
                                    .end_ns = measurement->wall_ns,
@@ -85,8 +85,7 @@ static void on_shadow(struct recorder *recorder, uint32_t pass,
                                                                     .end_ns = measurement->wall_ns,
                                                                     .joules = -1,
                                                                     .band_count = 1,
-                                                                    .bands = &band,
-                                                                    .band_passes = &pass});
+                                                                    .bands = &band});
 }
 
 static void on_observe(struct recorder *recorder, uint32_t pass,
@@ -101,10 +100,10 @@ static void on_observe(struct recorder *recorder, uint32_t pass,
         return;
 
     const uint64_t start_ns = pending->passes[pass].start_ns;
-    pending->band_passes[pending->band_count] = pass;
     struct cox_band_report *band = &pending->bands[pending->band_count++];
     *band = (struct cox_band_report){
         .device = measurement->device,
+        .pass = pass,
         .first_row = measurement->first_row,
         .rows = measurement->rows,
         .status = measurement->flags & COX_MEASURED_UNFINISHED ? COX_E_DEVICE_LOST : COX_OK,
@@ -198,7 +197,6 @@ static void report_frame(struct recorder *recorder, struct pending *pending,
                                                  .joules = whole->joules,
                                                  .band_count = pending->band_count,
                                                  .bands = pending->bands,
-                                                 .band_passes = pending->band_passes,
                                                  .pass_count = recorder->pass_count,
                                                  .passes = pending->passes});
 
@@ -274,7 +272,6 @@ struct job {
     struct recorder *recorder;
     uint32_t pass_count;
     struct cox_band_report *bands; /* of the recorder's frames under way */
-    uint32_t *band_passes;         /* the pass of each band */
     struct lab_sim_frame *frames;  /* all frames of the world */
     double *values;                /* one for each frame */
     char *why;
@@ -303,10 +300,8 @@ static bool record_policy(const struct job *job, const struct cox_policy *policy
     struct lab_tape tape;
 
     memset(recorder, 0, sizeof *recorder);
-    for (size_t p = 0; p < PENDING; p++) {
+    for (size_t p = 0; p < PENDING; p++)
         recorder->pending[p].bands = &job->bands[p * bands];
-        recorder->pending[p].band_passes = &job->band_passes[p * bands];
-    }
 
     recorder->pass_count = job->pass_count;
     recorder->frames = job->frames;
@@ -499,7 +494,6 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
         .recorder = calloc(1, sizeof *job.recorder),
         .pass_count = passes,
         .bands = calloc((size_t)PENDING * BANDS_MAX * passes, sizeof *job.bands),
-        .band_passes = calloc((size_t)PENDING * BANDS_MAX * passes, sizeof *job.band_passes),
         .frames = calloc(world->frames + 1, sizeof *job.frames),
         .values = calloc(world->frames + 1, sizeof *job.values),
         .why = why,
@@ -507,14 +501,13 @@ bool lab_record_simulation(struct lab_store *store, const struct lab_world *worl
     };
     bool good = false;
 
-    if (job.recorder && job.bands && job.band_passes && job.frames && job.values)
+    if (job.recorder && job.bands && job.frames && job.values)
         good = record_all(&job);
     else
         snprintf(why, why_bytes, "out of memory");
 
     free(job.recorder);
     free(job.bands);
-    free(job.band_passes);
     free(job.frames);
     free(job.values);
     return good;

@@ -21,14 +21,6 @@ static uint32_t phase_of(const struct lab_session *session, uint64_t frame)
     return phase;
 }
 
-static uint32_t pass_of(const struct cox_frame_report *frame, uint32_t band)
-{
-    if (!frame->band_passes)
-        return 0;
-
-    return frame->band_passes[band];
-}
-
 static void write_pass(struct lab_store *store, const struct lab_session *session,
                        const struct cox_frame_report *frame, uint32_t number,
                        const struct cox_pass_report *pass)
@@ -64,19 +56,19 @@ static void write_band(struct lab_store *store, const struct lab_session *sessio
     const struct cox_band_report *band = &frame->bands[number];
 
     lab__store_put(store, LAB_SQL_BAND, "iiiiiiiiiiiiiiii", session->number, (int64_t)frame->index,
-                   (int64_t)number, (int64_t)pass_of(frame, number), (int64_t)band->device,
+                   (int64_t)number, (int64_t)band->pass, (int64_t)band->device,
                    (int64_t)band->first_row, (int64_t)band->rows,
                    (int64_t)(band->submit_ns - frame->start_ns),
                    (int64_t)(band->end_ns - frame->start_ns), (int64_t)band->wall_ns,
                    (int64_t)band->queue_ns, (int64_t)band->kernel_ns, (int64_t)band->predicted_ns,
                    (int64_t)band->on_demand, (int64_t)band->attempt, (int64_t)band->status);
-    if (!frame->notices)
+    if (!band->noticed_ns) /* of a simulated frame */
         return;
 
     /* An unknown error of the clock is UINT64_MAX: negative, NULL. */
     lab__store_put(store, LAB_SQL_NOTICE, "iiiik", session->number, (int64_t)frame->index,
-                   (int64_t)number, (int64_t)(frame->notices[number].noticed_ns - frame->start_ns),
-                   (int64_t)frame->notices[number].clock_error_ns);
+                   (int64_t)number, (int64_t)(band->noticed_ns - frame->start_ns),
+                   (int64_t)band->clock_error_ns);
 }
 
 static void write_shadow(struct lab_store *store, const struct lab_session *session,
@@ -89,7 +81,7 @@ static void write_shadow(struct lab_store *store, const struct lab_session *sess
         const struct cox_band_report *band = &frame->bands[b];
 
         lab__store_put(store, LAB_SQL_SHADOW, "iiiiiii", session->number, (int64_t)frame->index,
-                       (int64_t)pass_of(frame, b), (int64_t)band->device, (int64_t)band->first_row,
+                       (int64_t)band->pass, (int64_t)band->device, (int64_t)band->first_row,
                        (int64_t)band->rows, (int64_t)band->wall_ns);
     }
 }
@@ -127,7 +119,7 @@ static uint32_t rows_of_first_pass(const struct cox_frame_report *frame)
     for (uint32_t b = 0; b < frame->band_count; b++) {
         const struct cox_band_report *band = &frame->bands[b];
 
-        if (pass_of(frame, b) == 0 && band->first_row + band->rows > rows)
+        if (band->pass == 0 && band->first_row + band->rows > rows)
             rows = band->first_row + band->rows;
     }
 

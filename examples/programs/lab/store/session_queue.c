@@ -105,25 +105,18 @@ void lab_session_frame(void *user, const struct cox_frame_report *report)
 
     struct lab_store *store = session->store;
 
-    /* A simulated frame has no notices. A frame of one pass may come without passes and
-     * band_passes. */
-    const size_t count = report->band_count;
-    const size_t band_bytes = bytes_of(report->bands, count, sizeof *report->bands);
-    const size_t notice_bytes = bytes_of(report->notices, count, sizeof *report->notices);
+    /* A frame of one pass may come without passes. */
+    const size_t band_bytes = bytes_of(report->bands, report->band_count, sizeof *report->bands);
     const size_t pass_bytes = bytes_of(report->passes, report->pass_count, sizeof *report->passes);
-    const size_t number_bytes = bytes_of(report->band_passes, count, sizeof *report->band_passes);
 
     pthread_mutex_lock(&store->mutex);
     struct cox_frame_report *copy = take(store, session, LAB_ITEM_FRAME,
-                                         sizeof *copy + band_bytes + notice_bytes + pass_bytes +
-                                             number_bytes);
+                                         sizeof *copy + band_bytes + pass_bytes);
     if (copy) {
         unsigned char *at = (unsigned char *)(copy + 1);
         *copy = *report;
         copy->bands = append(&at, report->bands, band_bytes);
-        copy->notices = append(&at, report->notices, notice_bytes);
         copy->passes = append(&at, report->passes, pass_bytes);
-        copy->band_passes = append(&at, report->band_passes, number_bytes);
     }
 
     pthread_mutex_unlock(&store->mutex);
