@@ -83,16 +83,9 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
     const size_t out_pitch = cox_runtime_pitch_bytes(runtime, padded * sizeof(uint32_t));
     const size_t in_pitch = cox_runtime_pitch_bytes(runtime, 2 * padded * sizeof(uint32_t));
 
-    *ceiling = (struct bench_ceiling){
-        .bytes = (uint64_t)3 * columns * sizeof(uint32_t) * height,
-        .bindings = {{.name = "in", .access = COX_READ, .pitch_bytes = in_pitch},
-                     {.name = "out", .access = COX_WRITE, .pitch_bytes = out_pitch}},
-        .args = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1),
-                 COX_ARG_FIELD(struct bench_ceiling_params, in_pitch),
-                 COX_ARG_FIELD(struct bench_ceiling_params, out_pitch), COX_ARG_COLUMNS,
-                 COX_ARG_ROWS},
-        .params = {(int32_t)(in_pitch / sizeof(uint32_t)),
-                   (int32_t)(out_pitch / sizeof(uint32_t))}};
+    *ceiling = (struct bench_ceiling){.bytes = (uint64_t)3 * columns * sizeof(uint32_t) * height,
+                                      .buffers = {{.name = "in", .pitch_bytes = in_pitch},
+                                                  {.name = "out", .pitch_bytes = out_pitch}}};
 
     const int shapes[2][2] = {{CPU_VECTOR, CPU_ITEM}, {GPU_VECTOR, GPU_VECTOR}};
     for (int v = 0; v < 2; v++)
@@ -100,32 +93,26 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                  "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", shapes[v][0], shapes[v][1],
                  multiply_adds * 4 / 3);
 
-    ceiling->variants[0] = (struct cox_variant){.type = COX_DEVICE_CPU,
+    ceiling->variants[0] = (struct cox_variant){.devices = "cpu",
                                                 .source = source,
                                                 .options = ceiling->options[0],
                                                 .local_columns = CPU_LOCAL,
                                                 .item_columns = CPU_ITEM};
-    ceiling->variants[1] = (struct cox_variant){.source = source,
-                                                .options = ceiling->options[1],
-                                                .local_columns = GPU_LOCAL,
-                                                .item_columns = GPU_VECTOR};
-    ceiling->stage = (struct cox_stage){.kernel = "ceiling",
-                                        .columns = columns,
-                                        .variant_count = 2,
-                                        .variants = ceiling->variants,
-                                        .arg_count = 6,
-                                        .args = ceiling->args};
+    ceiling->passes[0] = (struct cox_pass){.source = source,
+                                           .options = ceiling->options[1],
+                                           .local_columns = GPU_LOCAL,
+                                           .item_columns = GPU_VECTOR,
+                                           .variants = ceiling->variants};
+
+    session->columns = columns;
     session->rows = height;
-    session->binding_count = 2;
-    session->bindings = ceiling->bindings;
-    session->stage_count = 1;
-    session->stages = &ceiling->stage;
-    session->params_bytes = sizeof(struct bench_ceiling_params);
+    session->passes = ceiling->passes;
+    session->buffers = ceiling->buffers;
 }
 
 void bench_ceiling_input(const struct bench_ceiling *ceiling, uint32_t height, float *data)
 {
-    const size_t count = height * ceiling->bindings[0].pitch_bytes / sizeof *data;
+    const size_t count = height * ceiling->buffers[0].pitch_bytes / sizeof *data;
     for (size_t i = 0; i < count; i++)
         data[i] = (float)(i % 977) / 977.0f;
 }

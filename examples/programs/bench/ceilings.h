@@ -1,4 +1,4 @@
-/* Pipelines that show what a device can do at most.
+/* Sessions that show what a device can do at most.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_CEILINGS_H
 #define BENCH_CEILINGS_H
@@ -6,19 +6,13 @@
 #include <coxswain/coxswain.h>
 #include <stdint.h>
 
-struct bench_ceiling_params {
-    int32_t in_pitch, out_pitch; /* words */
-};
-
-/* A session's pipeline that moves the bytes of a video frame, with or without arithmetic. It must
- * outlive cox_session_create. */
+/* A session's passes and buffers that move the bytes of a video frame, with or without arithmetic.
+ * They must outlive cox_session_create. Frames need no constants. */
 struct bench_ceiling {
     uint64_t bytes; /* read and written for a frame */
-    struct cox_binding bindings[2];
-    struct cox_arg args[6];
+    struct cox_buffer_layout buffers[3];
     struct cox_variant variants[2];
-    struct cox_stage stage;
-    struct bench_ceiling_params params; /* of its frames */
+    struct cox_pass passes[2];
     char options[2][64];
 };
 

@@ -22,7 +22,7 @@ static const double bar_destroy_ms = 1, bar_cancel_frames = 2;
 struct bench {
     cox_runtime *runtime;
     struct work_shape shape;
-    cox_buffer *buffers[SETS][2];
+    cox_buffer *buffers[SETS][3]; /* each ends with NULL */
     sem_t done;
     double destroy_ms[REPEATS], cancel_frames[REPEATS];
     double long_frame_ms, short_frame_ms;
@@ -45,18 +45,17 @@ static cox_status open_session(struct bench *bench, uint32_t in_flight, cox_sess
     if (status)
         return status;
 
-    const struct work_params of = work_params_of(&bench->shape);
+    const struct work_constants constants = work_constants_of(&bench->shape);
 
-    return cox_session_warm(*session, &of, NULL, NULL);
+    return cox_session_warm(*session, &constants);
 }
 
 static cox_status submit(struct bench *bench, cox_session *session, uint32_t set)
 {
-    const struct work_params params = work_params_of(&bench->shape);
+    const struct work_constants constants = work_constants_of(&bench->shape);
     return cox_session_submit(session,
                               &(const struct cox_frame){.buffers = bench->buffers[set],
-                                                        .buffer_count = 2,
-                                                        .params = &params},
+                                                        .constants = &constants},
                               on_done, bench);
 }
 

@@ -47,9 +47,7 @@ struct world {
     cox_runtime *runtime;
     uint32_t width, height;
     struct pictures pictures[FORMS];
-    struct cox_video_storage storage;
-    struct cox_video_params params;
-    struct cox_session_params pipeline;
+    struct cox_video_params constants;
     cox_session *session;
     cox_video_stream *streams[FORMS];
     double fps[FORMS][ROUNDS];
@@ -164,12 +162,16 @@ static bool make_session(struct world *world)
         shape.out_pitch_bytes[p] = (size_t)world->pictures[FORM_POOL].out[0].pitch_bytes[p];
     }
 
-    world->pipeline.in_flight = IN_FLIGHT;
-    cox_status status = cox_video_mapping(&shape, false, &world->storage, &world->pipeline);
+    cox_pipeline *pipeline = NULL;
+    cox_status status = cox_video_mapping(&shape, false, &pipeline);
     if (status == COX_OK)
-        status = cox_video_prepare(&shape, &settings, &world->params);
+        status = cox_video_prepare(&shape, &settings, &world->constants);
     if (status == COX_OK)
-        status = cox_session_create(world->runtime, &world->pipeline, &world->session);
+        status = cox_session_create(world->runtime,
+                                    &(const struct cox_session_params){.pipeline = pipeline,
+                                                                       .in_flight = IN_FLIGHT},
+                                    &world->session);
+    cox_pipeline_destroy(&pipeline);
 
     return bench_good(status, NULL);
 }
@@ -211,16 +213,14 @@ static cox_status submit(struct world *world, enum form form, uint32_t set, cox_
                                          .in = &world->pictures[form].in[set],
                                          .out = &world->pictures[form].out[set]});
 
-    cox_buffer *buffers[2 * COX_VIDEO_PLANES_MAX];
-    memcpy(buffers, world->pictures[FORM_POOL].in[set].memory, sizeof buffers / 2);
-    memcpy(buffers + COX_VIDEO_PLANES_MAX, world->pictures[FORM_POOL].out[set].memory,
-           sizeof buffers / 2);
+    cox_buffer *const *in = world->pictures[FORM_POOL].in[set].memory;
+    cox_buffer *const *out = world->pictures[FORM_POOL].out[set].memory;
 
     return cox_session_submit(world->session,
-                              &(const struct cox_frame){
-                                  .buffers = buffers,
-                                  .buffer_count = world->pipeline.binding_count,
-                                  .params = &world->params},
+                              &(const struct cox_frame){.buffers = COX_BUFFERS(in[0], in[1], in[2],
+                                                                               out[0], out[1],
+                                                                               out[2]),
+                                                        .constants = &world->constants},
                               on_done, failed);
 }
 

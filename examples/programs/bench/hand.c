@@ -110,16 +110,18 @@ static bool make_staged(struct bench_hand *hand, int i)
 
 static bool set_args(struct bench_hand *hand, const struct work_shape *shape)
 {
-    const struct work_params params = work_params_of(shape);
+    const struct work_constants constants = work_constants_of(shape);
     const cl_int columns = (cl_int)shape->columns, rows = (cl_int)shape->rows;
+    const cl_int pitch = (cl_int)(shape->pitch_bytes / WORK_ITEM_BYTES);
     cl_int code = clSetKernelArg(hand->kernel, 0, sizeof(cl_mem), &hand->mems[IN]);
 
     code |= clSetKernelArg(hand->kernel, 1, sizeof(cl_mem), &hand->mems[OUT]);
     code |= clSetKernelArg(hand->kernel, 2, sizeof columns, &columns);
     code |= clSetKernelArg(hand->kernel, 3, sizeof rows, &rows);
-    code |= clSetKernelArg(hand->kernel, 4, sizeof params.pitch, &params.pitch);
-    code |= clSetKernelArg(hand->kernel, 5, sizeof params.work, &params.work);
-    code |= clSetKernelArg(hand->kernel, 6, sizeof params.zero, &params.zero);
+    code |= clSetKernelArg(hand->kernel, 4, sizeof pitch, &pitch);
+    code |= clSetKernelArg(hand->kernel, 5, sizeof pitch, &pitch);
+    code |= clSetKernelArg(hand->kernel, 6, sizeof constants.work, &constants.work);
+    code |= clSetKernelArg(hand->kernel, 7, sizeof constants.zero, &constants.zero);
 
     return !bench_cl_failed(code, "clSetKernelArg");
 }

@@ -1,11 +1,11 @@
 /* cox-bench kernels: how fast each kernel of the library is on each device, by the device's
  * profile, compared with ceilings measured in the same rounds. Frames of all kernels take turns, so
- * a disturbance affects all of them, and a kernel does not find its frame in the caches. On CPUs
- * there is a bar too: vectors.c.
+ * a disturbance affects all of them, and a kernel does not find its frame in the caches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels_print.h"
 #include "commands.h"
 #include "common/quantiles.h"
+#include "device_list.h"
 #include "message.h"
 #include "open_runtime.h"
 #include "plane.h"
@@ -44,16 +44,30 @@ static void on_report(void *user, const struct cox_frame_report *report)
 static bool make_session(const struct kernels *kernels, uint32_t device,
                          struct cox_session_params *params, struct kernels_entrant *entrant)
 {
+    const struct bench_device_list devices = bench_device_list(&device, 1);
+
     params->policy = "single";
     params->in_flight = 1;
-    params->device_count = 1;
-    params->devices = &device;
+    params->devices = devices.text;
     params->report = on_report;
     params->report_user = entrant;
     params->profile = true;
     cox_status status = cox_session_create(kernels->runtime, params, &entrant->session);
 
     return bench_good(status, "session");
+}
+
+/* Make a session of a pipeline, which it destroys, if `status` is good. */
+static bool make_session_of(const struct kernels *kernels, uint32_t device, const char *name,
+                            cox_status status, cox_pipeline *pipeline,
+                            struct kernels_entrant *entrant)
+{
+    struct cox_session_params params = {.pipeline = pipeline};
+    const bool good = bench_good(status, name) && make_session(kernels, device, &params, entrant);
+
+    cox_pipeline_destroy(&pipeline);
+
+    return good;
 }
 
 static bool add_ceiling(struct kernels *kernels, uint32_t device, uint32_t multiply_adds_of,
@@ -65,7 +79,6 @@ static bool add_ceiling(struct kernels *kernels, uint32_t device, uint32_t multi
 
     bench_ceiling_fill(&ceiling, frames->width, frames->height, multiply_adds_of, kernels->runtime,
                        &params);
-    entrant->params.ceiling = ceiling.params;
     entrant->bytes = ceiling.bytes;
     entrant->buffers[entrant->buffer_count++] = frames->ceiling_in;
     entrant->buffers[entrant->buffer_count++] = frames->ceiling_out;
@@ -88,19 +101,16 @@ static bool add_picture(struct kernels *kernels, uint32_t device,
                                             .in_pitch_bytes = single ? frames->single_pitch
                                                                      : frames->half_pitch,
                                             .out_pitch_bytes = frames->out_pitch * out_bytes / 8};
-    struct cox_tonemap_storage storage;
-    struct cox_session_params params = {0};
+    cox_pipeline *pipeline = NULL;
     cox_status status;
 
     if (maps)
-        status = cox_tonemap_mapping(&shape, &storage, &params);
+        status = cox_tonemap_mapping(&shape, &pipeline);
     else
-        status = cox_tonemap_analysis(&shape, &storage, &params);
+        status = cox_tonemap_analysis(&shape, &pipeline);
 
     if (status == COX_OK)
-        status = cox_tonemap_prepare(&shape, &settings, &entrant->params.picture);
-    if (!bench_good(status, kernel->name))
-        return false;
+        status = cox_tonemap_prepare(&shape, &settings, &entrant->constants.picture);
 
     entrant->buffers[0] = single ? frames->single : frames->half;
     entrant->buffers[1] = frames->picture_counts;
@@ -112,7 +122,7 @@ static bool add_picture(struct kernels *kernels, uint32_t device,
 
     entrant->bytes = pixel_bytes * frames->width * frames->height;
 
-    return make_session(kernels, device, &params, entrant);
+    return make_session_of(kernels, device, kernel->name, status, pipeline, entrant);
 }
 
 static void add_planes(const struct cox_video_format *format, const struct kernels_frames *frames,
@@ -134,28 +144,25 @@ static bool add_video(struct kernels *kernels, uint32_t device, const struct ker
     const struct kernels_frames *frames = &kernels->frames;
     const struct cox_video_settings settings = {.sdr_white_nits = 100, .desaturate = -1};
     struct cox_video_shape shape = frames->video_shape;
-
-    shape.transfer = kernel->transfer;
-    struct cox_video_storage storage;
-    struct cox_session_params params = {0};
+    cox_pipeline *pipeline = NULL;
     cox_status status;
 
+    shape.transfer = kernel->transfer;
     if (kernel->kind == KERNELS_VIDEO)
-        status = cox_video_mapping(&shape, kernel->analyse, &storage, &params);
+        status = cox_video_mapping(&shape, kernel->analyse, &pipeline);
     else
-        status = cox_video_analysis(&shape, &storage, &params);
+        status = cox_video_analysis(&shape, &pipeline);
 
     if (status == COX_OK)
-        status = cox_video_prepare(&shape, &settings, &entrant->params.video);
-    if (!bench_good(status, kernel->name))
-        return false;
+        status = cox_video_prepare(&shape, &settings, &entrant->constants.video);
+
     add_planes(&shape.in, frames, frames->video[kernel->transfer == COX_TRANSFER_HLG], entrant);
     if (kernel->kind == KERNELS_VIDEO)
         add_planes(&shape.out, frames, frames->video_out, entrant);
     if (kernel->kind == KERNELS_ANALYSIS || kernel->analyse)
         entrant->buffers[entrant->buffer_count++] = frames->video_counts;
 
-    return make_session(kernels, device, &params, entrant);
+    return make_session_of(kernels, device, kernel->name, status, pipeline, entrant);
 }
 
 static bool add_filter(struct kernels *kernels, uint32_t device, const struct kernels_entry *kernel,
@@ -170,33 +177,29 @@ static bool add_filter(struct kernels *kernels, uint32_t device, const struct ke
                                      .in_pitch_bytes = frames->plane_pitch,
                                      .out_pitch_bytes = frames->plane_pitch,
                                      .form = kernel->form};
-    struct cox_filter_storage storage;
-    struct cox_session_params params = {0};
+    cox_pipeline *pipeline = NULL;
     uint64_t accesses = GAUSSIAN_ACCESSES;
     cox_status status;
 
     if (blurs) {
         accesses = BLUR_ACCESSES;
         shape.radius_x = shape.radius_y = RADIUS;
-        status = cox_filter_separable(&shape, &storage, &params);
+        status = cox_filter_separable(&shape, &pipeline);
         if (status == COX_OK)
-            status = bench_blur_prepare(&shape, &entrant->params.filter);
+            status = bench_blur_prepare(&shape, &entrant->constants.filter);
     } else {
-        status = cox_filter_gaussian(&shape, &storage, &params);
+        status = cox_filter_gaussian(&shape, &pipeline);
         if (status == COX_OK)
             status = cox_filter_gaussian_prepare(&shape, RADIUS / 3.0f, RADIUS / 3.0f,
-                                                 &entrant->params.filter);
+                                                 &entrant->constants.filter);
     }
-
-    if (!bench_good(status, kernel->name))
-        return false;
 
     entrant->bytes = accesses * frames->width * frames->height * sizeof(float);
     entrant->buffers[0] = frames->plane_in;
     entrant->buffers[1] = frames->plane_out; /* the library owns intermediate planes */
-    entrant->buffer_count = params.binding_count;
+    entrant->buffer_count = 2;
 
-    return make_session(kernels, device, &params, entrant);
+    return make_session_of(kernels, device, kernel->name, status, pipeline, entrant);
 }
 
 static bool add_entrant(struct kernels *kernels, uint32_t device, uint32_t index)
@@ -224,9 +227,7 @@ static bool add_entrant(struct kernels *kernels, uint32_t device, uint32_t index
 
 static bool run_frame(struct kernels_entrant *entrant, uint32_t round)
 {
-    const struct cox_frame frame = {.buffers = entrant->buffers,
-                                    .buffer_count = entrant->buffer_count,
-                                    .params = &entrant->params};
+    const struct cox_frame frame = {.buffers = entrant->buffers, .constants = &entrant->constants};
 
     entrant->kernel_ns = 0;
     cox_status status = cox_session_run(entrant->session, &frame);
@@ -276,15 +277,11 @@ static bool measure_device(struct kernels *kernels, uint32_t device)
     good = good && run_rounds(kernels);
     for (uint32_t e = 0; e < KERNELS_ENTRANTS; e++)
         cox_session_destroy(&kernels->entrants[e].session);
-    if (good && kernels_is_cpu(kernels))
-        good = bench_vectors(kernels->runtime, device, kernels->rounds, &kernels->quiet,
-                             &kernels->vectors);
 
     return good;
 }
 
-/* `*met`: whether all CPUs meet their bar. */
-static bool measure_devices(struct kernels *kernels, const struct bench_options *options, bool *met)
+static bool measure_devices(struct kernels *kernels, const struct bench_options *options)
 {
     struct json writer, *json = options->json ? &writer : NULL;
 
@@ -294,7 +291,6 @@ static bool measure_devices(struct kernels *kernels, const struct bench_options 
     for (uint32_t d = 0; d < cox_runtime_device_count(kernels->runtime); d++) {
         if (!measure_device(kernels, d))
             return false;
-        *met &= !kernels_is_cpu(kernels) || kernels->vectors.met;
         kernels_print_device(json, kernels);
     }
 
@@ -317,7 +313,7 @@ bool bench_kernels(const struct bench_options *options, bool *met)
     bool good = kernels->memory || bench_fail("out of memory");
     good = good && bench_open_runtime(options, options->arithmetic, &kernels->runtime) &&
            kernels_frames_make(kernels->runtime, &kernels->frames) &&
-           measure_devices(kernels, options, met);
+           measure_devices(kernels, options);
 
     kernels_frames_free(&kernels->frames);
     cox_runtime_destroy(&kernels->runtime);

@@ -96,9 +96,9 @@ bool kernels_frames_make(cox_runtime *runtime, struct kernels_frames *frames)
     struct cox_session_params session = {0};
 
     bench_ceiling_fill(&ceiling, frames->width, frames->height, 0, runtime, &session);
-    if (!make_buffer(runtime, frames->height * ceiling.bindings[0].pitch_bytes,
+    if (!make_buffer(runtime, frames->height * ceiling.buffers[0].pitch_bytes,
                      &frames->ceiling_in) ||
-        !make_buffer(runtime, frames->height * ceiling.bindings[1].pitch_bytes,
+        !make_buffer(runtime, frames->height * ceiling.buffers[1].pitch_bytes,
                      &frames->ceiling_out) ||
         !make_pictures(runtime, frames) || !make_video(runtime, frames) || !fill_frames(frames))
         return false;

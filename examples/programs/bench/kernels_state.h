@@ -7,7 +7,6 @@
 #include "ceilings.h"
 #include "common/quiet.h"
 #include "kernels_frames.h"
-#include "vectors.h"
 
 enum {
     KERNELS_CEILINGS = 6,
@@ -48,15 +47,14 @@ extern const struct kernels_entry kernels_list[KERNELS_COUNT];
 /* A ceiling or a kernel with its own session. */
 struct kernels_entrant {
     cox_session *session;
-    cox_buffer *buffers[KERNELS_BUFFERS_MAX];
+    cox_buffer *buffers[KERNELS_BUFFERS_MAX + 1]; /* ends with NULL */
     uint32_t buffer_count;
     uint64_t bytes; /* read and written for a frame */
     union {
         struct cox_tonemap_params picture;
         struct cox_video_params video;
-        struct bench_ceiling_params ceiling;
         struct cox_filter_params filter;
-    } params;
+    } constants;
     uint64_t kernel_ns; /* of the current frame */
     bool unprofiled;    /* the device does not report kernel times */
     double *ns;         /* one for each frame */
@@ -72,12 +70,6 @@ struct kernels {
     double *memory;
     /* Of the current device. */
     struct cox_device_info device;
-    struct bench_vectors vectors; /* CPUs only */
 };
-
-static inline bool kernels_is_cpu(const struct kernels *kernels)
-{
-    return kernels->device.type == COX_DEVICE_CPU;
-}
 
 #endif

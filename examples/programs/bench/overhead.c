@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "common/quantiles.h"
 #include "common/now.h"
+#include "device_list.h"
 #include "hand.h"
 #include "heap.h"
 #include "json_members.h"
@@ -107,10 +108,10 @@ struct result {
 /* Everything for the measurement of one shape on one device. */
 struct stand {
     struct work_shape shape;
-    struct work_params params;
+    struct work_constants constants;
     struct work_pipeline pipeline;
     cox_session *session;
-    cox_buffer *buffers[2];
+    cox_buffer *buffers[3]; /* ends with NULL */
     /* Each form and the library have their own buffers, so that caches favour none. */
     struct bench_hand *hand[BENCH_HAND_FORMS];
     /* Written by the scheduler thread. The runtime and this program use the same clock. */
@@ -136,11 +137,13 @@ static void on_report(void *user, const struct cox_frame_report *report)
         return;
     atomic_store(&stand->start_ns, report->start_ns);
     atomic_store(&stand->end_ns, report->end_ns);
-    atomic_store(&stand->noticed_ns, report->notices[0].noticed_ns);
-    if (report->notices[0].clock_error_ns == UINT64_MAX)
+    atomic_store(&stand->noticed_ns, report->bands[0].noticed_ns);
+
+    const uint64_t error_ns = report->bands[0].clock_error_ns;
+    if (error_ns == UINT64_MAX)
         atomic_fetch_add(&stand->unknown_ends, 1);
-    else if (report->notices[0].clock_error_ns > atomic_load(&stand->clock_error_ns))
-        atomic_store(&stand->clock_error_ns, report->notices[0].clock_error_ns);
+    else if (error_ns > atomic_load(&stand->clock_error_ns))
+        atomic_store(&stand->clock_error_ns, error_ns);
 }
 
 static double noticed_after(const struct stand *stand)
@@ -151,8 +154,7 @@ static double noticed_after(const struct stand *stand)
 /* The blocking form: cox_session_run. */
 static bool library_run(struct stand *stand, double *ns)
 {
-    const struct cox_frame frame = {
-        .buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    const struct cox_frame frame = {.buffers = stand->buffers, .constants = &stand->constants};
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(stand->session, &frame);
     ns[LIBRARY_RUN] = (double)(now_ns() - begin);
@@ -164,8 +166,7 @@ static bool library_run(struct stand *stand, double *ns)
 /* The asynchronous form: cox_session_submit with a callback, then cox_session_wait. */
 static bool library_frame(struct stand *stand, double *ns)
 {
-    const struct cox_frame frame = {
-        .buffers = stand->buffers, .buffer_count = 2, .params = &stand->params};
+    const struct cox_frame frame = {.buffers = stand->buffers, .constants = &stand->constants};
     uint64_t begin = now_ns();
     cox_status status = cox_session_submit(stand->session, &frame, on_done, stand);
 
@@ -185,14 +186,12 @@ static bool library_frame(struct stand *stand, double *ns)
 static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t device,
                          const struct cox_device_info *info)
 {
-    struct cox_session_params params = {.policy = "single",
-                                        .device_count = 1,
-                                        .devices = &device,
-                                        .report = on_report,
-                                        .report_user = stand};
+    const struct bench_device_list devices = bench_device_list(&device, 1);
+    struct cox_session_params params = {
+        .policy = "single", .devices = devices.text, .report = on_report, .report_user = stand};
 
     work_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
-    stand->params = work_params_of(&stand->shape);
+    stand->constants = work_constants_of(&stand->shape);
     size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
     cox_status status = cox_session_create(runtime, &params, &stand->session);
     for (int i = 0; i < 2 && status == COX_OK; i++)

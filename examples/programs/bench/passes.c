@@ -6,10 +6,12 @@
  *   guided    a guided filter, in passes
  *   placed    the blur with one device for each pass
  * SPDX-License-Identifier: Apache-2.0 */
+#include "blur.h"
 #include "commands.h"
 #include "common/quantiles.h"
 #include "common/now.h"
 #include "common/work.h"
+#include "device_list.h"
 #include "json_members.h"
 #include "lines.h"
 #include "message.h"
@@ -22,7 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 9, IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, FRAMES_DEFAULT = 24, BUFFERS = 3 };
+enum { ROUNDS = 9, IN_FLIGHT = 3, SETS = IN_FLIGHT + 1, FRAMES_DEFAULT = 24 };
+enum { IN, OUT, BETWEEN, BUFFERS }; /* of a set; BETWEEN is between two sessions */
 /* With an H200, `adaptive` needs about 100 frames to find out that the CPU only slows it down. */
 enum { LEARN_FRAMES = 150 };
 enum { ENTRANTS_MAX = 5 * COX_DEVICES_MAX + 16, RESULTS_MAX = COX_DEVICES_MAX + 12 };
@@ -45,10 +48,10 @@ struct entrant {
     char name[80];
     enum way way;
     cox_session *sessions[2];
-    uint32_t buffer_count;
-    bool between; /* the data between two passes is in a buffer, not in scratch */
-    bool of_all;  /* a policy splits the rows over all devices */
-    const void *params;
+    uint32_t session_count;
+    uint32_t reads[2], writes[2]; /* the sessions' buffers */
+    bool of_all;                  /* a policy splits the rows over all devices */
+    const void *constants;
     double ns[ROUNDS]; /* of a frame: the mean of the turn; BLOCKING: the median */
 };
 
@@ -65,7 +68,7 @@ struct bench {
     uint32_t device_count;
     struct cox_device_info devices[COX_DEVICES_MAX];
     uint32_t width, height, frames;
-    /* Input, output, and between passes; shared by all entrants, so that caches favour none. */
+    /* Shared by all entrants, so that caches favour none. */
     cox_buffer *buffers[SETS][BUFFERS];
     struct entrant entrants[ENTRANTS_MAX];
     uint32_t entrant_count;
@@ -101,16 +104,19 @@ static struct entrant *add(struct bench *bench, enum way way, const char *what, 
 
 /* Open a session of the entrant on one device, or on all of them if `device` is their number. */
 static bool open_session(struct bench *bench, struct entrant *entrant,
-                         const struct cox_session_params *from, uint32_t device)
+                         const struct cox_session_params *from, uint32_t device, uint32_t reads,
+                         uint32_t writes)
 {
+    const struct bench_device_list devices = bench_device_list(&device, 1);
+    const uint32_t s = entrant->session_count++;
     struct cox_session_params params = *from;
 
     params.in_flight = IN_FLIGHT;
-    params.device_count = device < bench->device_count;
-    params.devices = &device;
-    entrant->buffer_count = params.binding_count;
-    const cox_status status = cox_session_create(bench->runtime, &params,
-                                                 &entrant->sessions[entrant->sessions[0] != NULL]);
+    if (device < bench->device_count)
+        params.devices = devices.text;
+    entrant->reads[s] = reads;
+    entrant->writes[s] = writes;
+    const cox_status status = cox_session_create(bench->runtime, &params, &entrant->sessions[s]);
 
     return bench_good(status, entrant->name);
 }
@@ -125,21 +131,18 @@ static void on_done(void *user, uint64_t frame, cox_status status)
         atomic_store(&bench->failed, status);
 }
 
-static bool do_frame(struct bench *bench, const struct entrant *entrant, cox_session *session,
+static bool do_frame(struct bench *bench, const struct entrant *entrant, uint32_t session,
                      uint32_t set)
 {
-    cox_buffer *buffers[COX_BUFFERS_MAX] = {bench->buffers[set][0], bench->buffers[set][1]};
-
-    if (entrant->between)
-        buffers[2] = bench->buffers[set][2];
-
+    cox_buffer *const *buffers = bench->buffers[set];
     const struct cox_frame frame = {
-        .buffers = buffers, .buffer_count = entrant->buffer_count, .params = entrant->params};
+        .buffers = COX_BUFFERS(buffers[entrant->reads[session]], buffers[entrant->writes[session]]),
+        .constants = entrant->constants};
     cox_status status;
     if (entrant->way == BLOCKING || entrant->way == BY_HAND)
-        status = cox_session_run(session, &frame);
+        status = cox_session_run(entrant->sessions[session], &frame);
     else
-        status = cox_session_submit(session, &frame, on_done, bench);
+        status = cox_session_submit(entrant->sessions[session], &frame, on_done, bench);
 
     return bench_good(status, entrant->name);
 }
@@ -150,13 +153,13 @@ static bool take_turn(struct bench *bench, struct entrant *entrant, uint32_t fra
 
     for (uint32_t f = 0; f < frames; f++) {
         const uint64_t start = now_ns();
-        for (int s = 0; s < 2 && entrant->sessions[s]; s++)
-            if (!do_frame(bench, entrant, entrant->sessions[s], f % SETS))
+        for (uint32_t s = 0; s < entrant->session_count; s++)
+            if (!do_frame(bench, entrant, s, f % SETS))
                 return false;
         bench->times[f] = (double)(now_ns() - start);
     }
 
-    for (int s = 0; s < 2 && entrant->sessions[s]; s++)
+    for (uint32_t s = 0; s < entrant->session_count; s++)
         cox_session_wait(entrant->sessions[s]);
     *ns = (double)(now_ns() - begin) / frames;
     if (entrant->way == BLOCKING)
@@ -223,35 +226,21 @@ static void add_result(struct bench *bench, const char *name, const char *unit,
 
 /* --- an empty second pass --- */
 
-static const char empty_source[] = "kernel void empty_kernel(global const float *in)\n{\n}\n";
+static const char empty_source[] = "kernel void empty_kernel(global const float4 *in)\n{\n}\n";
 
 static bool add_empty(struct bench *bench, const struct work_shape *shape,
-                      const struct work_params *params, struct work_pipeline *pipeline)
+                      const struct work_constants *constants)
 {
-    static const struct cox_variant variant = {.source = empty_source};
-    static const struct cox_arg args[] = {COX_ARG_BUFFER(0)};
-    static const struct cox_stage stage = {.kernel = "empty_kernel",
-                                           .columns = 1,
-                                           .variant_count = 1,
-                                           .variants = &variant,
-                                           .arg_count = 1,
-                                           .args = args};
-    static const struct cox_use uses[] = {{.binding = 0, .contract = COX_WHOLE}};
+    static const struct cox_argument whole[] = {{.name = "in", .whole = true}, {0}};
+    struct work_pipeline pipeline;
     struct cox_session_params one = {.policy = "single"};
 
-    work_pipeline_fill(pipeline, shape, -1, 1, &one);
+    work_pipeline_fill(&pipeline, shape, -1, 1, &one);
     const struct cox_pass passes[] = {
-        {.name = "work", .stage_count = one.stage_count, .stages = one.stages},
-        {.name = "nothing",
-         .rows = 1,
-         .use_count = 1,
-         .uses = uses,
-         .stage_count = 1,
-         .stages = &stage}};
+        one.passes[0],
+        {.source = empty_source, .name = "nothing", .columns = 1, .rows = 1, .arguments = whole},
+        {0}};
     struct cox_session_params two = one;
-    two.stage_count = 0;
-    two.stages = NULL;
-    two.pass_count = 2;
     two.passes = passes;
 
     static const char *const names[2] = {"without", "with an empty pass"};
@@ -259,8 +248,8 @@ static bool add_empty(struct bench *bench, const struct work_shape *shape,
     for (uint32_t d = 0; d < bench->device_count; d++)
         for (int form = 0; form < 2; form++) {
             struct entrant *entrant = add(bench, BLOCKING, names[form], d);
-            entrant->params = params;
-            if (!open_session(bench, entrant, forms[form], d))
+            entrant->constants = constants;
+            if (!open_session(bench, entrant, forms[form], d, IN, OUT))
                 return false;
         }
 
@@ -285,105 +274,85 @@ static void judge_empty(struct bench *bench, const struct entrant *first)
 
 /* --- filters --- */
 
-/* A filter's session and its parameters. */
-struct filter {
-    struct cox_filter_shape shape;
-    struct cox_filter_storage storage;
-    struct cox_session_params session;
-    struct cox_filter_params params;
-};
-
-static struct cox_filter_shape plane(const struct bench *bench, enum cox_filter_sample sample,
-                                     uint32_t radius, enum cox_filter_form form)
+static void make_blur(const struct bench *bench, uint32_t radius, bool fused,
+                      struct bench_blur *blur)
 {
-    const size_t bytes = sample == COX_FILTER_FLOAT ? 4 : 1;
-    const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * bytes);
+    const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime,
+                                                       bench->width * sizeof(float));
 
-    return (struct cox_filter_shape){.width = bench->width,
-                                     .height = bench->height,
-                                     .sample = sample,
-                                     .in_pitch_bytes = pitch_bytes,
-                                     .out_pitch_bytes = pitch_bytes,
-                                     .radius_x = radius,
-                                     .radius_y = radius,
-                                     .form = form};
+    bench_blur_make(blur, bench->width, bench->height, pitch_bytes, radius, fused);
 }
 
-static bool make_blur(const struct bench *bench, uint32_t radius, enum cox_filter_form form,
-                      struct filter *filter)
+static bool make_guided(const struct bench *bench, cox_pipeline **pipeline,
+                        struct cox_filter_params *constants)
 {
-    filter->shape = plane(bench, COX_FILTER_FLOAT, radius, form);
-    cox_status status = cox_filter_separable(&filter->shape, &filter->storage, &filter->session);
-    if (status == COX_OK)
-        status = bench_blur_prepare(&filter->shape, &filter->params);
-    return bench_good(status, "blur");
-}
+    const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width);
+    const struct cox_filter_shape shape = {.width = bench->width,
+                                           .height = bench->height,
+                                           .sample = COX_FILTER_8,
+                                           .in_pitch_bytes = pitch_bytes,
+                                           .out_pitch_bytes = pitch_bytes,
+                                           .radius_x = 8,
+                                           .radius_y = 8,
+                                           .form = COX_FILTER_EXCHANGE};
 
-static bool make_guided(const struct bench *bench, struct filter *filter)
-{
-    filter->shape = plane(bench, COX_FILTER_8, 8, COX_FILTER_EXCHANGE);
-    cox_status status = cox_filter_guided(&filter->shape, &filter->storage, &filter->session);
+    cox_status status = cox_filter_guided(&shape, pipeline);
     if (status == COX_OK)
-        status = cox_filter_guided_prepare(&filter->shape, 0.01f, &filter->params);
+        status = cox_filter_guided_prepare(&shape, 0.01f, constants);
+
     return bench_good(status, "guided filter");
 }
 
-static bool add_stream(struct bench *bench, const char *what, const struct filter *filter,
+static bool add_stream(struct bench *bench, const char *what,
+                       const struct cox_session_params *session, const void *constants,
                        uint32_t device)
 {
     struct entrant *entrant = add(bench, STREAM, what, device);
-    entrant->params = &filter->params;
-    return open_session(bench, entrant, &filter->session, device);
+    entrant->constants = constants;
+    return open_session(bench, entrant, session, device, IN, OUT);
 }
 
 /* Open a session with one of two passes. */
-static bool open_pass(struct bench *bench, struct entrant *entrant,
-                      const struct cox_session_params *both, int pass, uint32_t device)
+static bool open_pass(struct bench *bench, struct entrant *entrant, const struct bench_blur *both,
+                      uint32_t pass, uint32_t device)
 {
-    struct cox_session_params params = *both;
-    struct cox_binding bindings[COX_BUFFERS_MAX];
+    static const uint32_t reads[2] = {IN, BETWEEN}, writes[2] = {BETWEEN, OUT};
+    struct bench_blur half;
 
-    memcpy(bindings, both->bindings, both->binding_count * sizeof *bindings);
-    bindings[2].scratch = false;
-    params.bindings = bindings;
-    params.pass_count = 1;
-    params.passes = &both->passes[pass];
-    entrant->between = true;
+    entrant->constants = &both->constants;
+    bench_blur_make_half(&half, both, pass);
 
-    return open_session(bench, entrant, &params, device);
+    return open_session(bench, entrant, &half.session, device, reads[pass], writes[pass]);
 }
 
-/* Add the two passes as two sessions on `devices`, with a buffer of the application between
+/* Add the two passes as two sessions on all devices, with a buffer of the application between
  * them. */
 static bool add_sessions(struct bench *bench, const char *what, enum way way,
-                         const struct filter *filter, const uint32_t devices[2])
+                         const struct bench_blur *both)
 {
-    struct entrant *entrant = add(bench, way, what, devices[0]);
+    struct entrant *entrant = add(bench, way, what, bench->device_count);
 
-    entrant->params = &filter->params;
-    for (int s = 0; s < 2; s++)
-        if (!open_pass(bench, entrant, &filter->session, s, devices[s]))
-            return false;
-
-    return true;
+    return open_pass(bench, entrant, both, 0, bench->device_count) &&
+           open_pass(bench, entrant, both, 1, bench->device_count);
 }
 
 /* Add each device alone if there are several, then all of them. */
-static bool add_all(struct bench *bench, const char *what, const struct filter *filter)
+static bool add_all(struct bench *bench, const char *what, const struct cox_session_params *session,
+                    const void *constants)
 {
     for (uint32_t d = bench->device_count == 1; d <= bench->device_count; d++)
-        if (!add_stream(bench, what, filter, d))
+        if (!add_stream(bench, what, session, constants, d))
             return false;
     return true;
 }
 
-static bool add_blur(struct bench *bench, const char *const names[4], const struct filter *overlap,
-                     const struct filter *exchange)
+static bool add_blur(struct bench *bench, const char *const names[4],
+                     const struct bench_blur *overlap, const struct bench_blur *exchange)
 {
-    const uint32_t all[2] = {bench->device_count, bench->device_count};
-    return add_all(bench, names[0], overlap) && add_all(bench, names[1], exchange) &&
-           add_sessions(bench, names[2], BY_HAND, exchange, all) &&
-           add_sessions(bench, names[3], CHAINED, exchange, all);
+    return add_all(bench, names[0], &overlap->session, &overlap->constants) &&
+           add_all(bench, names[1], &exchange->session, &exchange->constants) &&
+           add_sessions(bench, names[2], BY_HAND, exchange) &&
+           add_sessions(bench, names[3], CHAINED, exchange);
 }
 
 /* How many entrants of add_all are one device alone. */
@@ -448,33 +417,24 @@ static void judge_blur(struct bench *bench, const char *const names[4], const st
 
 /* --- a device for each pass --- */
 
-struct placed {
-    struct filter filter;
-    struct cox_pass passes[2];
-    uint32_t devices[2];
-};
-
-static bool add_placed(struct bench *bench, struct placed *placed)
+static bool add_placed(struct bench *bench, struct bench_blur *placed)
 {
     static const char *const names[2] = {"first pass alone", "second pass alone"};
+    static const char *const devices[2] = {"#0", "#1"};
 
-    if (!make_blur(bench, 15, COX_FILTER_EXCHANGE, &placed->filter))
-        return false;
+    make_blur(bench, 15, false, placed);
 
     for (uint32_t p = 0; p < 2; p++) {
         struct entrant *entrant = add(bench, STREAM, names[p], p);
-        entrant->params = &placed->filter.params;
-        if (!open_pass(bench, entrant, &placed->filter.session, (int)p, p))
+        if (!open_pass(bench, entrant, placed, p, p))
             return false;
-        placed->devices[p] = p;
-        placed->passes[p] = placed->filter.session.passes[p];
-        placed->passes[p].device_count = 1;
-        placed->passes[p].devices = &placed->devices[p];
     }
 
-    placed->filter.session.passes = placed->passes;
+    for (uint32_t p = 0; p < 2; p++)
+        placed->passes[p].devices = devices[p];
 
-    return add_stream(bench, "each pass on a device", &placed->filter, bench->device_count);
+    return add_stream(bench, "each pass on a device", &placed->session, &placed->constants,
+                      bench->device_count);
 }
 
 static void judge_placed(struct bench *bench, const struct entrant *first)
@@ -563,14 +523,14 @@ static const char *const blur_names[2][4] = {
      "blur of radius 15, two sessions one after the other",
      "blur of radius 15, two sessions chained"}};
 
-/* The parts of the sessions; too large for a stack. */
+/* What the sessions run, and their constants. */
 struct parts {
     struct work_shape work;
-    struct work_params work_params;
-    struct work_pipeline pipeline;
-    struct filter blurs[2][2]; /* by radius and form */
-    struct filter guided;
-    struct placed placed;
+    struct work_constants work_constants;
+    struct bench_blur blurs[2][2]; /* by radius; overlap, exchange */
+    struct bench_blur placed;
+    cox_pipeline *guided;
+    struct cox_filter_params guided_constants;
 };
 
 static bool measure(struct bench *bench, struct parts *parts)
@@ -579,17 +539,19 @@ static bool measure(struct bench *bench, struct parts *parts)
     const struct entrant *empty, *blurs[2], *guided, *placed = NULL;
 
     empty = &bench->entrants[bench->entrant_count];
-    bool good = add_empty(bench, &parts->work, &parts->work_params, &parts->pipeline);
+    bool good = add_empty(bench, &parts->work, &parts->work_constants);
     for (int k = 0; k < 2 && good; k++) {
         blurs[k] = &bench->entrants[bench->entrant_count];
-        good = make_blur(bench, radii[k], COX_FILTER_OVERLAP, &parts->blurs[k][0]) &&
-               make_blur(bench, radii[k], COX_FILTER_EXCHANGE, &parts->blurs[k][1]) &&
-               add_blur(bench, blur_names[k], &parts->blurs[k][0], &parts->blurs[k][1]);
+        make_blur(bench, radii[k], true, &parts->blurs[k][0]);
+        make_blur(bench, radii[k], false, &parts->blurs[k][1]);
+        good = add_blur(bench, blur_names[k], &parts->blurs[k][0], &parts->blurs[k][1]);
     }
 
     guided = &bench->entrants[bench->entrant_count];
-    good = good && make_guided(bench, &parts->guided) &&
-           add_all(bench, "guided filter", &parts->guided);
+    good = good && make_guided(bench, &parts->guided, &parts->guided_constants) &&
+           add_all(bench, "guided filter",
+                   &(const struct cox_session_params){.pipeline = parts->guided},
+                   &parts->guided_constants);
     if (bench->device_count > 1) {
         placed = &bench->entrants[bench->entrant_count];
         good = good && add_placed(bench, &parts->placed);
@@ -615,7 +577,7 @@ static bool prepare(struct bench *bench, struct parts *parts)
         .rows = SIDE,
         .work = 16,
         .pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, SIDE * WORK_ITEM_BYTES)};
-    parts->work_params = work_params_of(&parts->work);
+    parts->work_constants = work_constants_of(&parts->work);
     size_t bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width * sizeof(float)) *
                    bench->height;
     if (bytes < parts->work.pitch_bytes * SIDE)
@@ -685,6 +647,7 @@ bool bench_passes(const struct bench_options *options, bool *met)
     for (int b = 0; b < SETS * BUFFERS; b++)
         cox_buffer_destroy(&bench->buffers[b / BUFFERS][b % BUFFERS]);
 
+    cox_pipeline_destroy(&parts->guided);
     cox_runtime_destroy(&bench->runtime);
     free(bench->times);
     free(bench);

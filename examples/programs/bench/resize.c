@@ -56,27 +56,34 @@ static void on_done(void *user, uint64_t frame, cox_status status)
         deliveries->status = status;
 }
 
-static cox_status create_session(cox_runtime *runtime, const struct stream_frames *size,
+/* A size of the video. */
+struct size {
+    struct stream_frames frames;
+    cox_pipeline *pipeline;
+    struct cox_video_params constants;
+};
+
+static cox_status create_session(cox_runtime *runtime, const struct size *size,
                                  cox_session *warm_start, cox_session **session)
 {
-    struct cox_session_params params = size->pipeline;
-    params.in_flight = IN_FLIGHT;
-    params.warm_start = warm_start;
-    return cox_session_create(runtime, &params, session);
+    return cox_session_create(runtime,
+                              &(const struct cox_session_params){.pipeline = size->pipeline,
+                                                                 .in_flight = IN_FLIGHT,
+                                                                 .warm_start = warm_start},
+                              session);
 }
 
-static cox_status submit_frames(cox_session *session, struct stream_frames *size, uint32_t frames,
+static cox_status submit_frames(cox_session *session, struct size *size, uint32_t frames,
                                 struct deliveries *deliveries)
 {
     cox_status status = COX_OK;
 
     for (uint32_t i = 0; i < frames && status == COX_OK; i++)
-        status = cox_session_submit(session,
-                                    &(const struct cox_frame){
-                                        .buffers = size->buffers[i % SETS],
-                                        .buffer_count = size->pipeline.binding_count,
-                                        .params = &size->params},
-                                    on_done, deliveries);
+        status =
+            cox_session_submit(session,
+                               &(const struct cox_frame){.buffers = size->frames.buffers[i % SETS],
+                                                         .constants = &size->constants},
+                               on_done, deliveries);
 
     return status;
 }
@@ -103,7 +110,7 @@ static void look_at_change(const struct deliveries *deliveries, uint32_t first, 
 
 /* A stream of sessions. The first session exists when the changes begin, so all kernels are
  * compiled. */
-static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+static cox_status by_hand(cox_runtime *runtime, struct size *sizes, uint32_t frames,
                           bool warm_start, struct deliveries *deliveries, struct form *form)
 {
     cox_session *session = NULL, *next = NULL;
@@ -113,7 +120,7 @@ static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uin
     if (status == COX_OK)
         status = submit_frames(session, &sizes[0], frames, deliveries);
     for (uint32_t c = 0; c < CHANGES && status == COX_OK; c++) {
-        struct stream_frames *size = &sizes[(c + 1) % SIZES];
+        struct size *size = &sizes[(c + 1) % SIZES];
         const uint64_t began = now_ns();
         status = create_session(runtime, size, warm_start ? session : NULL, &next);
         form->create_ms[c] = (double)(now_ns() - began) / 1e6;
@@ -134,29 +141,27 @@ static cox_status by_hand(cox_runtime *runtime, struct stream_frames *sizes, uin
 }
 
 /* The planes of one set of buffers. */
-static void describe_images(const struct stream_frames *size, uint32_t set,
+static void describe_images(const struct stream_frames *frames, uint32_t set,
                             struct cox_video_image images[2])
 {
-    static const uint32_t depths[2] = {10, 8};
+    const struct cox_video_format formats[2] = {frames->video.in, frames->video.out};
 
     for (uint32_t side = 0; side < 2; side++) {
         struct cox_video_image *image = &images[side];
         *image = (struct cox_video_image){
-            .format = {.depth = depths[side], .chroma_x_log2 = 1, .chroma_y_log2 = 1},
-            .width = size->width,
-            .height = size->height};
+            .format = formats[side], .width = frames->width, .height = frames->height};
         for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
             const uint32_t b = side * COX_VIDEO_PLANES_MAX + p;
-            image->memory[p] = size->buffers[set][b];
+            image->memory[p] = frames->buffers[set][b];
             image->data[p] = cox_buffer_data(image->memory[p]);
-            image->pitch_bytes[p] = (ptrdiff_t)size->pipeline.bindings[b].pitch_bytes;
+            image->pitch_bytes[p] = (ptrdiff_t)frames->planes[b].pitch_bytes;
         }
     }
 }
 
 struct sending {
     cox_video_stream *stream;
-    struct stream_frames *sizes;
+    struct size *sizes;
     uint32_t frames; /* of each size */
     struct form *form;
     cox_status status;
@@ -169,7 +174,7 @@ static void *send_frames(void *user)
 
     for (uint32_t n = 0; n < (CHANGES + 1) * sending->frames && sending->status == COX_OK; n++) {
         const uint64_t began = now_ns();
-        describe_images(&sending->sizes[n / sending->frames % SIZES], n % SETS, images);
+        describe_images(&sending->sizes[n / sending->frames % SIZES].frames, n % SETS, images);
         sending->status = cox_video_stream_send(sending->stream,
                                                 &(const struct cox_video_frame){.in = &images[0],
                                                                                 .out = &images[1]});
@@ -181,7 +186,7 @@ static void *send_frames(void *user)
 }
 
 /* Another thread sends; this one notes when frames are delivered. */
-static cox_status as_stream(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+static cox_status as_stream(cox_runtime *runtime, struct size *sizes, uint32_t frames,
                             struct deliveries *deliveries, struct form *form)
 {
     static const struct cox_video_settings settings = {.peak_nits = 1000, .desaturate = -1};
@@ -261,7 +266,7 @@ static void print_text(struct form *forms, uint32_t frames, double create_ms, bo
 }
 
 /* Compile the kernels with a first session, which takes `create_ms`, then run all forms. */
-static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uint32_t frames,
+static cox_status measure(cox_runtime *runtime, struct size *sizes, uint32_t frames,
                           double *create_ms, struct form *forms)
 {
     static struct deliveries deliveries; /* too large for a stack */
@@ -288,9 +293,18 @@ static cox_status measure(cox_runtime *runtime, struct stream_frames *sizes, uin
     return status;
 }
 
+static bool make_size(struct size *size, cox_runtime *runtime, uint32_t index)
+{
+    const struct bench_options of = {.width = widths[index], .height = heights[index]};
+
+    return stream_frames_make(&size->frames, runtime, &of, SETS) &&
+           bench_good(stream_frames_mapping(&size->frames, &size->pipeline, &size->constants),
+                      "video");
+}
+
 bool bench_resize(const struct bench_options *options, bool *met)
 {
-    static struct stream_frames sizes[SIZES];
+    static struct size sizes[SIZES];
     static struct form forms[FORMS];
     const uint32_t frames = bench_value(options->frames, FRAMES);
     cox_runtime *runtime = NULL;
@@ -302,14 +316,14 @@ bool bench_resize(const struct bench_options *options, bool *met)
         return false;
 
     bool good = true;
-    for (uint32_t s = 0; s < SIZES && good; s++) {
-        const struct bench_options of = {.width = widths[s], .height = heights[s]};
-        good = stream_frames_make(&sizes[s], runtime, &of, SETS);
-    }
+    for (uint32_t s = 0; s < SIZES && good; s++)
+        good = make_size(&sizes[s], runtime, s);
 
     good = good && bench_good(measure(runtime, sizes, frames, &create_ms, forms), NULL);
-    for (uint32_t s = 0; s < SIZES; s++)
-        stream_frames_free(&sizes[s]);
+    for (uint32_t s = 0; s < SIZES; s++) {
+        cox_pipeline_destroy(&sizes[s].pipeline);
+        stream_frames_free(&sizes[s].frames);
+    }
 
     cox_runtime_destroy(&runtime);
     if (!good)

@@ -56,7 +56,8 @@ struct bench {
     struct work_pipeline pipeline;
     struct cox_session_params session; /* what all sessions share */
     struct lane sweep, policy, blind;
-    cox_buffer *buffers[2]; /* shared by all sessions, so that caches favour none */
+    /* Shared by all sessions, so that caches favour none; ends with NULL. */
+    cox_buffer *buffers[3];
     uint32_t rounds;
     struct quiet quiet;
     uint32_t balance;            /* rows of the first device in the balanced split */
@@ -93,11 +94,9 @@ static void on_report(void *user, const struct cox_frame_report *report)
 static bool lane_create(struct bench *bench, struct lane *lane, const char *policy,
                         const struct cox_policy *custom)
 {
-    static const uint32_t devices[2] = {0, 1};
     struct cox_session_params params = bench->session;
 
-    params.device_count = 2;
-    params.devices = devices;
+    params.devices = "#0,#1";
     params.policy = policy;
     params.custom_policy = custom;
     params.report = on_report;
@@ -109,9 +108,8 @@ static bool lane_create(struct bench *bench, struct lane *lane, const char *poli
 
 static bool lane_frame(struct bench *bench, struct lane *lane, double *ns)
 {
-    const struct work_params params = work_params_of(&bench->shape);
-    const struct cox_frame frame = {
-        .buffers = bench->buffers, .buffer_count = 2, .params = &params};
+    const struct work_constants constants = work_constants_of(&bench->shape);
+    const struct cox_frame frame = {.buffers = bench->buffers, .constants = &constants};
     uint64_t begin = now_ns();
     cox_status status = cox_session_run(lane->session, &frame);
     *ns = (double)(now_ns() - begin);

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "common/quantiles.h"
 #include "common/now.h"
+#include "device_list.h"
 #include "message.h"
 #include "open_runtime.h"
 #include "stream_bars.h"
@@ -69,13 +70,13 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
                         const uint32_t *devices, uint32_t count)
 {
     struct stream_entrant *entrant = add_entrant(stream, kind, devices[0]);
-    struct cox_session_params params = stream->frames.pipeline;
+    const struct bench_device_list list = bench_device_list(devices, count);
+    struct cox_session_params params = stream->kernel.session;
     struct cox_session_info info;
 
     params.in_flight = stream->in_flight;
     params.policy = policy;
-    params.device_count = count;
-    params.devices = devices;
+    params.devices = list.text;
     params.report = on_report;
     params.report_user = stream;
     params.profile = kind == STREAM_PROFILED;
@@ -167,9 +168,7 @@ static bool run_library(struct stream *stream, struct stream_entrant *entrant, u
     atomic_store(&stream->status, COX_OK);
 
     for (uint32_t f = 0; f < count; f++) {
-        const struct cox_frame frame = {.buffers = stream->frames.buffers[f % stream->in_flight],
-                                        .buffer_count = stream->frames.pipeline.binding_count,
-                                        .params = &stream->frames.params};
+        const struct cox_frame frame = {.buffers = stream->frames.buffers[f % stream->in_flight]};
         cox_status status = cox_session_submit(entrant->session, &frame, on_done, stream);
         if (status) {
             cox_session_wait(entrant->session);
@@ -313,6 +312,7 @@ static bool make_devices(struct stream *stream, uint32_t sets)
         return bench_fail("out of memory");
     if (!stream_frames_make(&stream->frames, stream->runtime, stream->options, sets))
         return false;
+    stream_kernel_make(&stream->kernel, &stream->frames);
 
     const size_t bytes = (size_t)(stream_frames_row_bytes(&stream->frames, true) *
                                   stream->frames.height);
@@ -320,7 +320,10 @@ static bool make_devices(struct stream *stream, uint32_t sets)
         cox_runtime_device_info(stream->runtime, d, &stream->devices[d]);
         if (!is_staged(stream, d))
             continue;
-        struct stream_hand *hand = stream_hand_create(&stream->devices[d], &stream->frames, most);
+        struct stream_hand *hand = stream_hand_create(&stream->devices[d], &stream->frames,
+                                                      &stream->kernel,
+                                                      cox_runtime_arithmetic(stream->runtime),
+                                                      most);
         if (!hand ||
             !bench_link_measure(&stream->devices[d], bytes, LINK_TIMES, &stream->links[d])) {
             stream_hand_destroy(&hand);

@@ -6,28 +6,29 @@
 
 enum { WIDTH = 3840, HEIGHT = 2160 };
 
-static bool describe_picture(struct stream_frames *frames, const cox_runtime *runtime)
+static void add_plane(struct stream_frames *frames, const cox_runtime *runtime,
+                      struct stream_plane plane)
 {
-    const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
-    struct cox_tonemap_shape shape = {.width = frames->width, .height = frames->height};
+    plane.pitch_bytes = cox_runtime_pitch_bytes(runtime, plane.row_bytes);
+    frames->planes[frames->plane_count++] = plane;
+}
 
-    frames->row_bytes[0] = 8ul * frames->width;
-    frames->row_bytes[1] = 4ul * frames->width;
-    shape.in_pitch_bytes = cox_runtime_pitch_bytes(runtime, frames->row_bytes[0]);
-    shape.out_pitch_bytes = cox_runtime_pitch_bytes(runtime, frames->row_bytes[1]);
-    cox_status status = cox_tonemap_mapping(&shape, &frames->storage.picture, &frames->pipeline);
-    if (status == COX_OK)
-        status = cox_tonemap_prepare(&shape, &settings, &frames->params.picture);
-
-    return bench_good(status, "pictures");
+/* RGBA, half floats in, 8 bits out. */
+static void describe_pictures(struct stream_frames *frames, const cox_runtime *runtime)
+{
+    add_plane(frames, runtime,
+              (struct stream_plane){
+                  .in = true, .row_bytes = 8ul * frames->width, .row_divisor = 1});
+    add_plane(frames, runtime,
+              (struct stream_plane){.row_bytes = 4ul * frames->width, .row_divisor = 1});
 }
 
 /* HDR10 in, 8 bits out, both 4:2:0. */
-static bool describe_video(struct stream_frames *frames, const cox_runtime *runtime)
+static void describe_video(struct stream_frames *frames, const cox_runtime *runtime)
 {
-    const struct cox_video_settings settings = {.peak_nits = 1000};
-    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    struct cox_video_shape shape = {
+    struct cox_video_shape *shape = &frames->video;
+
+    *shape = (struct cox_video_shape){
         .width = frames->width,
         .height = frames->height,
         .in = {.layout = COX_VIDEO_PLANAR, .depth = 10, .chroma_x_log2 = 1, .chroma_y_log2 = 1},
@@ -35,23 +36,24 @@ static bool describe_video(struct stream_frames *frames, const cox_runtime *runt
         .transfer = COX_TRANSFER_PQ,
         .op = COX_OPERATOR_BT2390,
         .dither = COX_DITHER_ORDERED};
-    const struct cox_video_format *const formats[2] = {&shape.in, &shape.out};
-    size_t *const all_pitches[2] = {shape.in_pitch_bytes, shape.out_pitch_bytes};
 
-    for (uint32_t side = 0, b = 0; side < 2; side++) {
-        size_t *pitches = all_pitches[side];
-        uint32_t count = cox_video_planes(formats[side], frames->width, frames->height, planes);
-        for (uint32_t p = 0; p < count; p++, b++) {
-            frames->row_bytes[b] = planes[p].row_bytes;
-            pitches[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
+    for (uint32_t side = 0; side < 2; side++) {
+        const struct cox_video_format *format = side ? &shape->out : &shape->in;
+        size_t *pitches = side ? shape->out_pitch_bytes : shape->in_pitch_bytes;
+        struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
+        const uint32_t count = cox_video_planes(format, frames->width, frames->height, planes);
+
+        for (uint32_t p = 0; p < count; p++) {
+            /* Chroma between two rows of samples is interpolated. */
+            const bool halo = side == 0 && planes[p].row_divisor > 1;
+            add_plane(frames, runtime,
+                      (struct stream_plane){.in = side == 0,
+                                            .row_bytes = planes[p].row_bytes,
+                                            .row_divisor = planes[p].row_divisor,
+                                            .halo_rows = halo});
+            pitches[p] = frames->planes[frames->plane_count - 1].pitch_bytes;
         }
     }
-
-    cox_status status = cox_video_mapping(&shape, false, &frames->storage.video, &frames->pipeline);
-    if (status == COX_OK)
-        status = cox_video_prepare(&shape, &settings, &frames->params.video);
-
-    return bench_good(status, "video");
 }
 
 /* Pseudo-random light, the same on every machine. */
@@ -70,32 +72,26 @@ static void fill(bool pictures, void *data, size_t bytes, uint32_t seed)
     }
 }
 
-static uint32_t divisor_of(const struct cox_binding *binding)
-{
-    return binding->row_divisor ? binding->row_divisor : 1;
-}
-
 bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime,
                         const struct bench_options *options, uint32_t sets)
 {
-    frames->width = bench_value(options->width, WIDTH);
-    frames->height = bench_value(options->height, HEIGHT);
-    frames->sets = sets;
-    frames->arithmetic = cox_runtime_arithmetic(runtime);
-
-    const bool described = options->pictures ? describe_picture(frames, runtime)
-                                             : describe_video(frames, runtime);
-    if (!described)
-        return false;
+    *frames = (struct stream_frames){.width = bench_value(options->width, WIDTH),
+                                     .height = bench_value(options->height, HEIGHT),
+                                     .sets = sets,
+                                     .pictures = options->pictures};
+    if (frames->pictures)
+        describe_pictures(frames, runtime);
+    else
+        describe_video(frames, runtime);
 
     for (uint32_t set = 0; set < sets; set++)
-        for (uint32_t b = 0; b < frames->pipeline.binding_count; b++) {
+        for (uint32_t b = 0; b < frames->plane_count; b++) {
             const size_t bytes = stream_frames_span(frames, b, 0, frames->height).bytes;
             cox_status status = cox_buffer_create(runtime, bytes, &frames->buffers[set][b]);
             if (status)
                 return bench_fail("a buffer of %zu bytes: %s", bytes, cox_status_text(status));
-            if (frames->pipeline.bindings[b].access == COX_READ)
-                fill(options->pictures, cox_buffer_data(frames->buffers[set][b]), bytes,
+            if (frames->planes[b].in)
+                fill(frames->pictures, cox_buffer_data(frames->buffers[set][b]), bytes,
                      set * 16 + b);
         }
 
@@ -109,6 +105,18 @@ void stream_frames_free(struct stream_frames *frames)
             cox_buffer_destroy(&frames->buffers[set][b]);
 }
 
+cox_status stream_frames_mapping(const struct stream_frames *frames, cox_pipeline **pipeline,
+                                 struct cox_video_params *constants)
+{
+    const struct cox_video_settings settings = {.peak_nits = 1000};
+    const cox_status status = cox_video_prepare(&frames->video, &settings, constants);
+
+    if (status)
+        return status;
+
+    return cox_video_mapping(&frames->video, false, pipeline);
+}
+
 static uint32_t least(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -117,32 +125,28 @@ static uint32_t least(uint32_t a, uint32_t b)
 struct stream_span stream_frames_span(const struct stream_frames *frames, uint32_t buffer,
                                       uint32_t first_row, uint32_t rows)
 {
-    const struct cox_binding *binding = &frames->pipeline.bindings[buffer];
-    const uint32_t divisor = divisor_of(binding);
+    const struct stream_plane *plane = &frames->planes[buffer];
+    const uint32_t divisor = plane->row_divisor, halo = plane->halo_rows;
     const uint32_t all = (frames->height + divisor - 1) / divisor;
-    uint32_t first = first_row / divisor, end = (first_row + rows + divisor - 1) / divisor;
+    uint32_t first = first_row / divisor;
+    const uint32_t end = least((first_row + rows + divisor - 1) / divisor + halo, all);
 
-    if (binding->contract == COX_HALO) {
-        first -= least(first, binding->halo_rows);
-        end += binding->halo_rows;
-    }
-
-    end = least(end, all);
+    first -= least(first, halo);
 
     return (struct stream_span){.first = first,
                                 .rows = end - first,
-                                .offset = first * binding->pitch_bytes,
-                                .bytes = (end - first) * binding->pitch_bytes};
+                                .offset = first * plane->pitch_bytes,
+                                .bytes = (end - first) * plane->pitch_bytes};
 }
 
 double stream_frames_row_bytes(const struct stream_frames *frames, bool in)
 {
     double bytes = 0;
 
-    for (uint32_t b = 0; b < frames->pipeline.binding_count; b++) {
-        const struct cox_binding *binding = &frames->pipeline.bindings[b];
-        if ((binding->access == COX_READ) == in)
-            bytes += (double)binding->pitch_bytes / divisor_of(binding);
+    for (uint32_t b = 0; b < frames->plane_count; b++) {
+        const struct stream_plane *plane = &frames->planes[b];
+        if (plane->in == in)
+            bytes += (double)plane->pitch_bytes / plane->row_divisor;
     }
 
     return bytes;
@@ -151,8 +155,8 @@ double stream_frames_row_bytes(const struct stream_frames *frames, bool in)
 void stream_frames_clear(struct stream_frames *frames, uint32_t sets)
 {
     for (uint32_t set = 0; set < sets; set++)
-        for (uint32_t b = 0; b < frames->pipeline.binding_count; b++)
-            if (frames->pipeline.bindings[b].access != COX_READ)
+        for (uint32_t b = 0; b < frames->plane_count; b++)
+            if (!frames->planes[b].in)
                 memset(cox_buffer_data(frames->buffers[set][b]), 0,
                        stream_frames_span(frames, b, 0, frames->height).bytes);
 }
@@ -174,12 +178,12 @@ uint64_t stream_frames_hash(const struct stream_frames *frames, uint32_t sets)
     uint64_t hash = 14695981039346656037u;
 
     for (uint32_t set = 0; set < sets; set++)
-        for (uint32_t b = 0; b < frames->pipeline.binding_count; b++) {
-            const struct cox_binding *binding = &frames->pipeline.bindings[b];
+        for (uint32_t b = 0; b < frames->plane_count; b++) {
+            const struct stream_plane *plane = &frames->planes[b];
             const char *data = cox_buffer_data(frames->buffers[set][b]);
             const uint32_t rows = stream_frames_span(frames, b, 0, frames->height).rows;
-            for (uint32_t y = 0; binding->access != COX_READ && y < rows; y++)
-                hash = hash_row(hash, data + y * binding->pitch_bytes, frames->row_bytes[b]);
+            for (uint32_t y = 0; !plane->in && y < rows; y++)
+                hash = hash_row(hash, data + y * plane->pitch_bytes, plane->row_bytes);
         }
 
     return hash;

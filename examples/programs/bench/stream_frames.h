@@ -10,27 +10,32 @@
 
 enum { STREAM_IN_FLIGHT_MAX = 8, STREAM_BUFFERS_MAX = 2 * COX_VIDEO_PLANES_MAX };
 
-/* A pipeline, and one set of buffers for each frame in flight. `pipeline` points into the
- * struct. */
+/* A plane of the input or of the output; each is a buffer of the frame. */
+struct stream_plane {
+    bool in;
+    size_t row_bytes; /* without padding */
+    size_t pitch_bytes;
+    uint32_t row_divisor; /* frame rows per row of the plane */
+    uint32_t halo_rows;   /* that the kernel of cox-bench stream reads beside its own */
+};
+
+/* Planes, inputs first, and one set of buffers for each frame in flight. */
 struct stream_frames {
     uint32_t width, height, sets;
-    enum cox_arithmetic arithmetic; /* of the runtime */
-    union {
-        struct cox_tonemap_storage picture;
-        struct cox_video_storage video;
-    } storage;
-    union {
-        struct cox_tonemap_params picture;
-        struct cox_video_params video;
-    } params;
-    struct cox_session_params pipeline;
-    size_t row_bytes[STREAM_BUFFERS_MAX]; /* of a buffer row, without its padding */
-    cox_buffer *buffers[STREAM_IN_FLIGHT_MAX][STREAM_BUFFERS_MAX];
+    bool pictures;
+    struct cox_video_shape video; /* unless they are pictures */
+    uint32_t plane_count;
+    struct stream_plane planes[STREAM_BUFFERS_MAX];
+    cox_buffer *buffers[STREAM_IN_FLIGHT_MAX][STREAM_BUFFERS_MAX + 1]; /* each ends with NULL */
 };
 
 bool stream_frames_make(struct stream_frames *frames, cox_runtime *runtime,
                         const struct bench_options *options, uint32_t sets);
 void stream_frames_free(struct stream_frames *frames);
+
+/* Make the library's pipeline that maps this video, and its constants. */
+cox_status stream_frames_mapping(const struct stream_frames *frames, cox_pipeline **pipeline,
+                                 struct cox_video_params *constants);
 
 /* Clear the outputs of the first `sets` sets; hash them without their padding. */
 void stream_frames_clear(struct stream_frames *frames, uint32_t sets);

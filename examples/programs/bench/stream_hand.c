@@ -21,7 +21,7 @@ struct slot {
 
 struct stream_hand {
     const struct stream_frames *frames;
-    const struct cox_variant *variant;
+    const struct stream_kernel *kernel;
     cl_device_id device;
     cl_context context;
     cl_command_queue queues[QUEUES];
@@ -40,19 +40,10 @@ struct stream_hand {
 
 /* --- creation --- */
 
-/* As the library chooses: by the type of device, else the one for any. */
-static const struct cox_variant *find_variant(const struct cox_stage *stage,
-                                              enum cox_device_type type)
+static bool make_context(struct stream_hand *hand, enum cox_arithmetic arithmetic)
 {
-    const struct cox_variant *found = NULL;
-    for (uint32_t v = 0; v < stage->variant_count; v++)
-        if (stage->variants[v].type == type || (!found && !stage->variants[v].type))
-            found = &stage->variants[v];
-    return found;
-}
-
-static bool make_context(struct stream_hand *hand)
-{
+    const struct cox_pass *pass = &hand->kernel->passes[0];
+    const char *source = pass->source;
     cl_int code;
 
     hand->context = clCreateContext(NULL, 1, &hand->device, NULL, NULL, &code);
@@ -65,12 +56,11 @@ static bool make_context(struct stream_hand *hand)
             return false;
     }
 
-    hand->program = clCreateProgramWithSource(hand->context, 1,
-                                              (const char **)&hand->variant->source, NULL, &code);
+    hand->program = clCreateProgramWithSource(hand->context, 1, &source, NULL, &code);
     if (bench_cl_failed(code, "clCreateProgramWithSource"))
         return false;
 
-    char *options = work_build_options(hand->variant, hand->frames->arithmetic);
+    char *options = work_build_options(pass->options, arithmetic);
     code = CL_OUT_OF_HOST_MEMORY;
     if (options)
         code = clBuildProgram(hand->program, 1, &hand->device, options, NULL, NULL);
@@ -82,7 +72,7 @@ static bool make_buffer(struct stream_hand *hand, struct slot *slot, uint32_t se
 {
     const struct stream_frames *frames = hand->frames;
     const size_t bytes = stream_frames_span(frames, b, 0, frames->height).bytes;
-    const bool in = frames->pipeline.bindings[b].access == COX_READ;
+    const bool in = frames->planes[b].in;
     const cl_mem_flags flags = in ? CL_MEM_READ_ONLY : CL_MEM_WRITE_ONLY;
     cl_int code;
 
@@ -107,15 +97,12 @@ static bool make_buffer(struct stream_hand *hand, struct slot *slot, uint32_t se
 
 static bool make_slots(struct stream_hand *hand)
 {
-    cl_int code;
-
     for (uint32_t set = 0; set < hand->frames->sets; set++) {
         struct slot *slot = &hand->slots[set];
-        slot->kernel = clCreateKernel(hand->program, hand->frames->pipeline.stages[0].kernel,
-                                      &code);
-        if (bench_cl_failed(code, "clCreateKernel"))
+        const cl_int code = clCreateKernelsInProgram(hand->program, 1, &slot->kernel, NULL);
+        if (bench_cl_failed(code, "clCreateKernelsInProgram"))
             return false;
-        for (uint32_t b = 0; b < hand->frames->pipeline.binding_count; b++)
+        for (uint32_t b = 0; b < hand->frames->plane_count; b++)
             if (!make_buffer(hand, slot, set, b))
                 return false;
     }
@@ -124,18 +111,20 @@ static bool make_slots(struct stream_hand *hand)
 }
 
 struct stream_hand *stream_hand_create(const struct cox_device_info *info,
-                                       const struct stream_frames *frames, uint32_t most)
+                                       const struct stream_frames *frames,
+                                       const struct stream_kernel *kernel,
+                                       enum cox_arithmetic arithmetic, uint32_t most)
 {
     struct stream_hand *hand = calloc(1, sizeof *hand);
     if (!hand)
         return bench_fail("out of memory"), NULL;
     hand->frames = frames;
-    hand->variant = find_variant(&frames->pipeline.stages[0], info->type);
+    hand->kernel = kernel;
     hand->done_ns = calloc(most, sizeof *hand->done_ns);
     if (!hand->done_ns)
         bench_fail("out of memory");
-    if (!hand->done_ns || !bench_cl_find_device(info, &hand->device) || !make_context(hand) ||
-        !make_slots(hand))
+    if (!hand->done_ns || !bench_cl_find_device(info, &hand->device) ||
+        !make_context(hand, arithmetic) || !make_slots(hand))
         stream_hand_destroy(&hand);
     return hand;
 }
@@ -175,45 +164,39 @@ void stream_hand_destroy(struct stream_hand **out)
 
 /* --- bands --- */
 
+/* Set the next argument, a number, unless an earlier one failed. */
+static cl_int set_number(cl_kernel kernel, cl_uint *at, cl_int code, size_t value)
+{
+    const cl_int number = (cl_int)value;
+
+    if (code)
+        return code;
+
+    return clSetKernelArg(kernel, (*at)++, sizeof number, &number);
+}
+
 static cl_int set_args(struct stream_hand *hand, const struct slot *slot)
 {
-    const struct cox_stage *stage = &hand->frames->pipeline.stages[0];
-    const cl_int numbers[COX_ARG_KIND_IMAGE + 1] = {
-        [COX_ARG_KIND_FIRST] = (cl_int)hand->first_row,
-        [COX_ARG_KIND_ROWS] = (cl_int)hand->rows,
-        [COX_ARG_KIND_FRAME] = (cl_int)hand->frames->height,
-        [COX_ARG_KIND_COLUMNS] = (cl_int)stage->columns};
+    const struct stream_frames *frames = hand->frames;
+    const uint32_t numbers[] = {frames->width, hand->rows, hand->first_row, frames->height};
+    cl_int code = CL_SUCCESS;
+    cl_uint at = 0;
 
-    for (cl_uint a = 0; a < stage->arg_count; a++) {
-        const struct cox_arg *arg = &stage->args[a];
-        cl_int number = 0, code;
-        const void *value = &number;
-        size_t bytes = sizeof number;
-        switch (arg->kind) {
-        case COX_ARG_KIND_BUFFER:
-            value = &slot->mems[arg->index];
-            bytes = sizeof slot->mems[arg->index];
-            break;
-        case COX_ARG_KIND_PARAMS:
-            value = (const char *)&hand->frames->params + arg->offset;
-            bytes = arg->bytes;
-            break;
-        case COX_ARG_KIND_LOCAL:
-            value = NULL;
-            bytes = arg->bytes;
-            break;
-        case COX_ARG_KIND_ORIGIN:
-            number = (cl_int)hand->spans[arg->index].first;
-            break;
-        default:
-            number = numbers[arg->kind];
-        }
-        code = clSetKernelArg(slot->kernel, a, bytes, value);
-        if (code)
-            return code;
-    }
+    for (uint32_t b = 0; code == CL_SUCCESS && b < frames->plane_count; b++)
+        code = clSetKernelArg(slot->kernel, at++, sizeof slot->mems[b], &slot->mems[b]);
 
-    return CL_SUCCESS;
+    for (uint32_t b = 0; b < frames->plane_count; b++)
+        code = set_number(slot->kernel, &at, code,
+                          frames->planes[b].pitch_bytes / hand->kernel->element_bytes[b]);
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        code = set_number(slot->kernel, &at, code, numbers[i]);
+
+    for (uint32_t b = 0; b < frames->plane_count; b++)
+        if (frames->planes[b].halo_rows)
+            code = set_number(slot->kernel, &at, code, hand->spans[b].first);
+
+    return code;
 }
 
 static size_t padded(uint32_t count, uint32_t per_item, uint32_t local)
@@ -228,19 +211,19 @@ static size_t padded(uint32_t count, uint32_t per_item, uint32_t local)
 static bool set_band(struct stream_hand *hand, uint32_t first_row, uint32_t rows,
                      uint32_t in_flight)
 {
-    const struct cox_variant *variant = hand->variant;
+    const struct stream_frames *frames = hand->frames;
+    const struct cox_pass *pass = &hand->kernel->passes[0];
 
     hand->first_row = first_row;
     hand->rows = rows;
     hand->in_flight = in_flight;
-    for (uint32_t b = 0; b < hand->frames->pipeline.binding_count; b++)
-        hand->spans[b] = stream_frames_span(hand->frames, b, first_row, rows);
+    for (uint32_t b = 0; b < frames->plane_count; b++)
+        hand->spans[b] = stream_frames_span(frames, b, first_row, rows);
 
-    hand->local[0] = bench_value(variant->local_columns, 1);
-    hand->local[1] = bench_value(variant->local_rows, 1);
-    hand->global[0] = padded(hand->frames->pipeline.stages[0].columns, variant->item_columns,
-                             (uint32_t)hand->local[0]);
-    hand->global[1] = padded(rows, variant->item_rows, (uint32_t)hand->local[1]);
+    hand->local[0] = bench_value(pass->local_columns, 1);
+    hand->local[1] = bench_value(pass->local_rows, 1);
+    hand->global[0] = padded(frames->width, pass->item_columns, (uint32_t)hand->local[0]);
+    hand->global[1] = padded(rows, pass->item_rows, (uint32_t)hand->local[1]);
     for (uint32_t s = 0; s < in_flight; s++)
         if (bench_cl_failed(set_args(hand, &hand->slots[s]), "clSetKernelArg"))
             return false;
@@ -253,9 +236,9 @@ bool stream_hand_split(struct stream_hand *const *hands, uint32_t count, uint32_
     const struct stream_frames *frames = hands[0]->frames;
     uint32_t row_alignment = 1, first = 0;
 
-    for (uint32_t b = 0; b < frames->pipeline.binding_count; b++)
-        if (frames->pipeline.bindings[b].row_divisor > row_alignment)
-            row_alignment = frames->pipeline.bindings[b].row_divisor;
+    for (uint32_t b = 0; b < frames->plane_count; b++)
+        if (frames->planes[b].row_divisor > row_alignment)
+            row_alignment = frames->planes[b].row_divisor;
 
     if (frames->height / row_alignment < count)
         return bench_fail("%u rows are too few for %u devices", frames->height, count);
@@ -277,12 +260,12 @@ bool stream_hand_split(struct stream_hand *const *hands, uint32_t count, uint32_
 
 static cl_int copy_in(struct stream_hand *hand, struct slot *slot, cl_event *last)
 {
-    const struct cox_session_params *pipeline = &hand->frames->pipeline;
+    const struct stream_plane *planes = hand->frames->planes;
     cl_int code = CL_SUCCESS;
 
-    for (uint32_t b = 0; code == CL_SUCCESS && pipeline->bindings[b].access == COX_READ; b++) {
+    for (uint32_t b = 0; code == CL_SUCCESS && planes[b].in; b++) {
         /* The inputs come first. */
-        const bool is_last = pipeline->bindings[b + 1].access != COX_READ;
+        const bool is_last = !planes[b + 1].in;
         code = clEnqueueWriteBuffer(hand->queues[QUEUE_IN], slot->mems[b], CL_FALSE, 0,
                                     hand->spans[b].bytes, slot->host[b] + hand->spans[b].offset, 0,
                                     NULL, is_last ? last : NULL);
@@ -296,14 +279,14 @@ static cl_int copy_in(struct stream_hand *hand, struct slot *slot, cl_event *las
 
 static cl_int copy_out(struct stream_hand *hand, struct slot *slot, cl_event after)
 {
-    const struct cox_session_params *pipeline = &hand->frames->pipeline;
+    const struct stream_frames *frames = hand->frames;
     cl_int code = CL_SUCCESS;
     bool first = true;
 
-    for (uint32_t b = 0; code == CL_SUCCESS && b < pipeline->binding_count; b++) {
-        if (pipeline->bindings[b].access == COX_READ)
+    for (uint32_t b = 0; code == CL_SUCCESS && b < frames->plane_count; b++) {
+        if (frames->planes[b].in)
             continue;
-        const bool is_last = b + 1 == pipeline->binding_count;
+        const bool is_last = b + 1 == frames->plane_count;
         code = clEnqueueReadBuffer(hand->queues[QUEUE_OUT], slot->mems[b], CL_FALSE, 0,
                                    hand->spans[b].bytes, slot->host[b] + hand->spans[b].offset,
                                    first ? 1 : 0, first ? &after : NULL,
@@ -413,8 +396,8 @@ void stream_hand_collect(struct stream_hand *const *hands, uint32_t count,
 {
     for (uint32_t d = 0; d < count; d++)
         for (uint32_t s = 0; s < hands[d]->in_flight; s++)
-            for (uint32_t b = 0; b < frames->pipeline.binding_count; b++)
-                if (frames->pipeline.bindings[b].access != COX_READ)
+            for (uint32_t b = 0; b < frames->plane_count; b++)
+                if (!frames->planes[b].in)
                     memcpy((char *)cox_buffer_data(frames->buffers[s][b]) +
                                hands[d]->spans[b].offset,
                            hands[d]->slots[s].host[b] + hands[d]->spans[b].offset,

@@ -3,8 +3,7 @@
  * It is plain OpenCL for devices with their own memory, written to be fast. It has its own context.
  * Each slot of its ring has pinned host memory, device buffers, and a kernel whose arguments are
  * set once. Three in-order queues copy in, compute, and copy out. Nothing is profiled. One thread
- * submits, and waits for the oldest frame. The kernel is the library's, in the variant that the
- * library chooses for the device type.
+ * submits, and waits for the oldest frame. The kernel is the same as the library's streams run.
  *
  * With several devices each frame is cut into equal bands, and each device has a feeding thread
  * that waits for no other thread. The devices may be apart by as many frames as are in flight, so
@@ -13,15 +12,17 @@
 #ifndef BENCH_STREAM_HAND_H
 #define BENCH_STREAM_HAND_H
 
-#include "stream_frames.h"
+#include "stream_kernel.h"
 
 struct stream_hand;
 
 /* A stream on a staged device with a ring of `frames->sets` slots, whose inputs are copied from
- * `frames`. It takes runs of up to `most` frames. `frames` must outlive it. NULL after a
- * message. */
+ * `frames`. The kernel is built with the arithmetic of the runtime. It takes runs of up to `most`
+ * frames. `frames` and `kernel` must outlive it. NULL after a message. */
 struct stream_hand *stream_hand_create(const struct cox_device_info *info,
-                                       const struct stream_frames *frames, uint32_t most);
+                                       const struct stream_frames *frames,
+                                       const struct stream_kernel *kernel,
+                                       enum cox_arithmetic arithmetic, uint32_t most);
 void stream_hand_destroy(struct stream_hand **hand);
 
 /* Divide the rows into equal bands over the `count` streams. Call this before stream_hand_run. */

@@ -25,9 +25,9 @@ static double calls_per_frame(const struct stream *stream, const struct stream_e
 static void text_head(struct stream *stream, const struct machine *machine)
 {
     bench_print_machine(machine);
-    const char *what = "PQ, 4:2:0, 10 bits to 8, bt2390";
+    const char *what = "4:2:0, 10 bits to 8";
     if (stream->options->pictures)
-        what = "RGBA half to RGBA8, hable";
+        what = "RGBA half to RGBA8";
     printf("stream: %u x %u, %s; %d rounds of %u frames of each after %d, in turn\n",
            stream->frames.width, stream->frames.height, what, STREAM_ROUNDS, stream->frame_count,
            STREAM_LEAD);

@@ -67,6 +67,7 @@ struct stream {
     struct stream_hand *hands[COX_DEVICES_MAX]; /* of the staged devices, without gaps */
     struct bench_link links[COX_DEVICES_MAX];
     struct stream_frames frames;
+    struct stream_kernel kernel;
     uint32_t frame_count; /* timed frames of a run */
     struct quiet quiet;
     struct json json;
