@@ -55,8 +55,8 @@ static cox_status add(const cox_runtime *runtime, const char *entry, bool chosen
     if (any)
         return COX_OK;
 
-    cox__log(&runtime->log, COX_LOG_ERROR,
-             "devices: '%s' names none of the runtime's %u devices", entry, all);
+    cox__log(&runtime->log, COX_LOG_ERROR, "devices: '%s' names none of the runtime's %u devices",
+             entry, all);
     return COX_E_NOT_FOUND;
 }
 

@@ -13,8 +13,8 @@ static bool array_ok(const char *name, const void *elements, uint32_t count, uin
     return false;
 }
 
-static bool stages_ok(const struct cox__stage *stages, uint32_t count, uint32_t least, uint32_t most,
-                      const struct cox__log *log)
+static bool stages_ok(const struct cox__stage *stages, uint32_t count, uint32_t least,
+                      uint32_t most, const struct cox__log *log)
 {
     if (!array_ok("stages", stages, count, least, most, log))
         return false;
@@ -28,7 +28,8 @@ static bool stages_ok(const struct cox__stage *stages, uint32_t count, uint32_t 
     return true;
 }
 
-static bool passes_ok(const struct cox__pass_spec *passes, uint32_t count, const struct cox__log *log)
+static bool passes_ok(const struct cox__pass_spec *passes, uint32_t count,
+                      const struct cox__log *log)
 {
     if (!array_ok("passes", passes, count, 0, COX_PASSES_MAX, log))
         return false;

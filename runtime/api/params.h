@@ -4,7 +4,7 @@
 #define COX_RUNTIME_PARAMS_H
 
 #include "base/log.h"
-#include <coxswain/session.h>
+#include "base/spec.h"
 
 /* Errors: COX_E_INVALID (an array is missing, empty or too long). The log says which. */
 cox_status cox__params_check(const struct cox__session_spec *params, const struct cox__log *log);

@@ -265,8 +265,7 @@ static uint32_t list_devices(const cox_session *session, uint32_t number)
 
 /* The policy that a pass names as `own`, or the policy of all passes that name none. NULL: no
  * policy has the name. */
-static const struct cox_policy *find_policy(const struct cox__session_spec *params,
-                                            const char *own)
+static const struct cox_policy *find_policy(const struct cox__session_spec *params, const char *own)
 {
     return params->custom_policy && !own ? params->custom_policy
                                          : cox_policy_find(own ? own : params->policy);
@@ -577,7 +576,7 @@ fail:
 }
 
 cox_status cox__session_create(cox_runtime *runtime, const struct cox__session_spec *params,
-                              cox_session **out)
+                               cox_session **out)
 {
     if (out)
         *out = NULL;
@@ -794,8 +793,8 @@ static uint64_t deadline_of(const struct cox_session *session, const struct cox_
 }
 
 /* `*wake`: the scheduler thread has to be woken for the frame. */
-static cox_status submit(cox_session *session, const struct cox__frame_spec *frame, cox_done_fn *done,
-                         void *user, bool *wake)
+static cox_status submit(cox_session *session, const struct cox__frame_spec *frame,
+                         cox_done_fn *done, void *user, bool *wake)
 {
     static const struct cox__frame_spec empty = {0};
     if (!frame)
@@ -841,7 +840,7 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
 }
 
 cox_status cox__session_submit(cox_session *session, const struct cox__frame_spec *frame,
-                              cox_done_fn *done, void *user)
+                               cox_done_fn *done, void *user)
 {
     bool wake;
     cox_status status = submit(session, frame, done, user, &wake);

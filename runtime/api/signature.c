@@ -121,8 +121,8 @@ static uint32_t bytes_of(const char *type)
     static const struct {
         const char *name;
         uint32_t bytes;
-    } scalars[] = {{"char", 1},  {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},  {"int", 4},
-                   {"uint", 4},  {"float", 4}, {"long", 8},  {"ulong", 8},  {"double", 8}};
+    } scalars[] = {{"char", 1}, {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},  {"int", 4},
+                   {"uint", 4}, {"float", 4}, {"long", 8},  {"ulong", 8},  {"double", 8}};
 
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
         const size_t length = strlen(scalars[i].name);

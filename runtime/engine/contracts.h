@@ -4,7 +4,7 @@
 #define COX_ENGINE_CONTRACTS_H
 
 #include "base/log.h"
-#include <coxswain/session.h>
+#include "base/spec.h"
 
 /* `passes`: the session's, or the only one, made of its stages. Errors: COX_E_INVALID; the log says which pass, stage,
  * binding or argument. */

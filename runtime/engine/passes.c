@@ -25,7 +25,7 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
                                         .pass = frame->pass,
                                         .buffer_count = pass->binding_count,
                                         .buffers = buffers,
-                                        .params = frame->params};
+                                        .constants = frame->params};
     pass->done(pass->done_user, &end);
 }
 

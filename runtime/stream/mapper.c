@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mapper.h"
-#include "api/params.h"
+#include "api/resolve.h"
 #include "engine/engine.h"
 #include "options.h"
+#include "specs.h"
 
 #include <string.h>
 
@@ -11,19 +12,22 @@
 /* So many shapes' sessions stay: a stream that goes back and forth between two, or three, makes none. */
 enum { KEPT = 3 };
 
-void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
-                       const struct cox__session_spec *params)
+cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
+                             const struct cox_session_params *params)
 {
+    static const struct cox_session_params defaults = {0};
     memset(mappers, 0, sizeof *mappers);
     mappers->runtime = runtime;
-    if (params)
-        mappers->params = *params;
+    pthread_mutex_init(&mappers->lock, NULL);
+    atomic_init(&mappers->made, 0);
+
+    const cox_status status = cox__resolve_common(runtime, params ? params : &defaults,
+                                                  &mappers->params, mappers->devices);
     if (!mappers->params.in_flight)
         mappers->params.in_flight = 2;
     mappers->params.warm_start = NULL;
     mappers->params.ready = NULL;
-    pthread_mutex_init(&mappers->lock, NULL);
-    atomic_init(&mappers->made, 0);
+    return status;
 }
 
 static void destroy(struct cox__mapper *mapper)

@@ -5,6 +5,8 @@
 #ifndef COX_STREAM_MAPPER_H
 #define COX_STREAM_MAPPER_H
 
+#include "base/spec.h"
+
 #include <coxswain/stream.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,15 +38,17 @@ struct cox__mapper {
 
 struct cox__mappers {
     cox_runtime *runtime;
-    struct cox__session_spec params; /* the application's */
-    pthread_mutex_t lock;             /* around the list, for other threads */
+    struct cox__session_spec params;   /* the application's, without passes */
+    uint32_t devices[COX_DEVICES_MAX]; /* for `params` */
+    pthread_mutex_t lock;              /* around the list, for other threads */
     struct cox__mapper *newest;
     atomic_ullong made;
 };
 
-/* `params`: what an application gives cox_video_stream_create; may be NULL. */
-void cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
-                       const struct cox__session_spec *params);
+/* `params`: what an application gives cox_video_stream_create; may be NULL. Clear the mappers on an error too.
+ * Errors: COX_E_INVALID, COX_E_NOT_FOUND (the log says which field). */
+cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
+                             const struct cox_session_params *params);
 
 /* All of them; no frame is under way. */
 void cox__mappers_clear(struct cox__mappers *mappers);

@@ -244,10 +244,10 @@ static cox_status learn_light(struct sent *sent)
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     struct cox_video_params params;
     const struct cox__frame_spec frame = {.buffers = buffers,
-                                    .buffer_count = own ? mapper->analysis_bindings
-                                                        : mapper->mapping_bindings,
-                                    .params = &params,
-                                    .deadline_ns = UINT64_MAX};
+                                          .buffer_count = own ? mapper->analysis_bindings
+                                                              : mapper->mapping_bindings,
+                                          .params = &params,
+                                          .deadline_ns = UINT64_MAX};
     fill_buffers(sent, !own, buffers);
     cox_status status = cox_video_prepare(&mapper->shape, &sent->look.settings, &params);
     if (status == COX_OK)
@@ -298,9 +298,9 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     const struct cox_video_params *params;
     struct cox__frame_spec frame = {.buffers = buffers,
-                              .buffer_count = sent->mapper->mapping_bindings,
-                              .deadline_ns = from->deadline_ns,
-                              .late = from->late};
+                                    .buffer_count = sent->mapper->mapping_bindings,
+                                    .deadline_ns = from->deadline_ns,
+                                    .late = from->late};
     fill_buffers(sent, true, buffers);
     pthread_mutex_lock(&stream->lock);
     const struct cox_video_settings settings = cox__options_curve_settings(&stream->curve,
@@ -460,7 +460,7 @@ static cox_status told_of_look(const cox_video_stream *stream, cox_status status
     return status;
 }
 
-cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox__session_spec *session,
+cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_session_params *session,
                                    const struct cox_tonemap_options *look, cox_video_stream **out)
 {
     if (out)
@@ -477,8 +477,9 @@ cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox__sessi
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     stream->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    cox__mappers_init(&stream->mappers, runtime, session);
-    cox_status status = told_of_look(stream, cox__options_read(&stream->look, look));
+    cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
+    if (status == COX_OK)
+        status = told_of_look(stream, cox__options_read(&stream->look, look));
     if (status == COX_OK && stream->descriptor < 0)
         status = COX_E_SYSTEM;
     if (status != COX_OK) {

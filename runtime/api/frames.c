@@ -1,0 +1,309 @@
+/* The application's calls with public parameters: a session, a frame, and one kernel run once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "misuse.h"
+#include "resolve.h"
+#include "signature.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_params *params,
+                              cox_session **out)
+{
+    if (!runtime || !params || !out)
+        return cox__session_create(runtime, NULL, out);
+
+    *out = NULL;
+    struct cox__resolved *resolved;
+    cox_status status = cox__resolve_params(runtime, params, &resolved);
+    if (status == COX_OK)
+        status = cox__session_create(runtime, cox__resolve_spec(resolved), out);
+
+    cox__resolve_free(resolved);
+    return status;
+}
+
+/* ---- frames ---- */
+
+/* A frame with a buffer for each binding. */
+struct full {
+    struct cox__frame_spec spec;
+    cox_buffer *buffers[COX_BUFFERS_MAX];
+    uint32_t wrapped; /* a bit for each buffer that is a plain memory's, and must be destroyed */
+};
+
+static uint32_t buffers_needed(const cox_session *session)
+{
+    uint32_t needed = 0;
+    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+        needed += !session->pipeline.bindings[b].scratch;
+
+    return needed;
+}
+
+/* Elements of a list that ends with NULL, `most` + 1 at most. */
+static uint32_t length_of(const void *const *list, uint32_t most)
+{
+    uint32_t length = 0;
+    while (list && length <= most && list[length])
+        length++;
+
+    return length;
+}
+
+static cox_status check_length(const cox_session *session, const void *const *list,
+                               const char *name)
+{
+    const uint32_t needed = buffers_needed(session);
+    const uint32_t given = length_of(list, needed);
+    if (given == needed)
+        return COX_OK;
+
+    cox__log(&session->runtime->log, COX_LOG_ERROR,
+             "a frame of this session has %u buffers; `%s` is a list of %u%s", needed, name, given,
+             given > needed ? " or more" : "");
+    return COX_E_INVALID;
+}
+
+/* Whether plain memory is given twice, once to be written. */
+static bool is_given_twice(const cox_session *session, const void *const *data, uint32_t given,
+                           uint32_t binding)
+{
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    for (uint32_t i = 0, b = 0; i < given; i++, b++) {
+        while (pipeline->bindings[b].scratch)
+            b++;
+        const bool writes = pipeline->bindings[b].access != COX__READ ||
+                            pipeline->bindings[binding].access != COX__READ;
+        if (data[i] == data[given] && writes)
+            return true;
+    }
+    return false;
+}
+
+static void drop_wrapped(struct full *full)
+{
+    for (uint32_t b = 0; b < COX_BUFFERS_MAX; b++)
+        if (full->wrapped >> b & 1)
+            cox_buffer_destroy(&full->buffers[b]);
+}
+
+/* Buffers for plain memory, which live as long as the call. */
+static cox_status wrap_data(cox_session *session, const struct cox_frame *frame, struct full *full)
+{
+    cox_status status = check_length(session, frame->data, "data");
+    for (uint32_t b = 0, i = 0; !status && b < session->pipeline.binding_count; b++) {
+        if (session->pipeline.bindings[b].scratch)
+            continue;
+        if (is_given_twice(session, frame->data, i, b)) {
+            cox__log(&session->runtime->log, COX_LOG_ERROR,
+                     "data %u (%s) is given twice, and is written", i,
+                     session->pipeline.bindings[b].name);
+            status = COX_E_INVALID;
+            break;
+        }
+        status = cox_buffer_wrap(session->runtime, (void *)frame->data[i++],
+                                 session->pipeline.bytes[b], NULL, NULL, &full->buffers[b]);
+        if (!status)
+            full->wrapped |= UINT32_C(1) << b;
+    }
+    if (status)
+        drop_wrapped(full);
+    return status;
+}
+
+static cox_status place_buffers(const cox_session *session, const struct cox_frame *frame,
+                                struct full *full)
+{
+    const cox_status status = check_length(session, (const void *const *)frame->buffers, "buffers");
+    for (uint32_t b = 0, i = 0; !status && b < session->pipeline.binding_count; b++)
+        if (!session->pipeline.bindings[b].scratch)
+            full->buffers[b] = frame->buffers[i++];
+
+    return status;
+}
+
+static void fill_spec(const cox_session *session, const struct cox_frame *frame, struct full *full)
+{
+    full->spec = (struct cox__frame_spec){.buffers = full->buffers,
+                                          .buffer_count = session->pipeline.binding_count,
+                                          .params = frame->constants,
+                                          .nowait = frame->nowait,
+                                          .deadline_ns = frame->deadline_ns,
+                                          .late = frame->late};
+}
+
+cox_status cox_session_submit(cox_session *session, const struct cox_frame *frame,
+                              cox_done_fn *done, void *user)
+{
+    if (!session || cox__misuse_null(session->runtime, frame, "cox_session_submit", "frame"))
+        return COX_E_INVALID;
+    if (frame->data) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "cox_session_submit: plain memory is for cox_session_run; use buffers");
+        return COX_E_INVALID;
+    }
+
+    struct full full = {.wrapped = 0};
+    const cox_status status = place_buffers(session, frame, &full);
+    if (status)
+        return status;
+
+    fill_spec(session, frame, &full);
+    return cox__session_submit(session, &full.spec, done, user);
+}
+
+cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
+{
+    if (!session || cox__misuse_null(session->runtime, frame, "cox_session_run", "frame") ||
+        cox__misuse(session->runtime, "cox_session_run"))
+        return COX_E_INVALID;
+
+    struct full full = {.wrapped = 0};
+    cox_status status = frame->data ? wrap_data(session, frame, &full)
+                                    : place_buffers(session, frame, &full);
+    if (status)
+        return status;
+
+    fill_spec(session, frame, &full);
+    status = cox__session_run(session, &full.spec);
+    drop_wrapped(&full);
+    return status;
+}
+
+/* ---- one kernel, once ---- */
+
+/* What cox_run makes of a signature. */
+struct once {
+    struct cox__signature signature;
+    struct cox_argument arguments[COX_ARGUMENTS_MAX + 1];
+    struct cox_field fields[COX_ARGUMENTS_MAX + 1];
+    const void *data[COX_ARGUMENTS_MAX + 1];
+    char constants[COX_CONSTANTS_BYTES_MAX];
+    size_t constants_bytes;
+    uint32_t argument_count, field_count, data_count;
+};
+
+/* Whether the library fills in the parameter. */
+static bool is_filled_in(const struct cox__signature *signature,
+                         const struct cox__parameter *parameter)
+{
+    static const char *const names[] = {"columns", "rows", "first_row", "frame_rows"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(parameter->name, names[i]) == 0)
+            return true;
+
+    for (uint32_t p = 0; p < signature->count; p++) {
+        const char *name = signature->parameters[p].name;
+        const size_t length = strlen(name);
+        if (signature->parameters[p].kind != COX__PARAMETER_BUFFER ||
+            strncmp(parameter->name, name, length) != 0)
+            continue;
+        if (strcmp(parameter->name + length, "_first_row") == 0 ||
+            strcmp(parameter->name + length, "_pitch") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A value becomes a field of the constants. */
+static cox_status add_value(struct once *once, const struct cox__parameter *parameter,
+                            const void *value, const struct cox__log *log)
+{
+    if (!parameter->bytes || parameter->bytes > sizeof once->constants - once->constants_bytes) {
+        cox__log(log, COX_LOG_ERROR,
+                 "cox_run: %s %s cannot be passed by value; use a session with fields",
+                 parameter->type, parameter->name);
+        return COX_E_INVALID;
+    }
+    once->fields[once->field_count++] = (struct cox_field){
+        .name = parameter->name, .offset = once->constants_bytes, .bytes = parameter->bytes};
+    memcpy(once->constants + once->constants_bytes, value, parameter->bytes);
+    once->constants_bytes += parameter->bytes;
+    return COX_OK;
+}
+
+static cox_status add_parameter(struct once *once, const struct cox__parameter *parameter,
+                                const void *value, uint32_t halo_rows, const struct cox__log *log)
+{
+    if (parameter->kind == COX__PARAMETER_VALUE)
+        return add_value(once, parameter, value, log);
+    if (parameter->kind != COX__PARAMETER_BUFFER) {
+        cox__log(log, COX_LOG_ERROR, "cox_run: images and local memory (%s) need a session",
+                 parameter->name);
+        return COX_E_INVALID;
+    }
+
+    once->data[once->data_count++] = value;
+    if (parameter->reads_only && halo_rows)
+        once->arguments[once->argument_count++] = (struct cox_argument){.name = parameter->name,
+                                                                        .halo_rows = halo_rows};
+    return COX_OK;
+}
+
+static cox_status take_args(struct once *once, uint32_t halo_rows, const void *const *args,
+                            const struct cox__log *log)
+{
+    uint32_t given = 0;
+    for (uint32_t p = 0; p < once->signature.count; p++) {
+        const struct cox__parameter *parameter = &once->signature.parameters[p];
+        if (is_filled_in(&once->signature, parameter))
+            continue;
+        if (!args || !args[given]) {
+            cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes '%s', which is not given",
+                     once->signature.kernel, parameter->name);
+            return COX_E_INVALID;
+        }
+        const cox_status status = add_parameter(once, parameter, args[given++], halo_rows, log);
+        if (status)
+            return status;
+    }
+    if (args && args[given]) {
+        cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes %u arguments; more are given",
+                 once->signature.kernel, given);
+        return COX_E_INVALID;
+    }
+    return COX_OK;
+}
+
+static cox_status run_once(cox_runtime *runtime, const char *source, const struct cox_range *range,
+                           const struct once *once)
+{
+    const struct cox_pass passes[] = {{.source = source, .arguments = once->arguments}, {0}};
+    const struct cox_session_params params = {.columns = range->columns,
+                                              .rows = range->rows,
+                                              .passes = passes,
+                                              .fields = once->fields,
+                                              .constants_bytes = once->constants_bytes,
+                                              .warmup = COX_WARMUP_NONE,
+                                              .no_profile = true};
+    const struct cox_frame frame = {.data = once->data, .constants = once->constants};
+    cox_session *session;
+    cox_status status = cox_session_create(runtime, &params, &session);
+    if (status == COX_OK)
+        status = cox_session_run(session, &frame);
+
+    cox_session_destroy(&session);
+    return status;
+}
+
+cox_status cox_run(cox_runtime *runtime, const char *source, const struct cox_range *range,
+                   const void *const *args)
+{
+    if (!runtime || cox__misuse_null(runtime, source, "cox_run", "source") ||
+        cox__misuse_null(runtime, range, "cox_run", "range") || cox__misuse(runtime, "cox_run"))
+        return COX_E_INVALID;
+
+    struct once *once = calloc(1, sizeof *once);
+    if (!once)
+        return COX_E_NOMEM;
+
+    cox_status status = cox__signature_read(source, NULL, &once->signature, &runtime->log);
+    if (status == COX_OK)
+        status = take_args(once, range->halo_rows, args, &runtime->log);
+    if (status == COX_OK)
+        status = run_once(runtime, source, range, once);
+
+    free(once);
+    return status;
+}
