@@ -388,7 +388,7 @@ static cox_status resolve_value(const struct cox__resolved *r, const char *kerne
                       "kernel %s: nothing is known of '%s'; it is no buffer, no field and none of "
                       "the names in coxswain/session.h",
                       kernel, parameter->name);
-    if (parameter->bytes != sizeof(int32_t))
+    if (strcmp(parameter->type, "int") != 0 && strcmp(parameter->type, "uint") != 0)
         return REFUSE(r->log, "kernel %s: '%s' must be an int, not %s", kernel, parameter->name,
                       parameter->type);
     return COX_OK;

@@ -11,6 +11,7 @@
  * Exit status: 0 clean, 1 a violation or a wrong result, 77 no such device.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "control.h"
 
 #include <coxswain/coxswain.h>
@@ -183,10 +184,10 @@ static struct pipeline *pipeline;
 static cox_status create_rows(struct cox__session_spec *params)
 {
     const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = pitch_bytes},
-                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes}};
+                                            {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes}};
     const struct cox__variant variant = {.source = rows_source, .local_columns = 32, .local_rows = 2};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS,
-                                   COX__ARG_PARAMS(int)};
+                                    COX__ARG_PARAMS(int)};
     const struct cox__stage stage = STAGE("scramble", args);
     params->binding_count = pipeline->bindings = 2;
     params->bindings = bindings;
@@ -209,10 +210,10 @@ static cox_status create_contracts(struct cox__session_spec *params)
          .merge = add_bins}};
     const struct cox__variant variant = {.source = contracts_source, .local_columns = 64};
     const struct cox__arg smooth[] = {COX__ARG_BUFFER(0),  COX__ARG_BUFFER(1), COX__ARG_BUFFER(2),
-                                     COX__ARG_COLUMNS,    COX__ARG_ROWS,      COX__ARG_FIRST_ROW,
-                                     COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(0), COX__ARG_PARAMS(int)};
+                                      COX__ARG_COLUMNS,    COX__ARG_ROWS,      COX__ARG_FIRST_ROW,
+                                      COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(0), COX__ARG_PARAMS(int)};
     const struct cox__arg count[] = {COX__ARG_BUFFER(2), COX__ARG_BUFFER(3), COX__ARG_COLUMNS, COX__ARG_ROWS,
-                                    COX__ARG_PARAMS(int)};
+                                     COX__ARG_PARAMS(int)};
     const struct cox__stage stages[] = {STAGE("smooth", smooth), STAGE("count", count)};
     params->binding_count = pipeline->bindings = 4;
     params->bindings = bindings;
@@ -228,34 +229,35 @@ static cox_status create_passes(struct cox__session_spec *params)
 {
     const struct cox__binding scratch = {.name = "between", .pitch_bytes = pitch_bytes, .scratch = true};
     const struct cox__binding bindings[] = {{.name = "in", .pitch_bytes = pitch_bytes},
-                                           scratch,
-                                           scratch,
-                                           scratch,
-                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes},
-                                           {.name = "bins",
-                                            .row_access = COX__REDUCE,
-                                            .access = COX__WRITE,
-                                            .bytes = BINS * sizeof(uint32_t),
-                                            .merge = add_bins}};
+                                            scratch,
+                                            scratch,
+                                            scratch,
+                                            {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes},
+                                            {.name = "bins",
+                                             .row_access = COX__REDUCE,
+                                             .access = COX__WRITE,
+                                             .bytes = BINS * sizeof(uint32_t),
+                                             .merge = add_bins}};
     const struct cox__variant variant = {.source = passes_source, .local_columns = 64};
-#define BLUR_ARGS(from, to)                                                                         \
-    {                                                                                               \
+#define BLUR_ARGS(from, to)                                                                              \
+    {                                                                                                    \
         COX__ARG_BUFFER(from), COX__ARG_BUFFER(to), COX__ARG_COLUMNS, COX__ARG_ROWS, COX__ARG_FIRST_ROW, \
-            COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(from), COX__ARG_ORIGIN(to), COX__ARG_PARAMS(int)       \
+            COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(from), COX__ARG_ORIGIN(to), COX__ARG_PARAMS(int)        \
     }
     const struct cox__arg blur[][9] = {BLUR_ARGS(0, 1), BLUR_ARGS(1, 2), BLUR_ARGS(2, 3)};
     const struct cox__arg turn[] = {COX__ARG_BUFFER(3), COX__ARG_BUFFER(4), COX__ARG_BUFFER(5),  COX__ARG_COLUMNS,
-                                   COX__ARG_ROWS,      COX__ARG_FIRST_ROW, COX__ARG_FRAME_ROWS, COX__ARG_PARAMS(int)};
+                                    COX__ARG_ROWS,      COX__ARG_FIRST_ROW, COX__ARG_FRAME_ROWS, COX__ARG_PARAMS(int)};
     const struct cox__stage stages[] = {STAGE("blur", blur[0]), STAGE("blur", blur[1]), STAGE("blur", blur[2]),
-                                       STAGE("turn", turn)};
+                                        STAGE("turn", turn)};
     const struct cox__pass_binding first[] = {{.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
-                                    {.binding = 1, .access = COX__WRITE}};
-    const struct cox__pass_binding second[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
-                                     {.binding = 2, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1},
-                                     {.binding = 3, .access = COX__WRITE}};
+                                              {.binding = 1, .access = COX__WRITE}};
+    const struct cox__pass_binding second[] = {
+        {.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
+        {.binding = 2, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1},
+        {.binding = 3, .access = COX__WRITE}};
     const struct cox__pass_binding third[] = {{.binding = 3, .row_access = COX__WHOLE},
-                                    {.binding = 4, .access = COX__WRITE},
-                                    {.binding = 5, .row_access = COX__REDUCE, .access = COX__WRITE}};
+                                              {.binding = 4, .access = COX__WRITE},
+                                              {.binding = 5, .row_access = COX__REDUCE, .access = COX__WRITE}};
     const struct cox__pass_spec passes[] = {
         {.name = "exchange", .use_count = 2, .uses = first, .stage_count = 1, .stages = &stages[0]},
         {.name = "overlap", .use_count = 3, .uses = second, .stage_count = 2, .stages = &stages[1]},
@@ -411,10 +413,10 @@ int main(int argc, char **argv)
     pitch = pitch_bytes / sizeof(uint32_t);
     pitch_param = (int)pitch;
     struct cox__session_spec params = {.rows = ROWS,
-                                        .params_bytes = sizeof(int),
-                                        .policy = argv[2],
-                                        .in_flight = IN_FLIGHT,
-                                        .device_timeout_ns = 60000000000 /* a busy machine */};
+                                       .params_bytes = sizeof(int),
+                                       .policy = argv[2],
+                                       .in_flight = IN_FLIGHT,
+                                       .device_timeout_ns = 60000000000 /* a busy machine */};
     status = pipeline->create(&params);
     if (status)
         return failed("cox_session_create", status);

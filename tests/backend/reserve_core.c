@@ -1,6 +1,7 @@
 /* The reserved core with a real CPU platform, read from /proc/self/task. A plain program, which runs itself once per
  * scenario, so that each is the first user of OpenCL in its process.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>
 #include <ctype.h>
@@ -130,19 +131,20 @@ static const char source[] = "kernel void spin(global uint *out, int columns, in
 
 static cox_status make_session(cox_runtime *runtime, cox_session **session)
 {
-    const struct cox__binding binding = {.name = "out", .access = COX__WRITE, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
+    const struct cox__binding binding = {
+        .name = "out", .access = COX__WRITE, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
     const struct cox__variant variant = {.source = source, .local_columns = 16};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_COLUMNS, COX__ARG_ROWS, COX__ARG_PARAMS(int)};
     const struct cox__stage stage = {
         .kernel = "spin", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     return cox__session_create(runtime,
-                              &(const struct cox__session_spec){.rows = ROWS,
+                               &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = 1,
                                                                  .bindings = &binding,
                                                                  .stage_count = 1,
                                                                  .stages = &stage,
                                                                  .params_bytes = sizeof(int)},
-                              session);
+                               session);
 }
 
 static void frame_done(void *user, uint64_t frame, cox_status status)
@@ -167,8 +169,9 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
     for (int frame = 0; frame < 4 && status == COX_OK; frame++) {
         _Atomic int done = 0;
         status = cox__session_submit(session,
-                                    &(const struct cox__frame_spec){.buffers = &buffer, .buffer_count = 1, .params = &turns},
-                                    frame_done, &done);
+                                     &(const struct cox__frame_spec){
+                                         .buffers = &buffer, .buffer_count = 1, .params = &turns},
+                                     frame_done, &done);
         CHECK(status == COX_OK, "%s", cox_status_text(status));
         while (status == COX_OK && atomic_load(&done) == 0) {
             size_t count = read_threads();

@@ -8,6 +8,7 @@
  * the same on every set-up, and "N passed, N failed"; the exit status is 0 if nothing failed, 77 without OpenCL
  * devices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/bits_suite.h"
 #include "support/crash.h"
 #include "support/fake_rig.h"
@@ -253,14 +254,16 @@ struct plane {
 
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof((array)[0]))
 #define STAGE(name, ...) name, (const struct cox__arg[]){__VA_ARGS__}, COUNT(((const struct cox__arg[]){__VA_ARGS__}))
-#define USES(...) \
-    .uses = (const struct cox__pass_binding[]){__VA_ARGS__}, .use_count = COUNT(((const struct cox__pass_binding[]){__VA_ARGS__}))
+#define USES(...)                                            \
+    .uses = (const struct cox__pass_binding[]){__VA_ARGS__}, \
+    .use_count = COUNT(((const struct cox__pass_binding[]){__VA_ARGS__}))
 
 #define PITCH(index) COX__ARG_FIELD(struct params, pitch[index])
 #define ADD COX__ARG_FIELD(struct params, add)
 #define BASICS COX__ARG_COLUMNS, COX__ARG_FIRST_ROW, COX__ARG_ROWS
 #define MAP(in, out) COX__ARG_BUFFER(in), COX__ARG_BUFFER(out), BASICS, PITCH(in), PITCH(out), ADD
-#define REDUCE(in, bins) COX__ARG_BUFFER(in), COX__ARG_BUFFER(bins), COX__ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(in), ADD
+#define REDUCE(in, bins) \
+    COX__ARG_BUFFER(in), COX__ARG_BUFFER(bins), COX__ARG_LOCAL(4 * (BINS + 1)), BASICS, PITCH(in), ADD
 #define NEAR(in, out) MAP(in, out), COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(in), COX__ARG_ORIGIN(out)
 
 static const struct contract {
@@ -319,8 +322,8 @@ static const struct contract {
      .pixels = {pixel_stages},
      .planes = {{{IN}, {OUT}, {OUT}}, 3},
      .local = {16, 1},
-     .stages = {{STAGE("first_kernel", COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS, PITCH(0),
-                       PITCH(1), ADD)},
+     .stages = {{STAGE("first_kernel", COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS,
+                       PITCH(0), PITCH(1), ADD)},
                 {STAGE("second_kernel", COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), BASICS, PITCH(1), PITCH(2))}}},
     {.name = "in place",
      .source = inplace_source,
@@ -646,9 +649,9 @@ static cox_status open_session(struct run *run, cox_session **session)
     const struct contract *contract = run->row_access;
     const uint32_t columns = run->shape.columns, rows = run->shape.rows;
     const struct cox__variant variant = {.source = contract->source,
-                                        .local_columns = contract->local[0],
-                                        .local_rows = contract->local[1],
-                                        .item_rows = contract->item_rows};
+                                         .local_columns = contract->local[0],
+                                         .local_rows = contract->local[1],
+                                         .item_rows = contract->item_rows};
     struct cox__binding bindings[PLANES_MAX];
     struct cox__stage stages[2];
     struct cox__pass_spec passes[2];
@@ -656,11 +659,11 @@ static cox_status open_session(struct run *run, cox_session **session)
     plan_planes(run, bindings);
     for (; stage_count < 2 && contract->stages[stage_count].kernel; stage_count++)
         stages[stage_count] = (struct cox__stage){.kernel = contract->stages[stage_count].kernel,
-                                                 .columns = columns,
-                                                 .variant_count = 1,
-                                                 .variants = &variant,
-                                                 .arg_count = contract->stages[stage_count].arg_count,
-                                                 .args = contract->stages[stage_count].args};
+                                                  .columns = columns,
+                                                  .variant_count = 1,
+                                                  .variants = &variant,
+                                                  .arg_count = contract->stages[stage_count].arg_count,
+                                                  .args = contract->stages[stage_count].args};
     for (uint32_t p = 0; p < contract->pass_count; p++) {
         const bool turned = contract->planes.list[1].turned && p == 0;
         passes[p] = contract->passes[p];
@@ -670,7 +673,7 @@ static cox_status open_session(struct run *run, cox_session **session)
         stages[p].columns = turned ? rows : columns;
     }
     return cox__session_create(run->suite->bits.runtime,
-                              &(const struct cox__session_spec){.rows = rows,
+                               &(const struct cox__session_spec){.rows = rows,
                                                                  .device_timeout_ns = 60000000000 /* a busy machine */,
                                                                  .binding_count = contract->planes.count,
                                                                  .bindings = bindings,
@@ -686,7 +689,7 @@ static cox_status open_session(struct run *run, cox_session **session)
                                                                  .no_warmup = run->in_flight == 3,
                                                                  .report = on_report,
                                                                  .report_user = run->suite},
-                              session);
+                               session);
 }
 
 static void run_one(struct suite *suite, const struct contract *contract, const uint32_t size[2], enum memory memory,

@@ -15,6 +15,7 @@
  *
  * Prints a line "bits KERNEL NUMBER SIZE HASH RUNS equal" (or DIFFERENT) for each variant, and "N passed, N failed".
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/pipeline.h"
 #include "support/bits_device.h"
 #include "support/random_splits.h"

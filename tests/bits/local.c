@@ -10,6 +10,7 @@
  * What is printed is said in support/bits.sh, which compares the hashes of several set-ups. The exit status is 0 if
  * nothing failed, 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/bits_suite.h"
 #include "support/ref_tonemap_case.h"
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* How much longer a frame takes in which a device dies, on scripted devices and their virtual clock: see death.h.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "death.h"
 #include "support/fake_rig.h"
 

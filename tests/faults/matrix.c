@@ -11,6 +11,7 @@
  * (--brief: one row for each kind) and what was wrong; exit status 0 if nothing was, 77 if no set-up could run.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "death.h"
 #include "base/clock.h"
 #include "kinds.h"
@@ -113,10 +114,10 @@ static void stream_frames(cox_runtime *runtime, const struct options *options, c
                           uint64_t timeout_ns, struct outcome *outcome)
 {
     const struct cox__session_spec params = {.policy = fault->flags & FAULT_MOVING ? "ewma" : "static",
-                                              .in_flight = IN_FLIGHT,
-                                              .device_timeout_ns = timeout_ns,
-                                              .no_profile = true,
-                                              .verify = fault->flags & FAULT_VERIFY ? 1 : 0};
+                                             .in_flight = IN_FLIGHT,
+                                             .device_timeout_ns = timeout_ns,
+                                             .no_profile = true,
+                                             .verify = fault->flags & FAULT_VERIFY ? 1 : 0};
     struct ref_stream_counts counts;
     struct cox_session_info info = {0};
     cox_status status;

@@ -12,6 +12,7 @@
  * Exit status 77: there are no such devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "base/clock.h"
 #include "support/ref_stream.h"
 

@@ -30,6 +30,7 @@
  * there are no such devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "control.h"
 #include "base/clock.h"
 #include "support/fake_rig.h"
@@ -301,24 +302,25 @@ static cox_status open_session(struct torn *torn)
     const size_t pitch_bytes = torn->pitch * sizeof(uint32_t);
     const struct cox__binding bindings[BUFFERS] = {
         [BASE] = {.name = "base", .access = COX__READ, .pitch_bytes = pitch_bytes},
-        [NEAR] = {.name = "near", .row_access = COX__HALO, .halo_rows = 1, .access = COX__READ, .pitch_bytes = pitch_bytes},
+        [NEAR] =
+            {.name = "near", .row_access = COX__HALO, .halo_rows = 1, .access = COX__READ, .pitch_bytes = pitch_bytes},
         [OUT] = {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes}};
     const struct cox__arg args[] = {COX__ARG_BUFFER(BASE),
-                                   COX__ARG_BUFFER(NEAR),
-                                   COX__ARG_ORIGIN(NEAR),
-                                   COX__ARG_BUFFER(OUT),
-                                   COX__ARG_COLUMNS,
-                                   COX__ARG_FIRST_ROW,
-                                   COX__ARG_ROWS,
-                                   COX__ARG_FRAME_ROWS,
-                                   COX__ARG_FIELD(struct churn, pitch),
-                                   COX__ARG_FIELD(struct churn, factor),
-                                   COX__ARG_FIELD(struct churn, addend),
-                                   COX__ARG_FIELD(struct churn, rounds)};
+                                    COX__ARG_BUFFER(NEAR),
+                                    COX__ARG_ORIGIN(NEAR),
+                                    COX__ARG_BUFFER(OUT),
+                                    COX__ARG_COLUMNS,
+                                    COX__ARG_FIRST_ROW,
+                                    COX__ARG_ROWS,
+                                    COX__ARG_FRAME_ROWS,
+                                    COX__ARG_FIELD(struct churn, pitch),
+                                    COX__ARG_FIELD(struct churn, factor),
+                                    COX__ARG_FIELD(struct churn, addend),
+                                    COX__ARG_FIELD(struct churn, rounds)};
     const struct cox__variant variant = {.source = source, .local_columns = 64};
     const struct cox__stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
     return cox__session_create(torn->runtime,
-                              &(const struct cox__session_spec){.rows = ROWS,
+                               &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = BUFFERS,
                                                                  .bindings = bindings,
                                                                  .stage_count = 1,
@@ -327,7 +329,7 @@ static cox_status open_session(struct torn *torn)
                                                                  .in_flight = torn->options.in_flight,
                                                                  .device_timeout_ns = torn->options.timeout_ms *
                                                                                       UINT64_C(1000000)},
-                              &torn->session);
+                               &torn->session);
 }
 
 /* What all rounds together come to. */

@@ -1,6 +1,7 @@
 /* The JSON of a kernel of the user's own from hostile bytes: no crash, one line of complaint, and what is accepted is
  * within what the library takes.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "fuzz.h"
 #include "lab/run/bindings.h"
 

@@ -7,6 +7,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "specs.h"
 #include "one_thread.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -181,7 +182,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
           "the report of frame %llu has %u passes", (unsigned long long)report->index, report->pass_count);
     for (uint32_t b = 0; b < report->band_count && report->status == COX_OK; b++)
         for (uint32_t r = 0; r < report->bands[b].rows && report->bands[b].status == COX_OK; r++)
-            counted[report->band_passes[b]][report->bands[b].first_row + r]++;
+            counted[report->bands[b].pass][report->bands[b].first_row + r]++;
     for (uint32_t r = 0; r < passes * w.frames->rows && report->status == COX_OK; r++)
         CHECK(counted[r / w.frames->rows][r % w.frames->rows] == 1, "frame %llu, pass %u: row %u counts %u times",
               (unsigned long long)report->index, r / w.frames->rows, r % w.frames->rows,
@@ -484,13 +485,13 @@ static void take_session(uint32_t devices, uint32_t row_alignment)
     static const double shares[] = {0, 0, 0.3, 1};
     const uint32_t flags = take(), more = take();
     w.params = (struct cox__session_spec){.policy = take_policy(devices, w.frames->rows, row_alignment),
-                                           .in_flight = 1 + more % 4,
-                                           .min_band_rows = more / 4 % 4 * 4,
-                                           .verify = shares[more / 16 % 4],
-                                           .device_timeout_ns = give_ups[more / 64],
-                                           .no_warmup = flags & 8,
-                                           .split_each_pass = flags & 64,
-                                           .report = on_report};
+                                          .in_flight = 1 + more % 4,
+                                          .min_band_rows = more / 4 % 4 * 4,
+                                          .verify = shares[more / 16 % 4],
+                                          .device_timeout_ns = give_ups[more / 64],
+                                          .no_warmup = flags & 8,
+                                          .split_each_pass = flags & 64,
+                                          .report = on_report};
     if (!w.params.policy)
         w.params.custom_policy = &rig_policy;
     w.refills = flags & 16;

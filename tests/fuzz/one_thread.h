@@ -12,6 +12,7 @@
 #ifndef COX_TESTS_FUZZ_ONE_THREAD_H
 #define COX_TESTS_FUZZ_ONE_THREAD_H
 
+#include "specs.h"
 #include "engine/engine.h"
 #include "support/fake_shapes.h"
 

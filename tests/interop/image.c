@@ -6,6 +6,7 @@
  * Prints for each device how long a frame takes that is copied from an image, and from a buffer.
  * The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "interop.h"
 
 enum { COLUMNS = 500, PITCH = 512, ROWS = 300, FRAMES = 12, TABLE_PITCH = 16, TABLE_ROWS = 64, TABLE_COLUMNS = 4 };
@@ -71,12 +72,12 @@ static cox_status create(cox_runtime *runtime, const struct changed *changed, co
         COX__ARG_ROWS,
         COX__ARG_PARAMS(cl_int)};
     const struct cox__arg cross5[] = {COX__ARG_IMAGE(BETWEEN, CL_R, CL_UNSIGNED_INT8, COLUMNS),
-                                     COX__ARG_ORIGIN(BETWEEN),
-                                     COX__ARG_BUFFER(OUT),
-                                     COX__ARG_COLUMNS,
-                                     COX__ARG_FIRST_ROW,
-                                     COX__ARG_ROWS,
-                                     COX__ARG_PARAMS(cl_int)};
+                                      COX__ARG_ORIGIN(BETWEEN),
+                                      COX__ARG_BUFFER(OUT),
+                                      COX__ARG_COLUMNS,
+                                      COX__ARG_FIRST_ROW,
+                                      COX__ARG_ROWS,
+                                      COX__ARG_PARAMS(cl_int)};
     const struct cox__stage stages[] = {
         {.kernel = "add", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 9, .args = add},
         {.kernel = "cross5",
@@ -87,25 +88,25 @@ static cox_status create(cox_runtime *runtime, const struct changed *changed, co
          .args = cross5},
     };
     const struct cox__pass_binding first[] = {{.binding = IN},
-                                    {.binding = HALF, .row_divisor = 2},
-                                    {.binding = TABLE, .row_access = COX__WHOLE},
-                                    {.binding = BETWEEN, .access = COX__WRITE}};
+                                              {.binding = HALF, .row_divisor = 2},
+                                              {.binding = TABLE, .row_access = COX__WHOLE},
+                                              {.binding = BETWEEN, .access = COX__WRITE}};
     const struct cox__pass_binding second[] = {{.binding = BETWEEN, .row_access = COX__HALO, .halo_rows = 1},
-                                     {.binding = OUT, .access = COX__WRITE}};
+                                               {.binding = OUT, .access = COX__WRITE}};
     const struct cox__pass_spec passes[] = {
         {.name = "add", .use_count = 4, .uses = first, .stage_count = 1, .stages = &stages[0]},
         {.name = "cross", .use_count = 2, .uses = second, .stage_count = 1, .stages = &stages[1]},
     };
     last_lines[0] = 0;
     return cox__session_create(runtime,
-                              &(const struct cox__session_spec){.rows = ROWS,
+                               &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = BINDINGS,
                                                                  .bindings = bindings,
                                                                  .params_bytes = sizeof(cl_int),
                                                                  .policy = changed->policy,
                                                                  .pass_count = 2,
                                                                  .passes = passes},
-                              out);
+                               out);
 }
 
 static uint8_t noise(uint32_t index)
@@ -156,7 +157,7 @@ static void frames_are_right(cox_runtime *runtime, const char *policy)
         }
         memset(cox_buffer_data(buffers[OUT]), 0, bytes[OUT]);
         CHECK(!cox__session_run(session, &(const struct cox__frame_spec){
-                                            .buffers = buffers, .buffer_count = BINDINGS, .params = &pitch}));
+                                             .buffers = buffers, .buffer_count = BINDINGS, .params = &pitch}));
         check_frame(cox_buffer_data(buffers[OUT]));
     }
     struct cox_session_info info;

@@ -5,6 +5,7 @@
 #ifndef COX_TESTS_INTEROP_H
 #define COX_TESTS_INTEROP_H
 
+#include "specs.h"
 #include <coxswain/coxswain.h>
 #include <coxswain/opencl.h>
 #include "support/check.h"
@@ -69,11 +70,11 @@ static inline cox_session *words_session(cox_runtime *runtime, const char *sourc
         {.name = "to", .access = COX__WRITE, .pitch_bytes = 4 * columns}};
     const struct cox__variant variant = {.source = source, .local_columns = 16};
     const struct cox__stage stage = {.kernel = kernel,
-                                    .columns = columns,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = buffers + 2,
-                                    .args = args};
+                                     .columns = columns,
+                                     .variant_count = 1,
+                                     .variants = &variant,
+                                     .arg_count = buffers + 2,
+                                     .args = args};
     cox_session *session;
     params.binding_count = buffers;
     params.bindings = bindings;

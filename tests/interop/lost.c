@@ -5,6 +5,7 @@
  * The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "interop.h"
 #include "faults/control.h"
 
@@ -25,7 +26,7 @@ static const char source[] =
 static cox_session *new_session(cox_runtime *runtime)
 {
     const struct cox__arg args[] = {COX__ARG_IMAGE(0, CL_R, CL_UNSIGNED_INT32, COLUMNS), COX__ARG_BUFFER(1),
-                                   COX__ARG_COLUMNS, COX__ARG_ROWS};
+                                    COX__ARG_COLUMNS, COX__ARG_ROWS};
     return words_session(runtime, source, "add", COLUMNS, args, 2,
                          (const struct cox__session_spec){
                              .rows = ROWS, .no_warmup = true, .device_timeout_ns = timeout_ns});
@@ -40,8 +41,8 @@ static void run_until_back(const struct fault *fault, cox_session *session, cox_
         uint32_t *from = cox_buffer_data(buffers[0]);
         for (uint32_t i = 0; i < WORDS; i++)
             from[i] = i * 2654435761u + frame;
-        const bool good = cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 2}) ==
-                          COX_OK;
+        const bool good = cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
+                                                                                    .buffer_count = 2}) == COX_OK;
         const uint32_t *to = cox_buffer_data(buffers[1]);
         for (uint32_t i = 0; i < WORDS && good; i++)
             CHECK(to[i] == i * 2654435761u + frame + 7);

@@ -6,6 +6,7 @@
  * Prints for each device how long mapping takes. The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
+#include "specs.h"
 #include "interop.h"
 #include "support/layer_info.h"
 

@@ -4,6 +4,7 @@
  * On every device of the runtime that Vulkan knows too, by its UUID, and that imports what Vulkan exports. The exit
  * status is 77 where there is none.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include <coxswain/coxswain.h>
 #include <coxswain/opencl.h>
 #include "support/check.h"
@@ -196,19 +197,19 @@ static cl_mem import(const struct vulkan *vulkan, const struct memory *memory, c
 static cox_session *new_session(cox_runtime *runtime)
 {
     const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = 4 * COLUMNS},
-                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = 4 * COLUMNS}};
+                                            {.name = "out", .access = COX__WRITE, .pitch_bytes = 4 * COLUMNS}};
     const struct cox__variant variant = {.source = source, .local_columns = 32};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS};
     const struct cox__stage stage = {
         .kernel = "more", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     cox_session *session;
     CHECK(!cox__session_create(runtime,
-                              &(const struct cox__session_spec){.rows = ROWS,
+                               &(const struct cox__session_spec){.rows = ROWS,
                                                                  .binding_count = 2,
                                                                  .bindings = bindings,
                                                                  .stage_count = 1,
                                                                  .stages = &stage},
-                              &session));
+                               &session));
     return session;
 }
 
@@ -226,7 +227,8 @@ static void run(const struct frame *frame, cl_mem in, cl_mem out)
     CHECK(!cox_opencl_read(frame->buffers[0], 0, frame->queue, in, 0, BYTES, 0, NULL, NULL));
     CHECK(!frame->release(frame->queue, 1, &in, 0, NULL, NULL));
     CHECK(!clFinish(frame->queue));
-    CHECK(!cox__session_run(frame->session, &(const struct cox__frame_spec){.buffers = frame->buffers, .buffer_count = 2}));
+    CHECK(!cox__session_run(frame->session,
+                            &(const struct cox__frame_spec){.buffers = frame->buffers, .buffer_count = 2}));
     CHECK(!frame->acquire(frame->queue, 1, &out, 0, NULL, NULL));
     CHECK(!cox_opencl_write(frame->buffers[1], 0, frame->queue, out, 0, BYTES, 0, NULL, NULL));
     CHECK(!frame->release(frame->queue, 1, &out, 0, NULL, NULL));

@@ -2,6 +2,7 @@
  * blocked submitters come back, and the log may be written from several threads. A plain program, to be run under
  * ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 #include <stdatomic.h>
@@ -66,8 +67,8 @@ static void play(uint64_t number)
                                                         .status = COX_E_DEVICE_LOST});
     shared.session = race_map_session(rig, ROWS, COLUMNS,
                                       &(const struct cox__session_spec){.in_flight = 1 + round % IN_FLIGHT_MAX,
-                                                                         .no_warmup = round % 2,
-                                                                         .device_timeout_ns = 500000000});
+                                                                        .no_warmup = round % 2,
+                                                                        .device_timeout_ns = 500000000});
     race_run(THREADS, submit_until_refused, &shared, 0);
     cox_session_destroy(&shared.session);
     CHECK(shared.next == atomic_load(&shared.accepted));

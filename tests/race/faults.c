@@ -5,6 +5,7 @@
  *   race_faults [ROUNDS [FIRST_SEED]]
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 #include <stdatomic.h>
@@ -130,10 +131,10 @@ static void play(uint64_t seed)
         streams[s] = (struct stream){.shape = shape, .spared = spared, .verify = verify};
         streams[s].session = race_shape_session(rig, shape, ROWS, COLUMNS,
                                                 &(const struct cox__session_spec){.policy = policies[(s + seed) % 4],
-                                                                                   .in_flight = 1 + (s + seed) % 4,
-                                                                                   .no_warmup = s % 2,
-                                                                                   .verify = verify ? 1 : 0,
-                                                                                   .device_timeout_ns = 1000000000});
+                                                                                  .in_flight = 1 + (s + seed) % 4,
+                                                                                  .no_warmup = s % 2,
+                                                                                  .verify = verify ? 1 : 0,
+                                                                                  .device_timeout_ns = 1000000000});
     }
     script_faults(rig_fake(rig), spared, mix, &random);
     for (uint32_t t = 0; t < THREADS; t++)

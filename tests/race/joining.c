@@ -1,6 +1,7 @@
 /* Sessions with `ready` on several threads at once: frames are submitted while devices join, early and late, or cannot,
  * and sessions are destroyed at any moment of that. A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 enum { THREADS = 4, ROUNDS = 150, ROWS = 32, COLUMNS = 16, FRAMES = 4, DEVICES = 3, TROUBLES = 20 };
@@ -79,8 +80,8 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
                           .submits = rig_random(seed) % 3 == 0};
     CHECK(rig_map_session(guest.frames,
                           &(const struct cox__session_spec){.in_flight = 1 + (uint32_t)(rig_random(seed) % 3),
-                                                             .ready = on_ready,
-                                                             .ready_user = &guest},
+                                                            .ready = on_ready,
+                                                            .ready_user = &guest},
                           &guest.session) == COX_OK);
     if (!guest.submits)
         submit_some(&guest, seed);

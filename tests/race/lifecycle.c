@@ -2,6 +2,7 @@
  * fed by their own callbacks, held up by callbacks that take long, destroyed with frames in flight. A plain program, to
  * be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 #include <stdatomic.h>
@@ -81,7 +82,7 @@ static void every_shape_at_once(struct rig *rig)
     for (uint32_t s = 0; s < SHAPES; s++)
         streams[s].session = race_shape_session(rig, (enum shape)s, rows_of((enum shape)s), COLUMNS,
                                                 &(const struct cox__session_spec){.in_flight = 1 + s % 4,
-                                                                                   .no_warmup = s % 2});
+                                                                                  .no_warmup = s % 2});
     for (uint32_t t = 0; t < THREADS; t++)
         submitters[t] = (struct submitter){.rig = rig, .streams = streams, .number = t};
     race_run(THREADS, submit_to_all, submitters, sizeof *submitters);

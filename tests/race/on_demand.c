@@ -2,6 +2,7 @@
  * device is lost on the way, sessions are destroyed with a shadow under way. A plain program, to be run under
  * ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 enum { THREADS = 3, ROUNDS = 12, FRAMES = 60, ROWS = 64, COLUMNS = 16 };
@@ -146,11 +147,11 @@ int main(void)
                                              .status = COX_E_DEVICE_LOST});
         shared.session = race_map_session(rig, ROWS, COLUMNS,
                                           &(const struct cox__session_spec){.custom_policy = &chance_policy,
-                                                                             .in_flight = 1 + round % 4,
-                                                                             .no_warmup = round % 2,
-                                                                             .report = on_report,
-                                                                             .report_user = &shared,
-                                                                             .meter = meter});
+                                                                            .in_flight = 1 + round % 4,
+                                                                            .no_warmup = round % 2,
+                                                                            .report = on_report,
+                                                                            .report_user = &shared,
+                                                                            .meter = meter});
         race_start(&goes_on, 1, submit_and_go_on, &shared, 0);
         race_run(THREADS - 1, submit_frames, &shared, 0);
         race_join(&goes_on, 1);

@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_RACE_H
 #define COX_TESTS_RACE_H
 
+#include "specs.h"
 #include "support/check.h"
 #include "support/fake_shapes.h"
 
@@ -96,7 +97,8 @@ static inline cox_session *race_shape_session(struct rig *rig, enum shape shape,
 }
 
 /* A frame of set `index` of such frames, in `buffers`. */
-static inline struct cox__frame_spec race_map_frame(const struct rig_frames *frames, uint32_t index, cox_buffer *buffers[2])
+static inline struct cox__frame_spec race_map_frame(const struct rig_frames *frames, uint32_t index,
+                                                    cox_buffer *buffers[2])
 {
     buffers[0] = frames->in[index];
     buffers[1] = frames->out[index];

@@ -1,6 +1,7 @@
 /* Sessions, buffers and runtimes come and go on several threads at once; sessions are destroyed with frames in flight.
  * A plain program, to be run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 enum { THREADS = 4, ROUNDS = 80, ROWS = 32, COLUMNS = 16, FRAMES = 5 };
@@ -28,8 +29,7 @@ static void use_a_session(struct rig *rig, uint32_t round)
     struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, COLUMNS, FRAMES);
     struct counter counter = {0};
     cox_session *session;
-    CHECK(rig_map_session(frames,
-                          &(const struct cox__session_spec){.in_flight = 1 + round % 5, .no_warmup = round % 3},
+    CHECK(rig_map_session(frames, &(const struct cox__session_spec){.in_flight = 1 + round % 5, .no_warmup = round % 3},
                           &session) == COX_OK);
     const uint32_t count = round % (FRAMES + 1);
     for (uint32_t i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 /* Many threads submit to the same sessions at once, wait for their own frames and look at them. A plain program, to be
  * run under ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 #include <semaphore.h>
@@ -87,9 +88,9 @@ int main(void)
     for (uint32_t s = 0; s < SESSIONS; s++)
         streams[s].session = race_map_session(rig, ROWS, COLUMNS,
                                               &(const struct cox__session_spec){.in_flight = 1 + s,
-                                                                                 .no_warmup = s == 1,
-                                                                                 .report = on_report,
-                                                                                 .report_user = &streams[s]});
+                                                                                .no_warmup = s == 1,
+                                                                                .report = on_report,
+                                                                                .report_user = &streams[s]});
     /* Every way a post may come. */
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = 0, .count = UINT32_MAX});
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_EARLY, .device = 1, .count = UINT32_MAX});

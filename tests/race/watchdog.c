@@ -4,6 +4,7 @@
  *   race_watchdog [ROUNDS [FIRST_SEED]]
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "race.h"
 
 #include <stdatomic.h>
@@ -78,8 +79,8 @@ static void play(uint64_t seed)
     for (uint32_t s = 0; s < SESSIONS; s++)
         sessions[s] = race_shape_session(rig, shapes[s], ROWS, COLUMNS,
                                          &(const struct cox__session_spec){.policy = s ? "adaptive" : "ewma",
-                                                                            .in_flight = 2 + s,
-                                                                            .device_timeout_ns = timeout_ns});
+                                                                           .in_flight = 2 + s,
+                                                                           .device_timeout_ns = timeout_ns});
     script(rig_fake(rig), seed);
     for (uint32_t t = 0; t < THREADS; t++)
         workers[t] = (struct worker){

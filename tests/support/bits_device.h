@@ -4,6 +4,7 @@
 #ifndef COX_TESTS_BITS_DEVICE_H
 #define COX_TESTS_BITS_DEVICE_H
 
+#include "specs.h"
 #include "bits_frame.h"
 #include <CL/cl.h>
 

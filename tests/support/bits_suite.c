@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "bits_suite.h"
 
 #include <inttypes.h>

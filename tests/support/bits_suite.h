@@ -11,6 +11,7 @@
 #ifndef COX_TESTS_BITS_SUITE_H
 #define COX_TESTS_BITS_SUITE_H
 
+#include "specs.h"
 #include "support/bits_frame.h"
 #include "support/random_splits.h"
 

@@ -1,5 +1,6 @@
 /* The scripted devices' backend: its operations and its life.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "fake_inside.h"
 #include "base/log.h"
 #include "host/leak.h"

@@ -13,6 +13,7 @@
 #ifndef COX_TESTS_FAKE_BACKEND_H
 #define COX_TESTS_FAKE_BACKEND_H
 
+#include "specs.h"
 #include "engine/backend.h"
 #include <stdlib.h>
 

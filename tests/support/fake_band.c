@@ -1,5 +1,6 @@
 /* What a band of a scripted device does to memory, and what is noted when it must not.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "fake_inside.h"
 #include <string.h>
 
@@ -138,7 +139,8 @@ static void run_kernels(struct slot *slot)
     }
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
-        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED || !(staged || cox__is_own(binding)))
+        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED ||
+            !(staged || cox__is_own(binding)))
             continue;
         size_t offset;
         uint32_t origin;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "fake_handover.h"
 #include <stdlib.h>
 #include <string.h>

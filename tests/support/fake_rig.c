@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "specs.h"
 #include "fake_rig.h"
 #include "host/leak.h"
 #include <pthread.h>
@@ -297,7 +298,6 @@ const char *rig_end(struct rig **rig)
     fake_free(&(*rig)->fake);
     for (uint32_t i = 0; i < (*rig)->report_count; i++) {
         free((*rig)->reports[i].bands);
-        free((*rig)->reports[i].band_passes);
     }
     pthread_mutex_destroy(&(*rig)->lock);
     free((*rig)->log);
@@ -381,15 +381,11 @@ void rig_report(void *user, const struct cox_frame_report *report)
     copy->frame = *report;
     copy->bands = must(calloc(report->band_count + 1, sizeof *copy->bands));
     memcpy(copy->bands, report->bands, report->band_count * sizeof *copy->bands);
-    copy->band_passes = must(calloc(report->band_count + 1, sizeof *copy->band_passes));
-    memcpy(copy->band_passes, report->band_passes, report->band_count * sizeof *copy->band_passes);
     memcpy(copy->passes, report->passes, report->pass_count * sizeof *copy->passes);
     copy->frame.bands = copy->bands;
-    copy->frame.band_passes = copy->band_passes;
     copy->frame.passes = copy->passes;
-    copy->frame.notices = NULL; /* seen here, and not kept */
     for (uint32_t b = 0; b < report->band_count; b++)
-        if (report->bands[b].status == COX_OK && report->notices[b].noticed_ns < report->bands[b].end_ns)
+        if (report->bands[b].status == COX_OK && report->bands[b].noticed_ns < report->bands[b].end_ns)
             abort();
     pthread_mutex_unlock(&rig->lock);
 }

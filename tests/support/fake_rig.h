@@ -4,6 +4,7 @@
 #ifndef COX_TESTS_FAKE_RIG_H
 #define COX_TESTS_FAKE_RIG_H
 
+#include "specs.h"
 #include "fake_backend.h"
 #include <coxswain/coxswain.h>
 
@@ -18,7 +19,6 @@ struct rig_params {
 struct rig_report {
     struct cox_frame_report frame; /* bands and passes point into this struct's own copy */
     struct cox_band_report *bands;
-    uint32_t *band_passes;
     struct cox_pass_report passes[COX_PASSES_MAX];
 };
 
@@ -90,9 +90,9 @@ extern const struct cox__variant rig_any_device;
 #define RIG_STAGE(its_kernel, in, out)                                                                          \
     {                                                                                                           \
         .kernel = (its_kernel), .columns = 64, .variant_count = 1, .variants = &rig_any_device, .arg_count = 4, \
-        .args = (const struct cox__arg[])                                                                        \
+        .args = (const struct cox__arg[])                                                                       \
         {                                                                                                       \
-            COX__ARG_BUFFER(in), COX__ARG_BUFFER(out), COX__ARG_ORIGIN(in), COX__ARG_ORIGIN(out)                    \
+            COX__ARG_BUFFER(in), COX__ARG_BUFFER(out), COX__ARG_ORIGIN(in), COX__ARG_ORIGIN(out)                \
         }                                                                                                       \
     }
 
@@ -146,7 +146,7 @@ cox_status rig_submit(struct rig_frames *frames, cox_session *session, uint32_t 
 
 /* A frame that is one of the rig's. */
 #define RIG_FRAME(frames, i)                                                                    \
-    &(const struct cox__frame_spec)                                                                   \
+    &(const struct cox__frame_spec)                                                             \
     {                                                                                           \
         .buffers = (cox_buffer *const[]){(frames)->in[i], (frames)->out[i]}, .buffer_count = 2, \
         .params = &(frames)->params[i]                                                          \

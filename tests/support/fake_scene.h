@@ -5,6 +5,7 @@
 #ifndef COX_TESTS_FAKE_SCENE_H
 #define COX_TESTS_FAKE_SCENE_H
 
+#include "specs.h"
 #include "fake_shapes.h"
 #include <semaphore.h>
 

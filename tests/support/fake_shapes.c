@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "fake_shapes.h"
 #include "host/leak.h"
 #include <stdio.h>
@@ -38,15 +39,16 @@ static const enum part parts_of[SHAPES][SHAPE_BINDINGS_MAX] = {
 
 static struct cox__binding binding_of(enum part part, uint32_t pitch)
 {
-    struct cox__binding binding = {.row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = pitch, .row_divisor = 1};
+    struct cox__binding binding = {
+        .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = pitch, .row_divisor = 1};
     if (part == TABLE)
         return (struct cox__binding){.row_access = COX__WHOLE, .access = COX__READ, .bytes = BINS};
     if (part == SUMS || part == SCRATCH_SUMS)
         return (struct cox__binding){.row_access = COX__REDUCE,
-                                    .access = COX__WRITE,
-                                    .bytes = BINS * sizeof(uint32_t),
-                                    .merge = rig_merge_sum,
-                                    .scratch = part == SCRATCH_SUMS};
+                                     .access = COX__WRITE,
+                                     .bytes = BINS * sizeof(uint32_t),
+                                     .merge = rig_merge_sum,
+                                     .scratch = part == SCRATCH_SUMS};
     if (part == AROUND) {
         binding.row_access = COX__HALO;
         binding.halo_rows = REACH;
@@ -73,12 +75,12 @@ static void describe(struct shape_frames *frames)
 /* ---- passes ---- */
 
 static const struct cox__stage near_there[] = {RIG_STAGE("rig_near", 0, 1)}, near_on[] = {RIG_STAGE("rig_near", 1, 2)},
-                              near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)},
-                              near_later[] = {RIG_STAGE("rig_near", 0, 2), RIG_STAGE("rig_near", 2, 3)},
-                              map_there[] = {RIG_STAGE("rig_map", 0, 1)}, map_last[] = {RIG_STAGE("rig_map", 0, 2)},
-                              flip_on[] = {RIG_STAGE("rig_flip", 1, 2)}, flip_last[] = {RIG_STAGE("rig_flip", 3, 4)},
-                              count_there[] = {RIG_STAGE("rig_count", 0, 1)},
-                              inplace[] = {RIG_STAGE("rig_inplace", 1, 1)};
+                               near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)},
+                               near_later[] = {RIG_STAGE("rig_near", 0, 2), RIG_STAGE("rig_near", 2, 3)},
+                               map_there[] = {RIG_STAGE("rig_map", 0, 1)}, map_last[] = {RIG_STAGE("rig_map", 0, 2)},
+                               flip_on[] = {RIG_STAGE("rig_flip", 1, 2)}, flip_last[] = {RIG_STAGE("rig_flip", 3, 4)},
+                               count_there[] = {RIG_STAGE("rig_count", 0, 1)},
+                               inplace[] = {RIG_STAGE("rig_inplace", 1, 1)};
 
 #define NEAR(its_binding) .binding = (its_binding), .row_access = COX__HALO, .halo_rows = 1
 static const struct cox__pass_binding
@@ -284,8 +286,8 @@ void shape_prepare(struct shape_frames *frames, uint32_t index)
 struct cox__frame_spec shape_frame(const struct shape_frames *frames, uint32_t index)
 {
     return (struct cox__frame_spec){.buffers = frames->buffers[index % frames->count],
-                              .buffer_count = frames->binding_count,
-                              .params = &frames->params[index % frames->count]};
+                                    .buffer_count = frames->binding_count,
+                                    .params = &frames->params[index % frames->count]};
 }
 
 /* ---- what must come out ---- */

@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_FAKE_SHAPES_H
 #define COX_TESTS_FAKE_SHAPES_H
 
+#include "specs.h"
 #include "fake_rig.h"
 
 /* The stages of fake_rig.h: rig_map, rig_halo, rig_table, rig_count, rig_chroma, rig_first and rig_second,

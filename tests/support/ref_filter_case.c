@@ -171,24 +171,24 @@ static cox_status fill(struct filter_test *test)
     struct weights weights;
     cox_status status;
     draw_weights(test, &weights);
-#define FILL(name, ...)                                                       \
-    status = cox_filter_##name(&test->shape, &test->storage, &test->session); \
-    return status ? status : cox_filter_##name##_prepare(&test->shape, __VA_ARGS__)
+#define FILL(name, prepare, ...)                                               \
+    status = cox__filter_##name(&test->shape, &test->storage, &test->session); \
+    return status ? status : prepare(&test->shape, __VA_ARGS__)
     switch (about->kind) {
     case FILTER_SEPARABLE:
-        FILL(separable, &weights.all, &test->params);
+        FILL(separable, cox_filter_separable_prepare, &weights.all, &test->params);
     case FILTER_CONVOLUTION:
-        FILL(convolution, &weights.all, &test->params);
+        FILL(convolution, cox_filter_convolution_prepare, &weights.all, &test->params);
     case FILTER_GAUSSIAN:
-        FILL(gaussian, about->first, about->second, &test->params);
+        FILL(gaussian, cox_filter_gaussian_prepare, about->first, about->second, &test->params);
     case FILTER_BOX:
-        FILL(box, &test->params);
+        FILL(box, cox__filter_box_prepare, &test->params);
     case FILTER_GUIDED:
-        FILL(guided, about->first, &test->params);
+        FILL(guided, cox_filter_guided_prepare, about->first, &test->params);
     case FILTER_TRANSPOSITION:
-        FILL(transposition, &test->params);
+        FILL(transposition, cox__filter_transposition_prepare, &test->params);
     case FILTER_PREFIX_SUMS:
-        FILL(prefix_sums, &test->params);
+        FILL(prefix_sums, cox__filter_prefix_sums_prepare, &test->params);
     }
     return COX_E_INVALID;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "ref_stream.h"
 #include "fake_rig.h"
 #include "base/clock.h"
@@ -274,27 +275,27 @@ static cox_status create_session(struct ref_stream *stream, const struct cox__se
         [MIDDLE] = {.name = "middle", .pitch_bytes = pitch_bytes, .scratch = true}};
     const struct cox__variant variant = {.source = source, .local_columns = 64};
     const struct cox__arg args[] = {COX__ARG_BUFFER(IN),
-                                   COX__ARG_BUFFER(near),
-                                   COX__ARG_BUFFER(TABLE_AT),
-                                   COX__ARG_BUFFER(OUT),
-                                   COX__ARG_BUFFER(COUNTED),
-                                   COX__ARG_COLUMNS,
-                                   COX__ARG_FIRST_ROW,
-                                   COX__ARG_ROWS,
-                                   COX__ARG_FRAME_ROWS,
-                                   COX__ARG_ORIGIN(near),
-                                   COX__ARG_FIELD(struct params, pitch),
-                                   COX__ARG_FIELD(struct params, add)};
+                                    COX__ARG_BUFFER(near),
+                                    COX__ARG_BUFFER(TABLE_AT),
+                                    COX__ARG_BUFFER(OUT),
+                                    COX__ARG_BUFFER(COUNTED),
+                                    COX__ARG_COLUMNS,
+                                    COX__ARG_FIRST_ROW,
+                                    COX__ARG_ROWS,
+                                    COX__ARG_FRAME_ROWS,
+                                    COX__ARG_ORIGIN(near),
+                                    COX__ARG_FIELD(struct params, pitch),
+                                    COX__ARG_FIELD(struct params, add)};
     const struct cox__stage stage = RIG_STAGE_OF("stream", COLUMNS, &variant, args);
-    const struct cox__arg copy_args[] = {COX__ARG_BUFFER(NEAR), COX__ARG_BUFFER(MIDDLE), COX__ARG_COLUMNS, COX__ARG_ROWS,
-                                        COX__ARG_FIELD(struct params, pitch)};
+    const struct cox__arg copy_args[] = {COX__ARG_BUFFER(NEAR), COX__ARG_BUFFER(MIDDLE), COX__ARG_COLUMNS,
+                                         COX__ARG_ROWS, COX__ARG_FIELD(struct params, pitch)};
     const struct cox__stage copy = RIG_STAGE_OF("stream_copy", COLUMNS, &variant, copy_args);
     const struct cox__pass_binding copy_uses[] = {{.binding = NEAR}, {.binding = MIDDLE, .access = COX__WRITE}};
     const struct cox__pass_binding uses[] = {{.binding = IN},
-                                   {.binding = MIDDLE, .row_access = COX__HALO, .halo_rows = REACH},
-                                   {.binding = TABLE_AT, .row_access = COX__WHOLE},
-                                   {.binding = OUT, .access = COX__WRITE},
-                                   {.binding = COUNTED, .row_access = COX__REDUCE, .access = COX__WRITE}};
+                                             {.binding = MIDDLE, .row_access = COX__HALO, .halo_rows = REACH},
+                                             {.binding = TABLE_AT, .row_access = COX__WHOLE},
+                                             {.binding = OUT, .access = COX__WRITE},
+                                             {.binding = COUNTED, .row_access = COX__REDUCE, .access = COX__WRITE}};
     const struct cox__pass_spec passes[] = {
         {.use_count = 2, .uses = copy_uses, .stage_count = 1, .stages = &copy},
         {.use_count = sizeof uses / sizeof uses[0], .uses = uses, .stage_count = 1, .stages = &stage}};

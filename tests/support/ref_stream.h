@@ -7,6 +7,7 @@
 #ifndef COX_TESTS_REF_STREAM_H
 #define COX_TESTS_REF_STREAM_H
 
+#include "specs.h"
 #include "fake_backend.h"
 
 #include <coxswain/coxswain.h>

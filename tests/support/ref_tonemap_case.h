@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_REF_TONEMAP_CASE_H
 #define COX_TESTS_REF_TONEMAP_CASE_H
 
+#include "specs.h"
 #include "ref_tonemap.h"
 #include "ref_video_case.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "ref_video_case.h"
 #include "random_splits.h"
 #include "ref_tonemap.h"

@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_REF_VIDEO_CASE_H
 #define COX_TESTS_REF_VIDEO_CASE_H
 
+#include "specs.h"
 #include "bits_frame.h"
 #include "ref_video.h"
 

@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_RIG_PLAY_H
 #define COX_TESTS_RIG_PLAY_H
 
+#include "specs.h"
 #include "fake_rig.h"
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -200,8 +201,8 @@ static inline void play_run_in_place(const struct play *play, cox_status wanted)
     unsigned char before[90 * 16], *data = cox_buffer_data(play->frames->in[0]);
     memcpy(before, data, sizeof before);
     cr_assert_eq(cox__session_run(play->session, &(const struct cox__frame_spec){.buffers = play->frames->in,
-                                                                          .buffer_count = 1,
-                                                                          .params = play->frames->params}),
+                                                                                 .buffer_count = 1,
+                                                                                 .params = play->frames->params}),
                  wanted);
     for (size_t i = 0; i < sizeof before && wanted == COX_OK; i++)
         cr_assert_eq(data[i], (unsigned char)(before[i] * 3u + 1), "byte %zu", i);
@@ -216,8 +217,7 @@ static inline struct play play_count(const struct fake_params *devices, const st
         {.name = "histogram", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum},
     };
     return play_stage(devices, &rig_stage_count, bindings, 2,
-                      &(const struct cox__session_spec){
-                          .custom_policy = policy, .in_flight = 1, .no_warmup = !warmup});
+                      &(const struct cox__session_spec){.custom_policy = policy, .in_flight = 1, .no_warmup = !warmup});
 }
 
 /* Run its frame: every byte is counted once. */

@@ -1,5 +1,6 @@
 /* cox__session_spec.ready over drivers that compile: with a fresh cache of the driver's in each test.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "real.h"
 #include "support/folder.h"
 #include <stdatomic.h>
@@ -58,21 +59,21 @@ static cox_status create(const char *source, unsigned turn, struct told *told, c
 {
     char options[64];
     const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = WIDTH},
-                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = WIDTH}};
+                                            {.name = "out", .access = COX__WRITE, .pitch_bytes = WIDTH}};
     const struct cox__variant variant = {.source = source, .options = options};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS};
     const struct cox__stage stage = {
         .kernel = "blend", .columns = WIDTH, .variant_count = 1, .variants = &variant, .arg_count = 4, .args = args};
     snprintf(options, sizeof options, "-DCOLUMNS=%d -DTURN=%u", WIDTH, turn);
     return cox__session_create(runtime,
-                              &(const struct cox__session_spec){.rows = HEIGHT,
+                               &(const struct cox__session_spec){.rows = HEIGHT,
                                                                  .binding_count = 2,
                                                                  .bindings = bindings,
                                                                  .stage_count = 1,
                                                                  .stages = &stage,
                                                                  .ready = told ? on_ready : NULL,
                                                                  .ready_user = told},
-                              session);
+                               session);
 }
 
 static bool all_are(cox_session *session, enum cox_device_state state)
@@ -93,8 +94,8 @@ static bool play(unsigned turn, cox_buffer *const buffers[3])
     cox_session *session, *blocking;
     cr_assert_eq(create(good, turn, &told, &session), COX_OK, "%s", logged);
     const bool early = all_are(session, COX_DEVICE_JOINING);
-    cr_assert_eq(cox__session_submit(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 2}, on_done,
-                                    &result),
+    cr_assert_eq(cox__session_submit(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 2},
+                                     on_done, &result),
                  COX_OK);
     cr_assert_eq(cox_session_wait(session), COX_OK);
     check_told(&result, COX_OK);
@@ -102,7 +103,8 @@ static bool play(unsigned turn, cox_buffer *const buffers[3])
     cr_assert_eq(cox_session_warm(session, NULL), COX_OK);
     cr_assert_eq(create(good, turn, NULL, &blocking), COX_OK, "%s", logged);
     cox_buffer *const others[] = {buffers[0], buffers[2]};
-    cr_assert_eq(cox__session_run(blocking, &(const struct cox__frame_spec){.buffers = others, .buffer_count = 2}), COX_OK);
+    cr_assert_eq(cox__session_run(blocking, &(const struct cox__frame_spec){.buffers = others, .buffer_count = 2}),
+                 COX_OK);
     cr_assert_arr_eq(cox_buffer_data(buffers[1]), cox_buffer_data(buffers[2]), HEIGHT * WIDTH);
     for (uint32_t i = 0; i < 6000 && !all_are(session, COX_DEVICE_ACTIVE); i++) {
         cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 2}),
@@ -167,9 +169,9 @@ Test(joining, what_is_wrong_with_the_parameters_is_said_at_once)
     struct told told = {0};
     cox_session *session;
     cr_assert_eq(cox__session_create(runtime,
-                                    &(const struct cox__session_spec){
-                                        .rows = 4, .ready = on_ready, .ready_user = &told},
-                                    &session),
+                                     &(const struct cox__session_spec){
+                                         .rows = 4, .ready = on_ready, .ready_user = &told},
+                                     &session),
                  COX_E_INVALID);
     cr_assert_null(session);
     cox_runtime_destroy(&runtime);

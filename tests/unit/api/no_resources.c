@@ -1,6 +1,7 @@
 /* COX_E_NOMEM and COX_E_SYSTEM of the functions that make objects: each allocation of theirs fails once, and no thread
  * and no descriptor can be had. Each leaves a line in the log, and nothing behind.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/state.h"
 #include "support/captured_log.h"
 #include "unit/engine/map_test.h"

@@ -4,6 +4,7 @@
 #ifndef COX_TESTS_REAL_H
 #define COX_TESTS_REAL_H
 
+#include "specs.h"
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
@@ -51,12 +52,12 @@ struct stir_params {
 };
 
 static const struct cox__arg stir_args[] = {COX__ARG_BUFFER(0),
-                                           COX__ARG_BUFFER(1),
-                                           COX__ARG_COLUMNS,
-                                           COX__ARG_FIRST_ROW,
-                                           COX__ARG_ROWS,
-                                           COX__ARG_FIELD(struct stir_params, pitch),
-                                           COX__ARG_FIELD(struct stir_params, add)};
+                                            COX__ARG_BUFFER(1),
+                                            COX__ARG_COLUMNS,
+                                            COX__ARG_FIRST_ROW,
+                                            COX__ARG_ROWS,
+                                            COX__ARG_FIELD(struct stir_params, pitch),
+                                            COX__ARG_FIELD(struct stir_params, add)};
 
 /* A kernel that is called as stir is. `halo_rows` 0: none. */
 struct stir_kernel {
@@ -69,18 +70,18 @@ static inline cox_status create_stir(cox_runtime *of, const struct stir_kernel *
                                      const struct cox__session_spec *extra, cox_session **out)
 {
     const struct cox__binding bindings[] = {{.name = "in",
-                                            .row_access = kernel->halo_rows ? COX__HALO : COX__ROWS,
-                                            .halo_rows = kernel->halo_rows,
-                                            .access = COX__READ,
-                                            .pitch_bytes = kernel->pitch},
-                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = kernel->pitch}};
+                                             .row_access = kernel->halo_rows ? COX__HALO : COX__ROWS,
+                                             .halo_rows = kernel->halo_rows,
+                                             .access = COX__READ,
+                                             .pitch_bytes = kernel->pitch},
+                                            {.name = "out", .access = COX__WRITE, .pitch_bytes = kernel->pitch}};
     const struct cox__variant variant = {.source = kernel->source, .local_columns = 32};
     const struct cox__stage stage = {.kernel = kernel->name,
-                                    .columns = COLUMNS,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = kernel->arg_count,
-                                    .args = stir_args};
+                                     .columns = COLUMNS,
+                                     .variant_count = 1,
+                                     .variants = &variant,
+                                     .arg_count = kernel->arg_count,
+                                     .args = stir_args};
     struct cox__session_spec params = *extra;
     params.rows = kernel->rows;
     params.binding_count = 2;
@@ -151,9 +152,9 @@ static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done
     scene->submitted++; /* before: its callback may be quicker than this returns */
     const cox_status status =
         cox__session_submit(scene->session,
-                           &(const struct cox__frame_spec){
-                               .buffers = buffers, .buffer_count = 2, .params = &params, .nowait = nowait},
-                           done, scene);
+                            &(const struct cox__frame_spec){
+                                .buffers = buffers, .buffer_count = 2, .params = &params, .nowait = nowait},
+                            done, scene);
     if (status)
         scene->submitted--;
     scene->busy += status == COX_E_BUSY;

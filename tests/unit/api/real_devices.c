@@ -1,5 +1,6 @@
 /* The public API on real OpenCL devices, PoCL by default, through public headers only.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "base/clock.h"
 #include "real.h"
 #include "support/scratch.h"
@@ -31,7 +32,7 @@ static bool kernels_use_fma(void)
     enum { WIDTH = 64 };
     const size_t pitch = cox_runtime_pitch_bytes(runtime, WIDTH * sizeof(float));
     const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = pitch},
-                                           {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch}};
+                                            {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch}};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS};
     const struct cox__variant variant = {.source = told_source};
     const struct cox__stage stage = {
@@ -39,13 +40,13 @@ static bool kernels_use_fma(void)
     cox_session *session = NULL;
     cox_buffer *buffers[2] = {NULL, NULL};
     cr_assert_eq(cox__session_create(runtime,
-                                    &(const struct cox__session_spec){.rows = 1,
+                                     &(const struct cox__session_spec){.rows = 1,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
                                                                        .stages = &stage,
                                                                        .no_warmup = true},
-                                    &session),
+                                     &session),
                  COX_OK, "%s", logged);
     for (int b = 0; b < 2; b++)
         cr_assert_eq(cox_buffer_create(runtime, pitch, &buffers[b]), COX_OK);
@@ -408,8 +409,9 @@ static void count_frame(void *user, uint64_t frame, cox_status status)
 
 Test(api, a_process_that_was_stopped_gives_no_device_up)
 {
-    const struct cox__binding bindings[] = {{.name = "go", .access = COX__READ, .row_access = COX__WHOLE, .bytes = 4096},
-                                           {.name = "begun", .access = COX__WRITE, .pitch_bytes = 4096}};
+    const struct cox__binding bindings[] = {
+        {.name = "go", .access = COX__READ, .row_access = COX__WHOLE, .bytes = 4096},
+        {.name = "begun", .access = COX__WRITE, .pitch_bytes = 4096}};
     const struct cox__variant variants[] = {{.source = wait_source}};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1)};
     const struct cox__stage stages[] = {
@@ -419,14 +421,14 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
     open_runtime("cpu:1x1");
     cox_session **session = &scenes[0].session;
     cr_assert_eq(cox__session_create(runtime,
-                                    &(const struct cox__session_spec){.rows = 1,
+                                     &(const struct cox__session_spec){.rows = 1,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
                                                                        .stages = stages,
                                                                        .no_profile = true,
                                                                        .device_timeout_ns = 1000000000},
-                                    session),
+                                     session),
                  COX_OK, "%s", logged);
     for (int b = 0; b < 2; b++)
         cr_assert_eq(cox_buffer_create(runtime, 4096, &buffers[b]), COX_OK);

@@ -1,6 +1,7 @@
 /* Each error of the tone mappers' pure functions that the headers list: one field of a good shape or of good settings
  * is spoiled at a time, at the bounds that the headers name.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include <coxswain/video.h>
 #include <criterion/criterion.h>
 #include <math.h>

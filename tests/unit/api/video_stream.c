@@ -1,6 +1,7 @@
 /* Streams of frames wherever an application has them, on real devices, through the public headers. What a stream gives
  * is compared with what a session of its own gives for the same pictures in buffers of the library's.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
@@ -308,7 +309,7 @@ static void count_report(void *user, const struct cox_frame_report *report)
 Test(video_stream, each_frame_is_reported_once_by_its_number)
 {
     enum { FRAMES = 5 };
-    cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox__session_spec){.report = count_report}, NULL,
+    cr_assert_eq(cox_video_stream_create(runtime, &(const struct cox_session_params){.report = count_report}, NULL,
                                          &stream),
                  COX_OK);
     for (int n = 0; n < FRAMES; n++) {

@@ -1,6 +1,7 @@
 /* A session warns of a binding that is only read where its kernel takes it as a pointer to what is not const: with
  * kernels from source and from the cache, which holds what the driver told of the source.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "real.h"
 #include "support/folder.h"
 #include <coxswain/tonemap.h>
@@ -57,12 +58,12 @@ static void create_session(const char *source)
     cox_session *session;
     logged[0] = '\0';
     cr_assert_eq(cox__session_create(runtime,
-                                    &(const struct cox__session_spec){.rows = 64,
+                                     &(const struct cox__session_spec){.rows = 64,
                                                                        .binding_count = 4,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
                                                                        .stages = &stage},
-                                    &session),
+                                     &session),
                  COX_OK, "%s", logged);
     cox_session_destroy(&session);
 }

@@ -1,5 +1,6 @@
 /* Cancelling, and frames that callbacks submit.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "scene_test.h"
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Every access contract, split at random over devices of all memory modes, against a plain loop over the frame.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/fake_rig.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -17,14 +18,16 @@ static const struct fake_params trio = {
 enum { PITCH = 32, COLUMNS = 29, SPLITS = 100, BINS = 256 };
 
 /* The bindings of most pipelines. */
-static const struct cox__binding in = {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = PITCH};
-static const struct cox__binding out = {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = PITCH};
+static const struct cox__binding in = {
+    .name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = PITCH};
+static const struct cox__binding out = {
+    .name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = PITCH};
 static const struct cox__binding table = {.name = "table", .row_access = COX__WHOLE, .access = COX__READ, .bytes = 256};
 static const struct cox__binding histogram = {.name = "histogram",
-                                             .row_access = COX__REDUCE,
-                                             .access = COX__WRITE,
-                                             .bytes = BINS * sizeof(uint32_t),
-                                             .merge = rig_merge_sum};
+                                              .row_access = COX__REDUCE,
+                                              .access = COX__WRITE,
+                                              .bytes = BINS * sizeof(uint32_t),
+                                              .merge = rig_merge_sum};
 
 /* A pipeline with its buffers filled at random. */
 struct scene {
@@ -47,7 +50,8 @@ static cox_session *session_of(struct rig *rig, const struct cox__session_spec *
 }
 
 static struct scene scene_new(const struct fake_params *devices, uint32_t rows, uint32_t binding_count,
-                              const struct cox__binding *bindings, uint32_t stage_count, const struct cox__stage *stages)
+                              const struct cox__binding *bindings, uint32_t stage_count,
+                              const struct cox__stage *stages)
 {
     struct scene scene = {.rig = rig_new(devices), .rows = rows, .buffer_count = binding_count};
     uint64_t seed = rows + 1;
@@ -62,12 +66,12 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
     /* The row alignment is not known before the session, the splits are not needed before its first frame. */
     rig_set_split(1, (const uint32_t[][2]){{0, rows}});
     scene.session = session_of(scene.rig, &(const struct cox__session_spec){.rows = rows,
-                                                                             .binding_count = binding_count,
-                                                                             .bindings = bindings,
-                                                                             .stage_count = stage_count,
-                                                                             .stages = stages,
-                                                                             .custom_policy = &rig_policy,
-                                                                             .allow_in_place = true});
+                                                                            .binding_count = binding_count,
+                                                                            .bindings = bindings,
+                                                                            .stage_count = stage_count,
+                                                                            .stages = stages,
+                                                                            .custom_policy = &rig_policy,
+                                                                            .allow_in_place = true});
     scene.info = rig_info(scene.session);
     rig_split_count = 0;
     for (uint32_t i = 0; i < SPLITS; i++)
@@ -78,9 +82,10 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
 static void run(struct scene *scene)
 {
     cr_assert_eq(cox__session_run(scene->session,
-                                 &(const struct cox__frame_spec){.buffers = scene->buffers,
-                                                           .buffer_count = scene->buffer_count,
-                                                           .params = &(const struct rig_params){.columns = COLUMNS}}),
+                                  &(const struct cox__frame_spec){
+                                      .buffers = scene->buffers,
+                                      .buffer_count = scene->buffer_count,
+                                      .params = &(const struct rig_params){.columns = COLUMNS}}),
                  COX_OK);
 }
 
@@ -115,7 +120,8 @@ Test(engine_contracts, halo_rows_are_there_around_every_band_and_clipped_at_the_
     for (size_t n = 0; n < sizeof reaches / sizeof reaches[0]; n++) {
         const uint32_t rows = 101, reach = reaches[n];
         const struct cox__binding bindings[] = {
-            {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = reach}, out};
+            {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = reach},
+            out};
         struct scene scene = scene_new(&trio, rows, 2, bindings, 1, &rig_stage_halo);
         cr_assert_eq(scene.info.row_alignment, 2);
         for (int i = 0; i < SPLITS / 4; i++) {
@@ -304,7 +310,8 @@ Test(engine_contracts, frames_of_one_row_and_other_odd_sizes_work_on_any_number_
                                                           .align_bytes = 4u << (2 * d), /* up to 1024: no split */
                                                           .ns_per_row = 100};
             const struct cox__binding bindings[] = {
-                {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = 1}, out};
+                {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = 1},
+                out};
             struct scene scene = scene_new(&devices, rows, 2, bindings, 1, &rig_stage_halo);
             for (int i = 0; i < 5; i++) {
                 run_into(&scene, 1);
@@ -412,14 +419,14 @@ Test(engine_contracts, memory_of_the_application_is_used_where_it_is)
     for (int i = 0; i < 4096; i++)
         from[i] = (unsigned char)(i * 7);
     cox_session *session = session_of(rig, &(const struct cox__session_spec){.rows = 125,
-                                                                              .binding_count = 2,
-                                                                              .bindings = bindings,
-                                                                              .stage_count = 1,
-                                                                              .stages = &rig_stage_map});
+                                                                             .binding_count = 2,
+                                                                             .bindings = bindings,
+                                                                             .stage_count = 1,
+                                                                             .stages = &rig_stage_map});
     cr_assert_eq(cox__session_run(session,
-                                 &(const struct cox__frame_spec){.buffers = buffers,
-                                                           .buffer_count = 2,
-                                                           .params = &(const struct rig_params){.columns = 32}}),
+                                  &(const struct cox__frame_spec){.buffers = buffers,
+                                                                  .buffer_count = 2,
+                                                                  .params = &(const struct rig_params){.columns = 32}}),
                  COX_OK);
     for (uint32_t i = 0; i < 4000; i++)
         cr_assert_eq(to[i], (unsigned char)(from[i] * 3u + i / 32 * 7u));

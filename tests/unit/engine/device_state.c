@@ -1,5 +1,6 @@
 /* Devices that fail are put aside, tried again in the background, do rows on probation and come back.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "scene_test.h"
 #include <string.h>
 
@@ -449,9 +450,9 @@ Test(engine_device_state, random_trouble_while_one_device_lives_costs_no_frame_a
         const struct fake_params params = chance_devices(&seed);
         scene_begin(&scene, &params, shape, (uint32_t)(rig_random(&seed) % 2) * 7,
                     &(const struct cox__session_spec){.policy = policies[rig_random(&seed) % 7],
-                                                       .in_flight = 2 + (uint32_t)(rig_random(&seed) % 5),
-                                                       .no_warmup = rig_random(&seed) % 2,
-                                                       .device_timeout_ns = rig_random(&seed) % 2 ? 0 : 1000 * ms});
+                                                      .in_flight = 2 + (uint32_t)(rig_random(&seed) % 5),
+                                                      .no_warmup = rig_random(&seed) % 2,
+                                                      .device_timeout_ns = rig_random(&seed) % 2 ? 0 : 1000 * ms});
         for (uint32_t part = 0; part < 3; part++) {
             chance_faults(params.device_count, &seed);
             scene_play(&scene, 40);

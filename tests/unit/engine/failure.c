@@ -1,5 +1,6 @@
 /* What the engine does when devices fail, lie or stay silent, and when a policy talks nonsense.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/rig_play.h"
 #include <string.h>
 #include <time.h>
@@ -24,9 +25,9 @@ static struct play begin(uint32_t in_flight, bool warmup)
     rig_set_split(3, thirds);
     return play_begin(&trio, 90, 16, 16, 8,
                       &(const struct cox__session_spec){.custom_policy = &rig_policy,
-                                                         .in_flight = in_flight,
-                                                         .no_warmup = !warmup,
-                                                         .report = rig_report});
+                                                        .in_flight = in_flight,
+                                                        .no_warmup = !warmup,
+                                                        .report = rig_report});
 }
 
 /* The devices that take part, a bit for each. */
@@ -480,8 +481,8 @@ Test(engine_failure, survives_random_faults_while_one_device_lives, .timeout = 6
         const uint32_t in_flight = 1 + (uint32_t)(rig_random(&seed) % 8);
         const char *policy = policies[rig_random(&seed) % 5];
         play.session = play_session(&play, &(const struct cox__session_spec){.policy = policy,
-                                                                              .in_flight = in_flight,
-                                                                              .no_warmup = rig_random(&seed) % 2});
+                                                                             .in_flight = in_flight,
+                                                                             .no_warmup = rig_random(&seed) % 2});
         for (uint32_t d = 1; d < params.device_count; d++) /* device 0 lives */
             for (int i = 0; i < 3; i++) {
                 struct fake_fault fault = {.device = d, .status = COX_E_DEVICE_LOST, .factor = 7};

@@ -1,5 +1,6 @@
 /* The scripted devices themselves: faults do what they are said to do, and what no driver would forgive is noted.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/fake_backend.h"
 #include "engine/state.h"
 #include <criterion/criterion.h>
@@ -333,12 +334,13 @@ Test(fake_backend, notes_rows_written_while_another_context_is_at_them)
 static void make_two_passes(void)
 {
     static const struct cox__binding bindings[] = {{.row_access = COX__ROWS, .pitch_bytes = PITCH},
-                                                  {.row_access = COX__ROWS, .pitch_bytes = PITCH}};
+                                                   {.row_access = COX__ROWS, .pitch_bytes = PITCH}};
     static const struct cox__pass_binding first[] = {{.binding = 0}, {.binding = 1, .access = COX__WRITE}};
     static const struct cox__pass_binding second[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
-                                            {.binding = 0, .access = COX__WRITE}};
-    static const struct cox__pass_spec passes[] = {{.use_count = 2, .uses = first, .stage_count = 1, .stages = &stage},
-                                             {.use_count = 2, .uses = second, .stage_count = 1, .stages = &stage}};
+                                                      {.binding = 0, .access = COX__WRITE}};
+    static const struct cox__pass_spec passes[] = {
+        {.use_count = 2, .uses = first, .stage_count = 1, .stages = &stage},
+        {.use_count = 2, .uses = second, .stage_count = 1, .stages = &stage}};
     cox__pipeline_clear(&bench.pipeline);
     make_pipeline(&(const struct cox__session_spec){
         .binding_count = 2, .bindings = bindings, .pass_count = 2, .passes = passes});

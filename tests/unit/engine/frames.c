@@ -1,5 +1,6 @@
 /* The way of a frame through the engine: order, completeness, contents, on scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/engine.h"
 #include "support/rig_play.h"
 #include <stdlib.h>
@@ -71,7 +72,7 @@ Test(engine, gives_the_same_rows_for_a_hundred_random_splits)
             rig_add_random_split(&seed, 241, row_alignment, devices[d].device_count);
         struct play play = play_begin(&devices[d], 241, 50, 64, 8,
                                       &(const struct cox__session_spec){.custom_policy = &rig_policy,
-                                                                         .in_flight = 1 + (uint32_t)d * 3});
+                                                                        .in_flight = 1 + (uint32_t)d * 3});
         cr_assert_eq(rig_info(play.session).row_alignment, row_alignment);
         play_frames(&play, 0, 100, 4);
         cr_assert_not(rig_logged(play.rig, "refused"), "%s", rig_log(play.rig));
@@ -258,7 +259,8 @@ static void submit_again(void *user, uint64_t frame, cox_status status)
     again->wrong += frame != again->done || status != COX_OK;
     again->done++;
     while (again->submitted < 100) {
-        const struct cox__frame_spec *next = RIG_FRAME(again->play.frames, again->submitted % again->play.frames->count);
+        const struct cox__frame_spec *next = RIG_FRAME(again->play.frames,
+                                                       again->submitted % again->play.frames->count);
         const cox_status result = cox__session_submit(again->play.session, next, submit_again, again);
         if (result == COX_E_BUSY) {
             again->busy++;
@@ -429,9 +431,9 @@ Test(engine, a_session_may_use_some_of_the_devices_in_any_order)
     rig_set_split(2, (const uint32_t[][2]){{0, 60}, {1, 30}});
     struct play play = play_begin(&play_trio, 90, 16, 64, 2,
                                   &(const struct cox__session_spec){.custom_policy = &rig_policy,
-                                                                     .device_count = 2,
-                                                                     .devices = (const uint32_t[]){2, 0},
-                                                                     .no_warmup = true});
+                                                                    .device_count = 2,
+                                                                    .devices = (const uint32_t[]){2, 0},
+                                                                    .no_warmup = true});
     const struct cox_session_info info = rig_info(play.session);
     cr_assert_eq(info.device_count, 2);
     cr_assert_eq(info.devices[0].device, 2);

@@ -1,5 +1,6 @@
 /* Sessions with `ready`: their devices join while frames are submitted already, and some never do.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/rig_play.h"
 
 TestSuite(engine_joining, .timeout = 600);
@@ -233,7 +234,7 @@ Test(engine_joining, the_log_names_a_writable_argument_once)
     devices.devices[0].writable_args = devices.devices[1].writable_args = 1;
     open_rig(&devices, 0);
     cr_assert_eq(cox__session_create(rig_runtime(party.play.rig),
-                                    &(const struct cox__session_spec){.rows = ROWS,
+                                     &(const struct cox__session_spec){.rows = ROWS,
                                                                        .binding_count = 2,
                                                                        .bindings = bindings,
                                                                        .stage_count = 1,
@@ -241,7 +242,7 @@ Test(engine_joining, the_log_names_a_writable_argument_once)
                                                                        .params_bytes = sizeof(struct rig_params),
                                                                        .ready = on_ready,
                                                                        .ready_user = &party},
-                                    &party.play.session),
+                                     &party.play.session),
                  COX_OK);
     play_until(1, COX_DEVICE_ACTIVE);
     cr_assert_eq(rig_logged_times(party.play.rig, "declare the pointer const"), 1);

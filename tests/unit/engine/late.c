@@ -2,6 +2,7 @@
  * Frames that are to be dropped where they would be late (COX_LATE_DROP): which, when, in which order, and what
  * becomes of those that read what they were to write.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "map_test.h"
 #include "support/fake_shapes.h"
 
@@ -40,12 +41,12 @@ static void submit_of(cox_buffer *in, cox_buffer *out, uint64_t deadline_ns, enu
 {
     cox_buffer *const buffers[] = {in, out};
     cr_assert_eq(cox__session_submit(session,
-                                    &(const struct cox__frame_spec){.buffers = buffers,
-                                                              .buffer_count = 2,
-                                                              .params = &frames->params[submitted],
-                                                              .deadline_ns = deadline_ns,
-                                                              .late = late},
-                                    rig_done, rig),
+                                     &(const struct cox__frame_spec){.buffers = buffers,
+                                                                     .buffer_count = 2,
+                                                                     .params = &frames->params[submitted],
+                                                                     .deadline_ns = deadline_ns,
+                                                                     .late = late},
+                                     rig_done, rig),
                  COX_OK);
     submitted++;
 }
@@ -135,8 +136,8 @@ Test(engine_late, a_deadline_of_a_frame_comes_before_the_session_s)
 {
     begin(&one,
           &(const struct cox__session_spec){.no_warmup = true,
-                                             .in_flight = 4,
-                                             .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
+                                            .in_flight = 4,
+                                            .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
     submit(0, COX_LATE_DELIVER);                /* the session's */
     submit(UINT64_MAX, COX_LATE_DELIVER);       /* none */
     submit(1000 * FRAME_NS, COX_LATE_DELIVER);  /* longer */
@@ -165,8 +166,8 @@ Test(engine_late, a_deadline_is_not_missed_by_frames_that_have_failed)
 {
     begin(&one,
           &(const struct cox__session_spec){.no_warmup = true,
-                                             .in_flight = 4,
-                                             .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
+                                            .in_flight = 4,
+                                            .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
     submit_many(4, 0, COX_LATE_DELIVER);
     cr_assert(fake_await_running(fake, 2));
     cox_session_cancel(session);
@@ -248,9 +249,9 @@ Test(engine_late, other_values_are_refused)
     begin_one();
     cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
     cr_assert_eq(cox__session_submit(session,
-                                    &(const struct cox__frame_spec){
-                                        .buffers = buffers, .buffer_count = 2, .late = (enum cox_late)2},
-                                    rig_done, rig),
+                                     &(const struct cox__frame_spec){
+                                         .buffers = buffers, .buffer_count = 2, .late = (enum cox_late)2},
+                                     rig_done, rig),
                  COX_E_INVALID);
     cr_assert(rig_logged(rig, "late: 2"));
     finish();
@@ -432,9 +433,9 @@ Test(engine_late, a_frame_that_expires_waits_for_its_turn)
     cr_assert_eq(rig_map_session(frames, &(const struct cox__session_spec){.no_warmup = true}, &other), COX_OK);
     cox_buffer *const buffers[] = {frames->in[0], frames->in[1]};
     cr_assert_eq(cox__session_submit(other,
-                                    &(const struct cox__frame_spec){
-                                        .buffers = buffers, .buffer_count = 2, .params = &frames->params[0]},
-                                    NULL, NULL),
+                                     &(const struct cox__frame_spec){
+                                         .buffers = buffers, .buffer_count = 2, .params = &frames->params[0]},
+                                     NULL, NULL),
                  COX_OK);
     cr_assert(fake_await_running(fake, 1));
     submit_of(frames->in[1], frames->out[1], 1, COX_LATE_DROP);
@@ -485,13 +486,13 @@ Test(engine_late, what_comes_first_counts_the_deadline_or_cox_session_cancel)
         for (; submitted < 6; submitted++) {
             cox_buffer *const buffers[] = {frames->in[submitted], frames->out[submitted]};
             cr_assert_eq(cox__session_submit(session,
-                                            &(const struct cox__frame_spec){.buffers = buffers,
-                                                                      .buffer_count = 2,
-                                                                      .params = &frames->params[submitted],
-                                                                      .deadline_ns = late ? FRAME_NS / 2
-                                                                                          : 3 * FRAME_NS / 2,
-                                                                      .late = COX_LATE_DROP},
-                                            on_done, rig),
+                                             &(const struct cox__frame_spec){.buffers = buffers,
+                                                                             .buffer_count = 2,
+                                                                             .params = &frames->params[submitted],
+                                                                             .deadline_ns = late ? FRAME_NS / 2
+                                                                                                 : 3 * FRAME_NS / 2,
+                                                                             .late = COX_LATE_DROP},
+                                             on_done, rig),
                          COX_OK);
         }
         finish();
@@ -510,10 +511,10 @@ Test(engine_late, cox_session_run_tells_it_too)
     begin(&runs, &(const struct cox__session_spec){.no_warmup = false}); /* the frame waits for the warm-up */
     cox_buffer *const buffers[] = {frames->in[0], frames->out[0]};
     cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
-                                                                    .buffer_count = 2,
-                                                                    .params = &frames->params[0],
-                                                                    .deadline_ns = 1,
-                                                                    .late = COX_LATE_DROP}),
+                                                                           .buffer_count = 2,
+                                                                           .params = &frames->params[0],
+                                                                           .deadline_ns = 1,
+                                                                           .late = COX_LATE_DROP}),
                  COX_E_LATE);
     close_rig();
 }

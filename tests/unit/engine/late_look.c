@@ -1,6 +1,7 @@
 /* A frame that waits for fresh memory while the engine looks late for it: a driver kept it, or the process could not
  * run. The worker below runs each task at once, as with a virtual clock, but for an allocation that is to take a while.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "host/worker.h"
 #include "scene_test.h"
 

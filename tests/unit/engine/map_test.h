@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_MAP_TEST_H
 #define COX_TESTS_MAP_TEST_H
 
+#include "specs.h"
 #include "support/rig_play.h"
 #include <stdlib.h>
 #include <string.h>

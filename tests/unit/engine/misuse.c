@@ -1,6 +1,7 @@
 /* Calls at a wrong place, and on objects that are none: each is refused, with a line in the log where there is a log,
  * and everything works on afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/engine.h"
 #include "support/fake_shapes.h"
 #include <criterion/criterion.h>
@@ -163,10 +164,10 @@ static void world_begin(struct world *w, const struct fake_params *params, enum 
         w->frames->bindings[1].merge = on_merge;
     cr_assert_eq(shape_session(w->frames,
                                &(const struct cox__session_spec){.custom_policy = &policy,
-                                                                  .in_flight = in_flight,
-                                                                  .no_warmup = true,
-                                                                  .report = on_report,
-                                                                  .meter = on_meter},
+                                                                 .in_flight = in_flight,
+                                                                 .no_warmup = true,
+                                                                 .report = on_report,
+                                                                 .meter = on_meter},
                                &w->session),
                  COX_OK, "%s", rig_log(w->rig));
 }
@@ -754,9 +755,9 @@ Test(engine_misuse, buffers_destroyed_under_way_go_after_their_last_frame)
     cox_buffer *second[2] = {w.frames->buffers[0][0], w.frames->buffers[1][1]};
     cr_assert_eq(world_submit(&w, 0), COX_OK);
     cr_assert_eq(cox__session_submit(w.session,
-                                    &(const struct cox__frame_spec){
-                                        .buffers = second, .buffer_count = 2, .params = &w.frames->params[0]},
-                                    rig_done, w.rig),
+                                     &(const struct cox__frame_spec){
+                                         .buffers = second, .buffer_count = 2, .params = &w.frames->params[0]},
+                                     rig_done, w.rig),
                  COX_OK);
     cr_assert(fake_await_running(rig_fake(w.rig), 2));
     cox_buffer_destroy(&w.frames->buffers[0][0]);

@@ -1,6 +1,7 @@
 /* Sessions of several passes, on fake devices: what they give, how they are shared out, and what happens when a device
  * fails on the way.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "passes_test.h"
 
 static const struct cox_policy random_policy = {.name = "random",
@@ -47,27 +48,27 @@ static void begin(const struct cox__session_spec *params)
 /* ---- pipelines: binding 0 is the frame's input, the last one its output ---- */
 
 static const struct cox__binding near_bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "middle", .scratch = true),
-                                                   BY_ROWS(.name = "out", .access = COX__WRITE)};
+                                                    BY_ROWS(.name = "out", .access = COX__WRITE)};
 
 static const struct cox__stage near_first[] = {RIG_STAGE("rig_near", 0, 1)};
 static const struct cox__stage near_last[] = {RIG_STAGE("rig_near", 1, 2)};
 static const struct cox__stage near_both[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2)};
 
 static const struct cox__pass_binding uses_first[] = {{.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
-                                            {.binding = 1, .access = COX__WRITE}};
+                                                      {.binding = 1, .access = COX__WRITE}};
 static const struct cox__pass_binding uses_last[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
-                                           {.binding = 2, .access = COX__WRITE}};
+                                                     {.binding = 2, .access = COX__WRITE}};
 static const struct cox__pass_binding uses_both[] = {
     {.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
     {.binding = 1, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1},
     {.binding = 2, .access = COX__WRITE}};
 
 static const struct cox__pass_spec near_exchange[] = {RIG_PASS(uses_first, near_first, .name = "first"),
-                                                RIG_PASS(uses_last, near_last, .name = "last")};
+                                                      RIG_PASS(uses_last, near_last, .name = "last")};
 static const struct cox__pass_spec near_overlap[] = {RIG_PASS(uses_both, near_both, .name = "both")};
 
 #define NEAR_SESSION(the_passes, count, ...)                                                                        \
-    &(const struct cox__session_spec)                                                                              \
+    &(const struct cox__session_spec)                                                                               \
     {                                                                                                               \
         .rows = ROWS, .binding_count = 3, .bindings = near_bindings, .passes = (the_passes), .pass_count = (count), \
         __VA_ARGS__                                                                                                 \
@@ -118,13 +119,13 @@ static const struct cox__stage back[] = {RIG_STAGE("rig_turn", 2, 3)};
 Test(passes, read_all_of_what_an_earlier_one_wrote)
 {
     static const struct cox__pass_binding uses_there[] = {{.binding = 0, .row_access = COX__WHOLE},
-                                                {.binding = 1, .access = COX__WRITE}};
+                                                          {.binding = 1, .access = COX__WRITE}};
     static const struct cox__pass_binding uses_near[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
-                                               {.binding = 2, .access = COX__WRITE}};
+                                                         {.binding = 2, .access = COX__WRITE}};
     static const struct cox__pass_binding uses_back[] = {{.binding = 2, .row_access = COX__WHOLE},
-                                               {.binding = 3, .access = COX__WRITE}};
+                                                         {.binding = 3, .access = COX__WRITE}};
     static const struct cox__pass_spec passes[] = {RIG_PASS(uses_there, there), RIG_PASS(uses_near, nearer),
-                                             RIG_PASS(uses_back, back)};
+                                                   RIG_PASS(uses_back, back)};
     static const struct cox__binding bindings[] = {
         {.name = "in", .row_access = COX__WHOLE, .pitch_bytes = PITCH, .bytes = BYTES},
         BY_ROWS(.name = "turned", .scratch = true),
@@ -132,13 +133,13 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
         BY_ROWS(.name = "out", .access = COX__WRITE)};
     static unsigned char one[BYTES], two[BYTES];
     begin(&(const struct cox__session_spec){.rows = ROWS,
-                                             .binding_count = 4,
-                                             .bindings = bindings,
-                                             .passes = passes,
-                                             .pass_count = 3,
-                                             .in_flight = 3,
-                                             .split_each_pass = true,
-                                             .custom_policy = &random_policy});
+                                            .binding_count = 4,
+                                            .bindings = bindings,
+                                            .passes = passes,
+                                            .pass_count = 3,
+                                            .in_flight = 3,
+                                            .split_each_pass = true,
+                                            .custom_policy = &random_policy});
     for (uint32_t f = 0; f < FRAMES; f++) {
         turn_rows(cox_buffer_data(in[f]), one);
         near_rows(one, two);
@@ -155,21 +156,21 @@ Test(passes, may_have_own_rows_for_several_of_the_frame)
 {
     enum { ODD_ROWS = ROWS - 1 }; /* the last own row is of one */
     const struct cox__binding bindings[] = {{.row_access = COX__HALO, .pitch_bytes = PITCH, .halo_rows = 0},
-                                           {.row_access = COX__HALO,
-                                            .access = COX__READ_WRITE,
-                                            .pitch_bytes = PITCH,
-                                            .row_divisor = 2,
-                                            .halo_rows = 1,
-                                            .scratch = true},
-                                           BY_ROWS(.access = COX__WRITE)};
+                                            {.row_access = COX__HALO,
+                                             .access = COX__READ_WRITE,
+                                             .pitch_bytes = PITCH,
+                                             .row_divisor = 2,
+                                             .halo_rows = 1,
+                                             .scratch = true},
+                                            BY_ROWS(.access = COX__WRITE)};
     static unsigned char own[BYTES];
     begin(&(const struct cox__session_spec){.rows = ODD_ROWS,
-                                             .binding_count = 3,
-                                             .bindings = bindings,
-                                             .stage_count = 2,
-                                             .stages = pair_stages,
-                                             .in_flight = 3,
-                                             .custom_policy = &random_policy});
+                                            .binding_count = 3,
+                                            .bindings = bindings,
+                                            .stage_count = 2,
+                                            .stages = pair_stages,
+                                            .in_flight = 3,
+                                            .custom_policy = &random_policy});
     for (uint32_t f = 0; f < FRAMES; f++) {
         const unsigned char *data = cox_buffer_data(in[f]);
         for (uint32_t r = 0; r < ODD_ROWS; r += 2)
@@ -189,24 +190,31 @@ Test(passes, may_have_own_rows_for_several_of_the_frame)
 }
 
 static const struct cox__stage five_stages[] = {RIG_STAGE("rig_near", 0, 1), RIG_STAGE("rig_near", 1, 2),
-                                               RIG_STAGE("rig_near", 2, 3), RIG_STAGE("rig_near", 3, 4),
-                                               RIG_STAGE("rig_near", 4, 5)};
+                                                RIG_STAGE("rig_near", 2, 3), RIG_STAGE("rig_near", 3, 4),
+                                                RIG_STAGE("rig_near", 4, 5)};
 
 /* Four halos of a quarter of all numbers: together more than a number of rows can say. */
 Test(passes, may_do_all_rows_beyond_their_bands)
 {
-    const struct cox__binding own = {
-        .row_access = COX__HALO, .access = COX__READ_WRITE, .pitch_bytes = PITCH, .halo_rows = 1u << 30, .scratch = true};
-    const struct cox__binding bindings[] = {
-        {.row_access = COX__HALO, .pitch_bytes = PITCH, .halo_rows = 1}, own, own, own, own, BY_ROWS(.access = COX__WRITE)};
+    const struct cox__binding own = {.row_access = COX__HALO,
+                                     .access = COX__READ_WRITE,
+                                     .pitch_bytes = PITCH,
+                                     .halo_rows = 1u << 30,
+                                     .scratch = true};
+    const struct cox__binding bindings[] = {{.row_access = COX__HALO, .pitch_bytes = PITCH, .halo_rows = 1},
+                                            own,
+                                            own,
+                                            own,
+                                            own,
+                                            BY_ROWS(.access = COX__WRITE)};
     static unsigned char one[BYTES], two[BYTES];
     begin(&(const struct cox__session_spec){.rows = ROWS,
-                                             .binding_count = 6,
-                                             .bindings = bindings,
-                                             .stage_count = 5,
-                                             .stages = five_stages,
-                                             .split_each_pass = true,
-                                             .custom_policy = &random_policy});
+                                            .binding_count = 6,
+                                            .bindings = bindings,
+                                            .stage_count = 5,
+                                            .stages = five_stages,
+                                            .split_each_pass = true,
+                                            .custom_policy = &random_policy});
     for (uint32_t f = 0; f < FRAMES; f++) {
         near_rows(cox_buffer_data(in[f]), one);
         near_rows(one, two);
@@ -220,18 +228,18 @@ Test(passes, may_do_all_rows_beyond_their_bands)
 
 enum { LONGEST_PASS_TO = 8 };
 static const struct cox__arg first_args[] = {COX__ARG_BUFFER(0),
-                                            COX__ARG_BUFFER(1),
-                                            COX__ARG_ORIGIN(0),
-                                            COX__ARG_ORIGIN(1),
-                                            {.kind = COX__ARG_KIND_IMAGE, .bytes = COLUMNS}};
+                                             COX__ARG_BUFFER(1),
+                                             COX__ARG_ORIGIN(0),
+                                             COX__ARG_ORIGIN(1),
+                                             {.kind = COX__ARG_KIND_IMAGE, .bytes = COLUMNS}};
 static const struct cox__stage eight_stages[] = {RIG_STAGE_OF("rig_near", 64, &rig_any_device, first_args),
-                                                RIG_STAGE("rig_near", 1, 2),
-                                                RIG_STAGE("rig_near", 2, 3),
-                                                RIG_STAGE("rig_near", 3, 4),
-                                                RIG_STAGE("rig_near", 4, 5),
-                                                RIG_STAGE("rig_near", 5, 6),
-                                                RIG_STAGE("rig_near", 6, 7),
-                                                RIG_STAGE("rig_near", 7, LONGEST_PASS_TO)};
+                                                 RIG_STAGE("rig_near", 1, 2),
+                                                 RIG_STAGE("rig_near", 2, 3),
+                                                 RIG_STAGE("rig_near", 3, 4),
+                                                 RIG_STAGE("rig_near", 4, 5),
+                                                 RIG_STAGE("rig_near", 5, 6),
+                                                 RIG_STAGE("rig_near", 6, 7),
+                                                 RIG_STAGE("rig_near", 7, LONGEST_PASS_TO)};
 
 /* Twelve bindings, eight passes, and eight stages in the first of them. */
 Test(passes, may_be_as_many_and_as_long_as_is_allowed)
@@ -247,7 +255,8 @@ Test(passes, may_be_as_many_and_as_long_as_is_allowed)
         bindings[i] = (struct cox__binding)BY_ROWS(.name = "between", .scratch = true);
     bindings[COX_BUFFERS_MAX - 1] = (struct cox__binding)BY_ROWS(.name = "out", .access = COX__WRITE);
     for (uint32_t i = 1; i < LONGEST_PASS_TO; i++)
-        uses[0][i] = (struct cox__pass_binding){.binding = i, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1};
+        uses[0][i] = (struct cox__pass_binding){
+            .binding = i, .row_access = COX__HALO, .access = COX__READ_WRITE, .halo_rows = 1};
     uses[0][LONGEST_PASS_TO] = (struct cox__pass_binding){.binding = LONGEST_PASS_TO, .access = COX__WRITE};
     for (uint32_t p = 1; p < COX_PASSES_MAX; p++) {
         const uint32_t from = order[p - 1], to = order[p];
@@ -255,20 +264,20 @@ Test(passes, may_be_as_many_and_as_long_as_is_allowed)
         uses[p][1] = (struct cox__pass_binding){.binding = to, .access = COX__WRITE};
         memcpy(args[p],
                (const struct cox__arg[]){COX__ARG_BUFFER(from), COX__ARG_BUFFER(to), COX__ARG_ORIGIN(from),
-                                        COX__ARG_ORIGIN(to)},
+                                         COX__ARG_ORIGIN(to)},
                sizeof args[p]);
         stages[p] = (struct cox__stage)RIG_STAGE_OF("rig_near", 64, &rig_any_device, args[p]);
         passes[p] = (struct cox__pass_spec){.use_count = 2, .uses = uses[p], .stage_count = 1, .stages = &stages[p]};
     }
     begin(&(const struct cox__session_spec){.rows = ROWS,
-                                             .binding_count = COX_BUFFERS_MAX,
-                                             .bindings = bindings,
-                                             .passes = passes,
-                                             .pass_count = COX_PASSES_MAX,
-                                             .in_flight = 3,
-                                             .verify = 1,
-                                             .split_each_pass = true,
-                                             .custom_policy = &random_policy});
+                                            .binding_count = COX_BUFFERS_MAX,
+                                            .bindings = bindings,
+                                            .passes = passes,
+                                            .pass_count = COX_PASSES_MAX,
+                                            .in_flight = 3,
+                                            .verify = 1,
+                                            .split_each_pass = true,
+                                            .custom_policy = &random_policy});
     cr_assert_eq(cox_session_warm(session, &kernel_params), COX_OK, "%s", rig_log(rig));
     for (uint32_t f = 0; f < FRAMES; f++) {
         memcpy(rows[0], cox_buffer_data(in[f]), BYTES);
@@ -295,33 +304,33 @@ static void choose_add(void *user, const struct cox_pass_result *end)
 }
 
 static const struct cox__binding counted_bindings[] = {BY_ROWS(.name = "in"),
-                                                      {.name = "bins",
-                                                       .row_access = COX__REDUCE,
-                                                       .access = COX__WRITE,
-                                                       .bytes = 1024,
-                                                       .merge = rig_merge_sum,
-                                                       .scratch = true},
-                                                      BY_ROWS(.name = "out", .access = COX__WRITE)};
+                                                       {.name = "bins",
+                                                        .row_access = COX__REDUCE,
+                                                        .access = COX__WRITE,
+                                                        .bytes = 1024,
+                                                        .merge = rig_merge_sum,
+                                                        .scratch = true},
+                                                       BY_ROWS(.name = "out", .access = COX__WRITE)};
 static const struct cox__stage count_stage[] = {RIG_STAGE("rig_count", 0, 1)},
-                              map_stage[] = {RIG_STAGE("rig_map", 0, 2)};
+                               map_stage[] = {RIG_STAGE("rig_map", 0, 2)};
 static const struct cox__pass_binding uses_count[] = {{.binding = 0},
-                                            {.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE}};
+                                                      {.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE}};
 static const struct cox__pass_binding uses_map[] = {{.binding = 0}, {.binding = 2, .access = COX__WRITE}};
 
 static const struct cox__pass_spec counted_passes[] = {RIG_PASS(uses_count, count_stage, .done = choose_add),
-                                                 RIG_PASS(uses_map, map_stage, .name = "map")};
+                                                       RIG_PASS(uses_map, map_stage, .name = "map")};
 
 /* Begin a session of these. */
 static void begin_counted(double verify, bool warmup)
 {
     begin(&(const struct cox__session_spec){.rows = ROWS,
-                                             .binding_count = 3,
-                                             .bindings = counted_bindings,
-                                             .passes = counted_passes,
-                                             .pass_count = 2,
-                                             .in_flight = 3,
-                                             .verify = verify,
-                                             .no_warmup = !warmup});
+                                            .binding_count = 3,
+                                            .bindings = counted_bindings,
+                                            .passes = counted_passes,
+                                            .pass_count = 2,
+                                            .in_flight = 3,
+                                            .verify = verify,
+                                            .no_warmup = !warmup});
     for (uint32_t f = 0; f < FRAMES; f++) {
         const unsigned char *data = cox_buffer_data(in[f]);
         uint32_t bins[256] = {0};
@@ -561,7 +570,7 @@ static void expect_rows_once(uint32_t passes)
         uint32_t rows[COX_PASSES_MAX] = {0};
         bool again = false;
         for (uint32_t b = 0; b < report->frame.band_count; b++) {
-            const uint32_t pass = report->band_passes[b];
+            const uint32_t pass = report->bands[b].pass;
             rows[pass] += report->bands[b].status == COX_OK ? report->bands[b].rows : 0;
             again |= pass == 0 && report->bands[b].attempt > 0;
         }
@@ -600,8 +609,8 @@ Test(passes, are_in_the_report_one_after_the_other)
         cr_assert_leq(report->passes[0].end_ns, report->passes[1].start_ns);
         cr_assert_eq(report->passes[1].end_ns, report->frame.end_ns);
         for (uint32_t b = 0; b < report->frame.band_count; b++) {
-            cr_assert(report->band_passes[b] == pass || (report->band_passes[b] == 1 && rows[0] == ROWS));
-            pass = report->band_passes[b];
+            cr_assert(report->bands[b].pass == pass || (report->bands[b].pass == 1 && rows[0] == ROWS));
+            pass = report->bands[b].pass;
             cr_assert_eq(report->bands[b].first_row, rows[pass]);
             rows[pass] += report->bands[b].rows;
         }
@@ -647,7 +656,8 @@ Test(passes, that_do_not_hold_together_are_refused)
     const uint32_t nobody[] = {9};
     const struct cox__pass_binding by_rows[] = {{.binding = 0}, uses_both[1], uses_both[2]};
     const struct cox__pass_spec turned[] = {near_exchange[1], near_exchange[0]};
-    const struct cox__pass_spec half[] = {near_exchange[0], RIG_PASS(uses_last, near_last, .name = "last", .rows = ROWS / 2)};
+    const struct cox__pass_spec half[] = {near_exchange[0],
+                                          RIG_PASS(uses_last, near_last, .name = "last", .rows = ROWS / 2)};
     const struct cox__pass_spec nowhere[] = {
         near_exchange[0], RIG_PASS(uses_last, near_last, .name = "last", .device_count = 1, .devices = nobody)};
     const struct cox__pass_spec narrow[] = {RIG_PASS(by_rows, near_both, .name = "both")};
@@ -674,19 +684,19 @@ Test(passes, that_use_the_whole_of_rows_need_a_pitch)
     struct cox__binding bindings[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
     bindings[0].pitch_bytes = 0;
     expect_refused(&(const struct cox__session_spec){.rows = ROWS,
-                                                      .binding_count = 3,
-                                                      .bindings = bindings,
-                                                      .passes = passes,
-                                                      .pass_count = 2,
-                                                      .in_flight = 1},
+                                                     .binding_count = 3,
+                                                     .bindings = bindings,
+                                                     .passes = passes,
+                                                     .pass_count = 2,
+                                                     .in_flight = 1},
                    "binding 0 (in): a pitch of 0 bytes");
     bindings[0].pitch_bytes = SIZE_MAX / 4;
     expect_refused(&(const struct cox__session_spec){.rows = ROWS,
-                                                      .binding_count = 3,
-                                                      .bindings = bindings,
-                                                      .passes = passes,
-                                                      .pass_count = 2,
-                                                      .in_flight = 1},
+                                                     .binding_count = 3,
+                                                     .bindings = bindings,
+                                                     .passes = passes,
+                                                     .pass_count = 2,
+                                                     .in_flight = 1},
                    "binding 0 (in): a pitch of");
 }
 

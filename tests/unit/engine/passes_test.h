@@ -4,12 +4,13 @@
 #ifndef COX_TESTS_PASSES_TEST_H
 #define COX_TESTS_PASSES_TEST_H
 
+#include "specs.h"
 #include "map_test.h"
 
 enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
 
-#define BY_ROWS(...)                                            \
-    {                                                           \
+#define BY_ROWS(...)                                               \
+    {                                                              \
         .row_access = COX__ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
     }
 
@@ -110,10 +111,10 @@ static inline void submit_some(uint32_t count)
         buffers[binding_count - 1] = out[f];
         memset(cox_buffer_data(out[f]), 0, BYTES);
         cr_assert_eq(cox__session_submit(session,
-                                        &(const struct cox__frame_spec){.buffers = buffers,
-                                                                  .buffer_count = binding_count,
-                                                                  .params = &kernel_params},
-                                        rig_done, rig),
+                                         &(const struct cox__frame_spec){.buffers = buffers,
+                                                                         .buffer_count = binding_count,
+                                                                         .params = &kernel_params},
+                                         rig_done, rig),
                      COX_OK);
     }
 }

@@ -1,5 +1,6 @@
 /* Rows that the policy hands out while the frame runs, on scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/engine.h"
 #include "support/rig_play.h"
 #include <stdlib.h>
@@ -255,7 +256,7 @@ static void play_random(uint32_t devices, uint32_t in_flight, answer_fn *answer,
                                                  .inside_submit = inside && d % 4 == 2};
     struct play play = cue_open(split_at_random, answer, &params, rows,
                                 &(const struct cox__session_spec){.in_flight = in_flight,
-                                                                   .no_warmup = !inside && in_flight % 2});
+                                                                  .no_warmup = !inside && in_flight % 2});
     cue.seed = devices * 100 + in_flight;
     play_frames(&play, 0, 30, 3);
     cr_assert_not(rig_logged(play.rig, "split refused"), "%s", rig_log(play.rig));
@@ -665,9 +666,8 @@ Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_
 {
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
         struct play play;
-        play =
-            cue_open(split_with_tail, rows_each(10), &play_trio, 240,
-                     &(const struct cox__session_spec){.in_flight = in_flight, .meter = watts, .meter_user = &play});
+        play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
+                        &(const struct cox__session_spec){.in_flight = in_flight, .meter = watts, .meter_user = &play});
         fake_hold(play.fake); /* so that the first frames are under way together however busy this machine is */
         play_submit(&play, 0, in_flight);
         fake_release(play.fake);

@@ -1,5 +1,6 @@
 /* What session creation and submission refuse, and that the log says why.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/rig_play.h"
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,11 @@ static void recipe_fill(struct recipe *recipe)
                 {.name = "rows out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = 16},
                 {.name = "around", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = 16, .halo_rows = 2},
                 {.name = "table", .row_access = COX__WHOLE, .access = COX__READ, .bytes = 256},
-                {.name = "sums", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum},
+                {.name = "sums",
+                 .row_access = COX__REDUCE,
+                 .access = COX__WRITE,
+                 .bytes = 1024,
+                 .merge = rig_merge_sum},
             },
         .variants = {{.source = "fake"}},
         .args = {COX__ARG_BUFFER(0), COX__ARG_PARAMS(struct rig_params), COX__ARG_ORIGIN(2), COX__ARG_LOCAL(64)},
@@ -39,10 +44,10 @@ static void recipe_fill(struct recipe *recipe)
     };
     for (int i = 0; i <= COX_FUSED_MAX; i++)
         recipe->stages[i] = (struct cox__stage){.kernel = "rig_map",
-                                               .variant_count = 1,
-                                               .variants = recipe->variants,
-                                               .arg_count = 4,
-                                               .args = recipe->args};
+                                                .variant_count = 1,
+                                                .variants = recipe->variants,
+                                                .arg_count = 4,
+                                                .args = recipe->args};
 }
 
 static void refused(struct rig *rig, struct recipe *recipe, cox_status status, const char *logged)
@@ -187,7 +192,8 @@ Test(engine_refuse, counts_that_are_zero_or_too_large)
     REFUSES("variants: 1 to 32 are needed, 0 are", recipe.stages[0].variant_count = 0);
     REFUSES("arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGUMENTS_MAX + 1);
     REFUSES("17 frames in flight; 0 to 16 are possible", recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
-    REFUSES("2049 bytes of parameters; 0 to 2048 are possible", recipe.params.params_bytes = COX_CONSTANTS_BYTES_MAX + 1);
+    REFUSES("2049 bytes of parameters; 0 to 2048 are possible",
+            recipe.params.params_bytes = COX_CONSTANTS_BYTES_MAX + 1);
     REFUSES("stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647", recipe.stages[0].columns = UINT32_MAX);
     REFUSES("local size 0 x 4294967295, item size 0 x 0; each 0 to 65536", recipe.variants[0].local_rows = UINT32_MAX);
     REFUSES("local size 0 x 0, item size 4294967295 x 0; each", recipe.variants[0].item_columns = UINT32_MAX);
@@ -229,7 +235,7 @@ Test(engine_refuse, arguments_that_lead_nowhere)
     REFUSES("argument 1", recipe.args[1].offset = SIZE_MAX);
     REFUSES("argument 1", recipe.args[1].bytes = 0);
     REFUSES("argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
-    REFUSES("argument 3: unknown kind 99; 0 to 8 are known", recipe.args[3].kind = (enum cox__arg_kind)99);
+    REFUSES("argument 3: unknown kind 99; 0 to 9 are known", recipe.args[3].kind = (enum cox__arg_kind)99);
 }
 
 static struct cox__arg image_of(uint32_t binding, size_t format, size_t columns)
@@ -324,10 +330,10 @@ Test(engine_refuse, a_kernel_that_does_not_build_anywhere)
 static cox_status submit(cox_session *session, cox_buffer *const *buffers, uint32_t count)
 {
     return cox__session_submit(session,
-                              &(const struct cox__frame_spec){.buffers = buffers,
-                                                        .buffer_count = count,
-                                                        .params = &(const struct rig_params){.columns = 16}},
-                              rig_done, rig);
+                               &(const struct cox__frame_spec){.buffers = buffers,
+                                                               .buffer_count = count,
+                                                               .params = &(const struct rig_params){.columns = 16}},
+                               rig_done, rig);
 }
 
 Test(engine_refuse, frames_with_the_wrong_buffers)
@@ -364,13 +370,14 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     mixed[2] = mixed[0]; /* both read: allowed */
     cr_assert_eq(submit(session, mixed, 5), COX_OK);
     cr_assert_eq(cox__session_run(session,
-                                 &(const struct cox__frame_spec){.buffers = buffers,
-                                                           .buffer_count = 5,
-                                                           .params = &(const struct rig_params){.columns = 16}}),
+                                  &(const struct cox__frame_spec){.buffers = buffers,
+                                                                  .buffer_count = 5,
+                                                                  .params = &(const struct rig_params){.columns = 16}}),
                  COX_OK);
     /* No parameters means zeros: no column is touched. */
     unsigned char *out = memset(cox_buffer_data(buffers[1]), 0x42, exact[1]);
-    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 5}), COX_OK);
+    cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 5}),
+                 COX_OK);
     for (size_t i = 0; i < exact[1]; i++)
         cr_assert_eq(out[i], 0x42);
     cr_assert_eq(rig_done_count(rig), 1);

@@ -1,6 +1,7 @@
 /* A frame at which a device hangs, and after it: what was delivered is final, in memory of the library's and of the
  * application's.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "scene_test.h"
 
 TestSuite(engine_relocate, .timeout = 300);
@@ -215,10 +216,10 @@ Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
     cr_assert(!rig_logged(scene.rig, "memory is leaked"));
     cr_assert_eq(shape_session(scene.frames,
                                &(const struct cox__session_spec){.policy = "static",
-                                                                  .in_flight = 2,
-                                                                  .no_warmup = true,
-                                                                  .report = rig_report,
-                                                                  .report_user = scene.rig},
+                                                                 .in_flight = 2,
+                                                                 .no_warmup = true,
+                                                                 .report = rig_report,
+                                                                 .report_user = scene.rig},
                                &scene.session),
                  COX_OK);
     for (uint32_t f = 0; f < scene.frames->count; f++) {

@@ -1,5 +1,6 @@
 /* What the engine tells of its frames: reports, warm-up runs, what the policy observes.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "map_test.h"
 
 TestSuite(engine_report, .timeout = 300);
@@ -98,9 +99,9 @@ Test(engine_report, a_frame_is_reported_before_its_callback_runs)
     for (uint32_t i = 0; i < 20; i++) {
         cox_buffer *const buffers[] = {frames->in[i % 8], frames->out[i % 8]};
         cr_assert_eq(cox__session_submit(session,
-                                        &(const struct cox__frame_spec){
-                                            .buffers = buffers, .buffer_count = 2, .params = &frames->params[i % 8]},
-                                        count_reports, NULL),
+                                         &(const struct cox__frame_spec){
+                                             .buffers = buffers, .buffer_count = 2, .params = &frames->params[i % 8]},
+                                         count_reports, NULL),
                      COX_OK);
     }
     cox_session_wait(session);

@@ -2,6 +2,7 @@
  * when a device is lost that had rows. That the rows are right shows in the output: a fake device's memory holds those
  * of another frame, or garbage, until it is given better ones.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "passes_test.h"
 
 TestSuite(residency, .timeout = 600);
@@ -25,20 +26,21 @@ static const struct fake_params mixed = {.device_count = 3,
 
 enum { IN, A, B, OUT, BINDINGS };
 static const struct cox__binding bindings[] = {BY_ROWS(.name = "in"), BY_ROWS(.name = "a", .scratch = true),
-                                              BY_ROWS(.name = "b", .scratch = true),
-                                              BY_ROWS(.name = "out", .access = COX__WRITE)};
+                                               BY_ROWS(.name = "b", .scratch = true),
+                                               BY_ROWS(.name = "out", .access = COX__WRITE)};
 static const struct cox__stage to_a[] = {RIG_STAGE("rig_near", IN, A)};
 static const struct cox__stage to_b[] = {RIG_STAGE("rig_near", A, B)};
 static const struct cox__stage to_out[] = {RIG_STAGE("rig_turn", B, OUT)};
 static const struct cox__pass_binding use_a[] = {{.binding = IN, .row_access = COX__HALO, .halo_rows = 1},
-                                       {.binding = A, .access = COX__WRITE}};
+                                                 {.binding = A, .access = COX__WRITE}};
 static const struct cox__pass_binding use_b[] = {{.binding = A, .row_access = COX__HALO, .halo_rows = 1},
-                                       {.binding = B, .access = COX__WRITE}};
-static const struct cox__pass_binding use_out[] = {{.binding = B, .row_access = COX__WHOLE}, {.binding = OUT, .access = COX__WRITE}};
+                                                 {.binding = B, .access = COX__WRITE}};
+static const struct cox__pass_binding use_out[] = {{.binding = B, .row_access = COX__WHOLE},
+                                                   {.binding = OUT, .access = COX__WRITE}};
 static const struct cox__pass_spec passes[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b), RIG_PASS(use_out, to_out)};
 
 #define SESSION(...)                                                                                      \
-    &(const struct cox__session_spec)                                                                    \
+    &(const struct cox__session_spec)                                                                     \
     {                                                                                                     \
         .rows = ROWS, .binding_count = BINDINGS, .bindings = bindings, .pass_count = 3, .passes = passes, \
         .in_flight = 2, __VA_ARGS__                                                                       \
@@ -265,11 +267,11 @@ static const struct cox__stage turned_a[] = {RIG_STAGE("rig_turn", A, OUT)};
 Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
 {
     static const struct cox__pass_binding use_again[] = {{.binding = B, .row_access = COX__HALO, .halo_rows = 1},
-                                               {.binding = A, .access = COX__WRITE}};
+                                                         {.binding = A, .access = COX__WRITE}};
     static const struct cox__pass_binding use_last[] = {{.binding = A, .row_access = COX__WHOLE},
-                                              {.binding = OUT, .access = COX__WRITE}};
+                                                        {.binding = OUT, .access = COX__WRITE}};
     static const struct cox__pass_spec four[] = {RIG_PASS(use_a, to_a), RIG_PASS(use_b, to_b),
-                                           RIG_PASS(use_again, to_a_again), RIG_PASS(use_last, turned_a)};
+                                                 RIG_PASS(use_again, to_a_again), RIG_PASS(use_last, turned_a)};
     for (rig_policy_seed = 0; rig_policy_seed < 10; rig_policy_seed++) {
         static unsigned char rows[BYTES], more[BYTES];
         struct cox__session_spec params = *SESSION(.split_each_pass = true, .custom_policy = &random_policy);
@@ -318,17 +320,17 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     }
     rig_add_split(ROWS, turns);
     open_bench(&two_staged, &(const struct cox__session_spec){.rows = ROWS,
-                                                               .binding_count = SCRATCH + 2,
-                                                               .bindings = all,
-                                                               .pass_count = SCRATCH + 1,
-                                                               .passes = steps,
-                                                               NO_WARMUP,
-                                                               .split_each_pass = true,
-                                                               .custom_policy = &rig_policy});
+                                                              .binding_count = SCRATCH + 2,
+                                                              .bindings = all,
+                                                              .pass_count = SCRATCH + 1,
+                                                              .passes = steps,
+                                                              NO_WARMUP,
+                                                              .split_each_pass = true,
+                                                              .custom_policy = &rig_policy});
     cox_buffer *buffers[SCRATCH + 2] = {[IN] = in[0], [SCRATCH + 1] = out[0]};
     cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
-                                                                    .buffer_count = SCRATCH + 2,
-                                                                    .params = &kernel_params}),
+                                                                           .buffer_count = SCRATCH + 2,
+                                                                           .params = &kernel_params}),
                  COX_OK, "%s", rig_log(rig));
     static unsigned char one[BYTES], two[BYTES];
     near_rows(cox_buffer_data(in[0]), one);
@@ -437,7 +439,7 @@ Test(residency, a_shadow_run_has_what_it_reads)
         run_more(4 * FRAMES);
         for (uint32_t i = 0; i < rig_report_count(rig); i++) {
             const struct rig_report *report = rig_report_at(rig, i);
-            shadows += report->frame.shadow && report->frame.bands && report->band_passes[0] > 0;
+            shadows += report->frame.shadow && report->frame.bands && report->bands[0].pass > 0;
         }
         close_bench();
     }

@@ -4,6 +4,7 @@
 #ifndef COX_TESTS_SCENE_TEST_H
 #define COX_TESTS_SCENE_TEST_H
 
+#include "specs.h"
 #include "support/scene_trio.h"
 
 /* Each test is a process of its own, and plays one scene at a time. */

@@ -1,6 +1,7 @@
 /* Shadows: bands done once more on copies, beside the frame, to measure a device. On scripted devices with a virtual
  * clock.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "map_test.h"
 #include <time.h>
 
@@ -134,8 +135,9 @@ static void submit_own(cox_done_fn *done)
     for (int b = 0; b < 2; b++)
         own[b] = new_buffer(ROWS * 16);
     cr_assert_eq(cox__session_submit(session,
-                                    &(const struct cox__frame_spec){.buffers = own, .buffer_count = 2, .params = &params},
-                                    done, rig),
+                                     &(const struct cox__frame_spec){
+                                         .buffers = own, .buffer_count = 2, .params = &params},
+                                     done, rig),
                  COX_OK);
 }
 
@@ -358,17 +360,17 @@ Test(engine_shadow, there_is_none_where_rows_are_written_in_place)
     wish((struct cox_band){2, 0, 8});
     open_rig(&slow_third, ROWS, 16, 1);
     create_session(&(const struct cox__session_spec){.rows = ROWS,
-                                                      .binding_count = 1,
-                                                      .bindings = &binding,
-                                                      .stage_count = 1,
-                                                      .stages = &rig_stage_inplace,
-                                                      .params_bytes = sizeof(struct rig_params),
-                                                      .custom_policy = &cue_policy,
-                                                      .allow_in_place = true,
-                                                      .in_flight = 1});
+                                                     .binding_count = 1,
+                                                     .bindings = &binding,
+                                                     .stage_count = 1,
+                                                     .stages = &rig_stage_inplace,
+                                                     .params_bytes = sizeof(struct rig_params),
+                                                     .custom_policy = &cue_policy,
+                                                     .allow_in_place = true,
+                                                     .in_flight = 1});
     cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = frames->in,
-                                                                    .buffer_count = 1,
-                                                                    .params = frames->params}),
+                                                                           .buffer_count = 1,
+                                                                           .params = frames->params}),
                  COX_OK);
     cr_assert_eq(cue.views_without, 1);
     close_rig();
@@ -445,17 +447,17 @@ static void run_spied(const struct cox__stage *stage, uint32_t binding_count, co
             ((unsigned char *)cox_buffer_data(buffers[i]))[b] = (unsigned char)rig_random(&seed);
     }
     create_session(&(const struct cox__session_spec){.rows = ROWS,
-                                                      .binding_count = binding_count,
-                                                      .bindings = bindings,
-                                                      .stage_count = 1,
-                                                      .stages = stage,
-                                                      .params_bytes = sizeof block,
-                                                      .custom_policy = &cue_policy,
-                                                      .in_flight = 1,
-                                                      .no_warmup = true});
+                                                     .binding_count = binding_count,
+                                                     .bindings = bindings,
+                                                     .stage_count = 1,
+                                                     .stages = stage,
+                                                     .params_bytes = sizeof block,
+                                                     .custom_policy = &cue_policy,
+                                                     .in_flight = 1,
+                                                     .no_warmup = true});
     cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
-                                                                    .buffer_count = binding_count,
-                                                                    .params = &block}),
+                                                                           .buffer_count = binding_count,
+                                                                           .params = &block}),
                  COX_OK);
     cox_session_wait(session);
     cr_assert_eq(spied.calls, 1);
@@ -496,21 +498,21 @@ Test(engine_shadow, its_partial_results_are_not_counted)
     open_rig(&params, ROWS, 16, 1);
     cox_buffer *histogram = new_buffer(1024);
     create_session(&(const struct cox__session_spec){.rows = ROWS,
-                                                      .binding_count = 2,
-                                                      .bindings = bindings,
-                                                      .stage_count = 1,
-                                                      .stages = &rig_stage_count,
-                                                      .params_bytes = sizeof(struct rig_params),
-                                                      .custom_policy = &cue_policy,
-                                                      .in_flight = 2});
+                                                     .binding_count = 2,
+                                                     .bindings = bindings,
+                                                     .stage_count = 1,
+                                                     .stages = &rig_stage_count,
+                                                     .params_bytes = sizeof(struct rig_params),
+                                                     .custom_policy = &cue_policy,
+                                                     .in_flight = 2});
     uint32_t want[256] = {0};
     for (uint32_t b = 0; b < ROWS * 16; b++)
         want[((unsigned char *)cox_buffer_data(frames->in[0]))[b]]++;
     for (uint32_t i = 0; i < 10; i++) {
         cox_buffer *const buffers[] = {frames->in[0], histogram};
         cr_assert_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
-                                                                        .buffer_count = 2,
-                                                                        .params = &frames->params[0]}),
+                                                                               .buffer_count = 2,
+                                                                               .params = &frames->params[0]}),
                      COX_OK);
         cr_assert_arr_eq(cox_buffer_data(histogram), want, sizeof want, "run %u", i);
     }

@@ -1,6 +1,7 @@
 /* Sizes that a damaged or hostile file may ask for: each constructor refuses them, or makes a session whose offsets all
  * fit. Under UndefinedBehaviorSanitizer no step of the way may wrap.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/pipeline.h"
 #include "support/random_splits.h"
 

@@ -1,6 +1,7 @@
 /* Bands that take longer than expected: their frame waits for them, until the device's timeout; then another one does
  * the rows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "engine/engine.h"
 #include "scene_test.h"
 
@@ -41,9 +42,9 @@ Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_me
         in_thirds();
         scene_begin(&scene, &trio, SHAPE_MAP, 0,
                     &(const struct cox__session_spec){.custom_policy = &rig_policy,
-                                                       .in_flight = 2,
-                                                       .no_warmup = true,
-                                                       .device_timeout_ns = 1000 * ms});
+                                                      .in_flight = 2,
+                                                      .no_warmup = true,
+                                                      .device_timeout_ns = 1000 * ms});
         for (uint32_t d = 0; d < 3; d++)
             scene.session->devices[d].passes[0].single_device_ns = 9 * ms;
         hang(device, 5000 * ms);

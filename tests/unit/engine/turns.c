@@ -1,5 +1,6 @@
 /* Frames that share a buffer, in one session and in several.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "map_test.h"
 #include <pthread.h>
 
@@ -32,7 +33,7 @@ static void begin(const struct fake_params *devices, uint32_t in_flight)
     for (uint32_t s = 0; s < SESSIONS; s++)
         cr_assert_eq(rig_map_session(frames,
                                      &(const struct cox__session_spec){.in_flight = in_flight,
-                                                                        .policy = s ? "ewma" : "adaptive"},
+                                                                       .policy = s ? "ewma" : "adaptive"},
                                      &sessions[s]),
                      COX_OK);
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -75,8 +76,9 @@ static void submit(uint32_t session, uint32_t from, uint32_t to, uint32_t add)
     struct result *result = &results[session][over[session]++];
     result->status = COX_E_SYSTEM;
     cr_assert_eq(cox__session_submit(sessions[session],
-                                    &(const struct cox__frame_spec){.buffers = two, .buffer_count = 2, .params = &params},
-                                    on_done, result),
+                                     &(const struct cox__frame_spec){
+                                         .buffers = two, .buffer_count = 2, .params = &params},
+                                     on_done, result),
                  COX_OK);
 }
 
@@ -204,8 +206,9 @@ static void *run_all(void *user)
     cox_buffer *const two[] = {buffers[runner->from], buffers[runner->to]};
     const struct rig_params params = {.columns = COLUMNS};
     for (uint32_t i = 0; i < FRAMES; i++)
-        cr_assert_eq(cox__session_run(sessions[runner->session],
-                                     &(const struct cox__frame_spec){.buffers = two, .buffer_count = 2, .params = &params}),
+        cr_assert_eq(cox__session_run(sessions[runner->session], &(const struct cox__frame_spec){.buffers = two,
+                                                                                                 .buffer_count = 2,
+                                                                                                 .params = &params}),
                      COX_OK);
     return NULL;
 }

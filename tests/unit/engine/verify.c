@@ -1,5 +1,6 @@
 /* Bands done twice on different devices and compared: who gives wrong bits is found, and the frame comes out right.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "scene_test.h"
 #include <string.h>
 

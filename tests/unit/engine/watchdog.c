@@ -1,6 +1,7 @@
 /* Driver calls that keep the thread that made them: the engine goes on without it. A call that is stuck lasts until
  * fake_unblock.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "scene_test.h"
 #include <pthread.h>
 

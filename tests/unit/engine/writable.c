@@ -1,5 +1,6 @@
 /* A session warns once of each binding that is only read, but which a kernel could write, whatever its devices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "support/fake_rig.h"
 #include <criterion/criterion.h>
 
@@ -16,19 +17,19 @@ static void create_and_destroy(struct rig *rig, uint32_t stage_count)
         {.name = "sums", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum},
     };
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_ORIGIN(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2),
-                                   COX__ARG_BUFFER(3)};
+                                    COX__ARG_BUFFER(3)};
     struct cox__stage stages[] = {RIG_STAGE_OF("rig_map", 0, &rig_any_device, args),
-                                 RIG_STAGE_OF("rig_halo", 0, &rig_any_device, args)};
+                                  RIG_STAGE_OF("rig_halo", 0, &rig_any_device, args)};
     cox_session *session;
     cr_assert_eq(cox__session_create(rig_runtime(rig),
-                                    &(const struct cox__session_spec){.rows = 60,
+                                     &(const struct cox__session_spec){.rows = 60,
                                                                        .binding_count = 4,
                                                                        .bindings = bindings,
                                                                        .stage_count = stage_count,
                                                                        .stages = stages,
                                                                        .params_bytes = sizeof(struct rig_params),
                                                                        .verify = 1},
-                                    &session),
+                                     &session),
                  COX_OK, "%s", rig_log(rig));
     cox_session_destroy(&session);
 }

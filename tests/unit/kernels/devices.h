@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_KERNELS_DEVICES_H
 #define COX_TESTS_KERNELS_DEVICES_H
 
+#include "specs.h"
 #include "support/bits_suite.h"
 #include "support/ref_tonemap_case.h"
 #include <criterion/criterion.h>
@@ -83,7 +84,7 @@ struct chosen {
 };
 
 static inline const struct cox__stage *choose(struct chosen *to, const struct cox__stage *stages, uint32_t count,
-                                             enum variant variant)
+                                              enum variant variant)
 {
     for (uint32_t s = 0; s < count; s++) {
         to->stages[s] = stages[s];
@@ -97,8 +98,8 @@ static inline const struct cox__stage *choose(struct chosen *to, const struct co
 
 /* On one device, or on all under random splits (BITS_ALL_DEVICES); every stage in its own variant or in the one that is
  * asked for. */
-static inline cox_session *session_open(const struct cox__session_spec *pipeline, enum variant variant,
-                                        uint32_t device, const char *what)
+static inline cox_session *session_open(const struct cox__session_spec *pipeline, enum variant variant, uint32_t device,
+                                        const char *what)
 {
     struct cox__session_spec params = *pipeline;
     struct chosen chosen[COX_PASSES_MAX];
@@ -124,8 +125,8 @@ static inline void session_run(cox_session *session, cox_buffer *const *buffers,
                                const char *what)
 {
     const cox_status status = cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
-                                                                                 .buffer_count = count,
-                                                                                 .params = params});
+                                                                                        .buffer_count = count,
+                                                                                        .params = params});
     cr_assert_eq(status, COX_OK, "%s: %s: %s", what, cox_status_name(status), last_log);
 }
 

@@ -1,6 +1,7 @@
 /* The filters through the public interface: what they refuse, what they keep, and the work-groups that other set-ups
  * lack. That they are right and give the same bits everywhere is in tests/bits/filter.c.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "devices.h"
 #include <math.h>
 
@@ -51,8 +52,9 @@ static void expect_kept(struct cox__session_spec *pipeline, const struct cox_fil
 
 typedef cox_status fill_fn(const struct cox_filter_shape *shape, struct cox__pipeline_storage *storage,
                            struct cox__session_spec *session);
-static fill_fn *const fills[] = {cox__filter_separable, cox__filter_convolution,   cox__filter_gaussian,   cox__filter_box,
-                                 cox__filter_guided,    cox__filter_transposition, cox__filter_prefix_sums};
+static fill_fn *const fills[] = {cox__filter_separable,  cox__filter_convolution, cox__filter_gaussian,
+                                 cox__filter_box,        cox__filter_guided,      cox__filter_transposition,
+                                 cox__filter_prefix_sums};
 enum { FILLS = sizeof fills / sizeof fills[0], INTEGERS_FIRST = 3, RADII_COUNT = 5 };
 
 static struct cox_filter_shape good_shape(int f)

@@ -1,6 +1,7 @@
 /* The picture kernels through the public interface, on every OpenCL device there is, against the double-precision
  * reference.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "devices.h"
 #include <math.h>
 

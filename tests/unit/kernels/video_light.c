@@ -1,5 +1,6 @@
 /* What the video kernels make of frames whose result is known; histograms; films that are steered; what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "devices.h"
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * program's own, in front of the loader's.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "unit/opencl/driver.h"
 
 #include <coxswain/coxswain.h>
@@ -48,19 +49,19 @@ static void session_new(cox_session **out, enum cox__access access, const char *
     const struct cox__binding binding = {
         .name = "buffer", .row_access = COX__ROWS, .access = access, .pitch_bytes = COLUMNS * sizeof(uint32_t)};
     const struct cox__variant variants[] = {{.device_plus_1 = 1, .source = source, .options = "-DSPIN=4000000"},
-                                           {.source = source, .options = "-DSPIN=0"}};
+                                            {.source = source, .options = "-DSPIN=0"}};
     static const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_COLUMNS, COX__ARG_FIRST_ROW, COX__ARG_ROWS};
     struct cox__stage stages[2];
     for (int s = 0; s < 2; s++)
         stages[s] = (struct cox__stage){.kernel = s ? second : first,
-                                       .columns = COLUMNS,
-                                       .variant_count = 2,
-                                       .variants = variants,
-                                       .arg_count = 4,
-                                       .args = args};
+                                        .columns = COLUMNS,
+                                        .variant_count = 2,
+                                        .variants = variants,
+                                        .arg_count = 4,
+                                        .args = args};
     const struct cox_policy_options options = {.ratios = ratios, .ratio_count = 2};
     cr_assert_eq(cox__session_create(runtime,
-                                    &(const struct cox__session_spec){.rows = ROWS,
+                                     &(const struct cox__session_spec){.rows = ROWS,
                                                                        .binding_count = 1,
                                                                        .bindings = &binding,
                                                                        .stage_count = 2,
@@ -70,7 +71,7 @@ static void session_new(cox_session **out, enum cox__access access, const char *
                                                                        .allow_in_place = true,
                                                                        .in_flight = 1,
                                                                        .no_warmup = true},
-                                    out),
+                                     out),
                  COX_OK);
 }
 

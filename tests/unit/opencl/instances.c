@@ -2,6 +2,7 @@
  * The calls at fault are this program's own, in front of the loader's.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "opencl/cl.h"
 #include "host/leak.h"
 #include "engine/pipeline.h"
@@ -81,15 +82,15 @@ static void begin_without_instance(const char *devices)
         {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = COLUMNS * 4}};
     const struct cox__variant variant = {.source = source, .options = ""};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS,  COX__ARG_FIRST_ROW,
-                                   COX__ARG_ROWS,      COX__ARG_ORIGIN(0), COX__ARG_ORIGIN(1)};
+                                    COX__ARG_ROWS,      COX__ARG_ORIGIN(0), COX__ARG_ORIGIN(1)};
     const struct cox__stage stage = {
         .kernel = "work", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 7, .args = args};
     cr_assert_eq(cox__pipeline_init(&rig.pipeline,
                                     &(const struct cox__session_spec){.rows = ROWS,
-                                                                       .binding_count = 2,
-                                                                       .bindings = bindings,
-                                                                       .stage_count = 1,
-                                                                       .stages = &stage},
+                                                                      .binding_count = 2,
+                                                                      .bindings = bindings,
+                                                                      .stage_count = 1,
+                                                                      .stages = &stage},
                                     &rig.log),
                  COX_OK);
     new_buffers();
@@ -474,7 +475,7 @@ Test(cl_instances, several_partial_results_of_a_band_begin_with_zeros)
         {.name = "high", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 4, .merge = keep_first}};
     const struct cox__variant variant = {.source = sums_source, .options = ""};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2), COX__ARG_COLUMNS,
-                                   COX__ARG_ROWS};
+                                    COX__ARG_ROWS};
     const struct cox__stage stage = {
         .kernel = "sums", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 5, .args = args};
     for (int s = 0; s < 3; s++) {
@@ -482,10 +483,10 @@ Test(cl_instances, several_partial_results_of_a_band_begin_with_zeros)
         cox__pipeline_clear(&rig.pipeline);
         cr_assert_eq(cox__pipeline_init(&rig.pipeline,
                                         &(const struct cox__session_spec){.rows = ROWS,
-                                                                           .binding_count = 3,
-                                                                           .bindings = bindings,
-                                                                           .stage_count = 1,
-                                                                           .stages = &stage},
+                                                                          .binding_count = 3,
+                                                                          .bindings = bindings,
+                                                                          .stage_count = 1,
+                                                                          .stages = &stage},
                                         &rig.log),
                      COX_OK);
         rig.instance = instance_new(0, false);

@@ -1,6 +1,7 @@
 /* Kernels of the user's own in cox-lab: what their JSON may say, what their buffers hold, and how what they wrote is
  * compared.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "specs.h"
 #include "lab/run/user_pipeline.h"
 #include "unit/programs/lab_support.h"
 

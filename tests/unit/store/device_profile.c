@@ -1,6 +1,7 @@
 /* Device profiles: what a session saves, and what another one begins with.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "specs.h"
 #include "store/cache.h"
 #include "store/device_profile.h"
 #include "support/fake_rig.h"
@@ -175,9 +176,9 @@ static cox_status submit(const struct rig_frames *frames, cox_session *session, 
     const uint32_t i = index % frames->count;
     cox_buffer *const buffers[] = {frames->in[i], frames->out[i], NULL};
     return cox__session_submit(session,
-                              &(const struct cox__frame_spec){
-                                  .buffers = buffers, .buffer_count = buffer_count, .params = &frames->params[i]},
-                              rig_done, frames->rig);
+                               &(const struct cox__frame_spec){
+                                   .buffers = buffers, .buffer_count = buffer_count, .params = &frames->params[i]},
+                               rig_done, frames->rig);
 }
 
 /* One session in a runtime of its own. */
@@ -207,9 +208,9 @@ static struct outcome run_session(void)
     stage_aside.args = aside;
     stage_aside.arg_count = 2;
     const struct cox__pass_binding uses[][2] = {{{.binding = 0}, {.binding = 2, .access = COX__WRITE}},
-                                      {{.binding = 0}, {.binding = 1, .access = COX__WRITE}}};
+                                                {{.binding = 0}, {.binding = 1, .access = COX__WRITE}}};
     const struct cox__pass_spec passes[] = {{.use_count = 2, .uses = uses[0], .stage_count = 1, .stages = &stage_aside},
-                                      {.use_count = 2, .uses = uses[1], .stage_count = 1, .stages = &stage}};
+                                            {.use_count = 2, .uses = uses[1], .stage_count = 1, .stages = &stage}};
     if (way.passes) {
         params.binding_count = 3;
         params.stage_count = 0;
@@ -671,9 +672,9 @@ static cox_status try_map(struct rig_frames *frames, cox_session *warm_start, co
 {
     return rig_map_session(frames,
                            &(const struct cox__session_spec){.custom_policy = &learner,
-                                                              .report = rig_report,
-                                                              .report_user = frames->rig,
-                                                              .warm_start = warm_start},
+                                                             .report = rig_report,
+                                                             .report_user = frames->rig,
+                                                             .warm_start = warm_start},
                            out);
 }
 
