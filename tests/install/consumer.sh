@@ -152,7 +152,7 @@ END
     use_pkg_config
     for how in "" --static; do
         # shellcheck disable=SC2086 # no option is no argument
-        # eval, because pkg-config quotes the space in the prefix for a shell. hello.c itself uses the mathematical library.
+        # eval, because pkg-config quotes the space in the prefix for a shell.
         expect_status 0 "a build with pkg-config $how" eval "\"$cc\" -std=c11 -Wall -Wextra -Werror \"$source/examples/hello.c\" -o hello \
             $(pkg-config $how --cflags --libs coxswain) -lm"
         program=./hello

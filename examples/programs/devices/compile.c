@@ -45,21 +45,24 @@ static struct cox_video_shape shape_of(const cox_runtime *runtime, enum cox_tran
 static cox_status compile_one(cox_runtime *runtime, const struct cox_video_shape *shape,
                               bool analyse)
 {
-    struct cox_video_storage storage;
-    struct cox_session_params params = {.no_profile = true};
+    cox_pipeline *pipeline = NULL;
     const struct cox_video_settings settings = {0};
-    struct cox_video_params block;
+    struct cox_video_params constants;
     cox_session *session = NULL;
 
-    cox_status status = cox_video_prepare(shape, &settings, &block);
+    cox_status status = cox_video_prepare(shape, &settings, &constants);
     if (status == COX_OK)
-        status = cox_video_mapping(shape, analyse, &storage, &params);
+        status = cox_video_mapping(shape, analyse, &pipeline);
     if (status == COX_OK)
-        status = cox_session_create(runtime, &params, &session);
+        status = cox_session_create(runtime,
+                                    &(const struct cox_session_params){.pipeline = pipeline,
+                                                                       .no_profile = true},
+                                    &session);
     if (status == COX_OK)
-        status = cox_session_warm(session, &block, NULL, NULL);
+        status = cox_session_warm(session, &constants);
 
     cox_session_destroy(&session);
+    cox_pipeline_destroy(&pipeline);
     return status;
 }
 

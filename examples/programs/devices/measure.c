@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
 #include "common/quantiles.h"
-#include "common/work.h"
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
-enum { COLUMNS = 64, ROWS = 64, WARM = 40, FRAMES = 200, LARGE_WARM = 4, LARGE_FRAMES = 20 };
+enum { ROWS = 64, WARM = 40, FRAMES = 200, LARGE_WARM = 4, LARGE_FRAMES = 20 };
 
 static const size_t small_bytes = 64 << 10, large_bytes = 64 << 20;
 
@@ -17,8 +17,7 @@ static const double fastest_copy = 200;
 /* One device's session and its frames, one after the other. */
 struct stand {
     cox_session *session;
-    cox_buffer *buffers[2];
-    const void *params;
+    cox_buffer *in, *out;
     uint32_t warm, most; /* frames before the measurement, and in it */
     uint32_t count;
     bool told;
@@ -35,13 +34,13 @@ static void on_report(void *user, const struct cox_frame_report *report)
         stand->count == stand->most)
         return;
 
-    const struct cox_band_notice *notice = &report->notices[0];
-    stand->told = stand->told && notice->clock_error_ns != UINT64_MAX;
-    if (stand->told && notice->clock_error_ns > stand->clock_error_ns)
-        stand->clock_error_ns = notice->clock_error_ns;
+    const struct cox_band_report *band = &report->bands[0];
+    stand->told = stand->told && band->clock_error_ns != UINT64_MAX;
+    if (stand->told && band->clock_error_ns > stand->clock_error_ns)
+        stand->clock_error_ns = band->clock_error_ns;
 
     stand->least_ns = fmin(stand->least_ns, (double)(report->end_ns - report->start_ns));
-    stand->late_ns[stand->count++] = (double)(notice->noticed_ns - report->bands[0].end_ns);
+    stand->late_ns[stand->count++] = (double)(band->noticed_ns - band->end_ns);
 }
 
 static void on_done(void *user, uint64_t frame, cox_status status)
@@ -54,8 +53,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 
 static cox_status run_frames(struct stand *stand)
 {
-    const struct cox_frame frame = {
-        .buffers = stand->buffers, .buffer_count = 2, .params = stand->params};
+    const struct cox_frame frame = {.buffers = COX_BUFFERS(stand->in, stand->out)};
     cox_status status = COX_OK;
 
     for (uint32_t f = 0; f < stand->warm + stand->most && status == COX_OK; f++) {
@@ -67,49 +65,52 @@ static cox_status run_frames(struct stand *stand)
     return status;
 }
 
-/* `pipeline` has two bindings of `bytes` bytes. */
-static cox_status measure(cox_runtime *runtime, uint32_t device,
-                          const struct cox_session_params *pipeline, size_t bytes,
-                          struct stand *stand)
+/* Run frames of `bytes` bytes in and out, of which the kernel touches one word. */
+static cox_status measure(cox_runtime *runtime, uint32_t device, size_t bytes, struct stand *stand)
 {
-    struct cox_session_params params = *pipeline;
+    static const char source[] = "kernel void touch(global const uint *in, global uint *out)\n"
+                                 "{\n"
+                                 "    if (get_global_id(1) == 0)\n"
+                                 "        out[0] = in[0];\n"
+                                 "}\n";
+    char only[16];
+    snprintf(only, sizeof only, "#%u", device);
 
-    params.policy = "single";
-    params.device_count = 1;
-    params.devices = &device;
-    params.in_flight = 1;
-    params.no_profile = true;
-    params.report = on_report;
-    params.report_user = stand;
+    const struct cox_session_params params = {
+        .columns = 1,
+        .rows = ROWS,
+        .passes = COX_LIST(struct cox_pass, {.source = source}),
+        .buffers = COX_LIST(struct cox_buffer_layout, {.name = "in", .pitch_bytes = bytes / ROWS},
+                            {.name = "out", .pitch_bytes = bytes / ROWS}),
+        .devices = only,
+        .in_flight = 1,
+        .policy = "single",
+        .no_profile = true,
+        .report = on_report,
+        .report_user = stand};
+
     stand->told = true;
     stand->least_ns = INFINITY;
 
     cox_status status = cox_session_create(runtime, &params, &stand->session);
-    for (int i = 0; i < 2 && status == COX_OK; i++)
-        status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
+    if (status == COX_OK)
+        status = cox_buffer_create(runtime, bytes, &stand->in);
+    if (status == COX_OK)
+        status = cox_buffer_create(runtime, bytes, &stand->out);
     if (status == COX_OK)
         status = run_frames(stand);
 
     cox_session_destroy(&stand->session);
-    for (int i = 0; i < 2; i++)
-        cox_buffer_destroy(&stand->buffers[i]);
+    cox_buffer_destroy(&stand->in);
+    cox_buffer_destroy(&stand->out);
     return status;
 }
 
 static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_ends *out)
 {
-    const struct work_shape shape = {
-        .columns = COLUMNS,
-        .rows = ROWS,
-        .work = 1,
-        .pitch_bytes = cox_runtime_pitch_bytes(runtime, (size_t)COLUMNS * WORK_ITEM_BYTES)};
-    const struct work_params work = work_params_of(&shape);
-    struct stand stand = {.params = &work, .warm = WARM, .most = FRAMES};
-    struct work_pipeline pipeline;
-    struct cox_session_params params = {.rows = 0};
-    work_pipeline_fill(&pipeline, &shape, -1, 1, &params);
+    struct stand stand = {.warm = WARM, .most = FRAMES};
 
-    out->status = measure(runtime, device, &params, shape.rows * shape.pitch_bytes, &stand);
+    out->status = measure(runtime, device, small_bytes, &stand);
     if (out->status || !stand.told || !stand.count)
         return;
 
@@ -119,38 +120,14 @@ static void measure_ends(cox_runtime *runtime, uint32_t device, struct measured_
     out->p99_us = percentile_of(stand.late_ns, stand.count, 99) / 1e3;
 }
 
-/* The least time of a frame with `bytes` bytes in and out, of which a kernel touches one word. */
-static cox_status measure_touch(cox_runtime *runtime, uint32_t device, size_t bytes,
+/* The least time of a frame. */
+static cox_status measure_least(cox_runtime *runtime, uint32_t device, size_t bytes,
                                 double *least_ns)
 {
-    static const char source[] = "kernel void touch(global const uint *in, global uint *out)\n"
-                                 "{\n"
-                                 "    if (get_global_id(1) == 0)\n"
-                                 "        out[0] = in[0];\n"
-                                 "}\n";
-
-    const struct cox_binding bindings[] = {
-        {.name = "in", .pitch_bytes = bytes / ROWS},
-        {.name = "out", .access = COX_WRITE, .pitch_bytes = bytes / ROWS}};
-    const struct cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1)};
-    const struct cox_variant variant = {.source = source};
-    const struct cox_stage stage = {.kernel = "touch",
-                                    .columns = 1,
-                                    .variant_count = 1,
-                                    .variants = &variant,
-                                    .arg_count = 2,
-                                    .args = args};
-
     struct stand stand = {.warm = LARGE_WARM, .most = LARGE_FRAMES};
-    const cox_status status = measure(runtime, device,
-                                      &(const struct cox_session_params){.rows = ROWS,
-                                                                         .binding_count = 2,
-                                                                         .bindings = bindings,
-                                                                         .stage_count = 1,
-                                                                         .stages = &stage},
-                                      bytes, &stand);
-    *least_ns = stand.least_ns;
+    const cox_status status = measure(runtime, device, bytes, &stand);
 
+    *least_ns = stand.least_ns;
     return status;
 }
 
@@ -158,9 +135,9 @@ static void measure_memory(cox_runtime *runtime, uint32_t device, struct measure
 {
     double small_ns = 0, large_ns = 0;
     const double more = 2 * (double)(large_bytes - small_bytes);
-    out->status = measure_touch(runtime, device, small_bytes, &small_ns);
+    out->status = measure_least(runtime, device, small_bytes, &small_ns);
     if (out->status == COX_OK)
-        out->status = measure_touch(runtime, device, large_bytes, &large_ns);
+        out->status = measure_least(runtime, device, large_bytes, &large_ns);
     if (out->status)
         return;
 

@@ -4,8 +4,7 @@
  *     gst-launch-1.0 videotestsrc ! coxconvolve weights="0 -1 0 -1 5 -1 0 -1 0" shift=0 !
  *         videoconvert ! autovideosink
  *
- * For your own kernel, replace cox_filter_convolution by what hello.c shows: bindings, a stage, its
- * arguments.
+ * For your own kernel, replace the pipeline by what blur.c shows: columns, rows and passes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "elements.h"
 #include "shared_runtime.h"
@@ -64,25 +63,28 @@ static gboolean same_shape(const struct cox_filter_shape *a, const struct cox_fi
 static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
                             const struct cox_filter_shape *shape)
 {
-    struct cox_filter_storage storage;
-    struct cox_session_params params = {0};
+    cox_pipeline *pipeline = NULL;
 
     if (plane->session && same_shape(shape, &plane->shape))
         return COX_OK;
     cox_session_destroy(&plane->session);
     plane->shape = *shape;
-    const cox_status status = cox_filter_convolution(shape, &storage, &params);
-    if (status != COX_OK)
-        return status;
-    return cox_session_create(shared_runtime_of(self->shared), &params, &plane->session);
+
+    cox_status status = cox_filter_convolution(shape, &pipeline);
+    if (status == COX_OK)
+        status = cox_session_create(shared_runtime_of(self->shared),
+                                    &(const struct cox_session_params){.pipeline = pipeline},
+                                    &plane->session);
+    cox_pipeline_destroy(&pipeline);
+    return status;
 }
 
 static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
-                           const struct cox_filter_params *params, void *in, void *out)
+                           const struct cox_filter_params *constants, void *in, void *out)
 {
     const struct cox_filter_shape *shape = &plane->shape;
     cox_runtime *runtime = shared_runtime_of(self->shared);
-    cox_buffer *buffers[2] = {NULL, NULL};
+    cox_buffer *buffers[3] = {NULL}; /* in, out, end */
     cox_status status = cox_buffer_wrap(runtime, in, shape->in_pitch_bytes * shape->height, NULL,
                                         NULL, &buffers[0]);
 
@@ -91,8 +93,7 @@ static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
                                  &buffers[1]);
     if (status == COX_OK)
         status = cox_session_run(plane->session, &(const struct cox_frame){.buffers = buffers,
-                                                                           .buffer_count = 2,
-                                                                           .params = params});
+                                                                           .constants = constants});
     cox_buffer_destroy(&buffers[0]);
     cox_buffer_destroy(&buffers[1]);
     return status;
@@ -112,7 +113,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
 {
     GstCoxConvolve *self = (GstCoxConvolve *)filter;
     int32_t numbers[WEIGHTS_MAX];
-    struct cox_filter_params params;
+    struct cox_filter_params constants;
     cox_status status = COX_OK;
 
     GST_OBJECT_LOCK(self);
@@ -140,9 +141,9 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
             .radius_y = (uint32_t)radius};
         status = use_shape(self, &self->planes[p], &shape);
         if (status == COX_OK)
-            status = cox_filter_convolution_prepare(&shape, &weights, &params);
+            status = cox_filter_convolution_prepare(&shape, &weights, &constants);
         if (status == COX_OK)
-            status = convolve(self, &self->planes[p], &params, GST_VIDEO_FRAME_COMP_DATA(in, p),
+            status = convolve(self, &self->planes[p], &constants, GST_VIDEO_FRAME_COMP_DATA(in, p),
                               GST_VIDEO_FRAME_COMP_DATA(out, p));
     }
 

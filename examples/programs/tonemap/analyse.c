@@ -34,8 +34,7 @@ struct analysis {
     struct part_writer part;
     uint64_t counted, began_ns;
     cox_session *session;
-    uint32_t bindings;
-    struct cox_video_params params;
+    struct cox_video_params constants;
     struct film_side in;
     struct slot slots[SLOTS];
     pthread_mutex_t lock;
@@ -82,7 +81,7 @@ static bool make_session(struct analysis *analysis)
     struct cox_video_shape shape = plan->shape;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
 
-    struct cox_video_storage storage;
+    cox_pipeline *pipeline = NULL;
     struct cox_session_params params = {0};
     const uint32_t count = cox_video_planes(&shape.out, plan->out_width, plan->out_height, planes);
 
@@ -94,14 +93,14 @@ static bool make_session(struct analysis *analysis)
     devices_choose(analysis->options, &params);
     params.in_flight = SLOTS - 1;
 
-    cox_status status = cox_video_analysis(&shape, &storage, &params);
-    analysis->bindings = params.binding_count;
-
+    cox_status status = cox_video_analysis(&shape, &pipeline);
+    params.pipeline = pipeline;
     if (status == COX_OK)
         status = cox_session_create(analysis->devices.runtime, &params, &analysis->session);
-    if (status == COX_OK)
-        status = cox_video_prepare(&shape, &plan->settings, &analysis->params);
+    cox_pipeline_destroy(&pipeline);
 
+    if (status == COX_OK)
+        status = cox_video_prepare(&shape, &plan->settings, &analysis->constants);
     return status == COX_OK || message_status_error("cannot build the pipeline", status);
 }
 
@@ -135,7 +134,7 @@ static bool submit(struct analysis *analysis, uint64_t n)
 {
     struct slot *slot = &analysis->slots[n % SLOTS];
 
-    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
+    cox_buffer *buffers[COX_VIDEO_PLANES_MAX + 2] = {NULL}; /* planes, histogram, end */
     memcpy(buffers, film_side_planes(&analysis->in, n), analysis->in.plane_count * sizeof *buffers);
     buffers[analysis->in.plane_count] = slot->histogram;
 
@@ -144,8 +143,7 @@ static bool submit(struct analysis *analysis, uint64_t n)
     const cox_status status =
         cox_session_submit(analysis->session,
                            &(const struct cox_frame){.buffers = buffers,
-                                                     .buffer_count = analysis->bindings,
-                                                     .params = &analysis->params},
+                                                     .constants = &analysis->constants},
                            on_done, slot);
 
     slot->busy = status == COX_OK;

@@ -28,7 +28,7 @@ struct film_plan {
     struct film_steering steering;
     const struct scenes *scenes; /* peak and gain of each frame; NULL = `steering` decides */
 
-    /* Policy, frames in flight, no_warmup, report; film.c sets the rest. */
+    /* Policy, frames in flight, warmup, report; film.c sets the rest. */
     struct cox_session_params session;
     bool keep_scenes; /* one for each frame, for statistics */
     bool discard;     /* the frames are not written */

@@ -38,12 +38,11 @@ struct job {
     const struct picture_format *format;
     struct devices devices;
     struct cox_tonemap_shape shape;
-    struct cox_tonemap_params params;
+    struct cox_tonemap_params constants;
     uint32_t slot_count; /* copies of the picture: one for each frame in flight */
     cox_buffer *in[COX_IN_FLIGHT_MAX];
     cox_buffer *out[COX_IN_FLIGHT_MAX];
     cox_session *session;
-    uint32_t binding_count; /* of the session: input, output and its own */
     struct cox_session_info info;
     struct report *report;
     struct flight flight;
@@ -137,23 +136,22 @@ static bool load_picture(struct job *job)
 /* Find exposure and peak of the picture in a separate pass over all devices. */
 static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
 {
-    struct cox_tonemap_storage storage;
-    struct cox_session_params params = {.no_warmup = true, .in_flight = 1};
+    struct cox_session_params params = {.warmup = COX_WARMUP_NONE, .in_flight = 1};
+    cox_pipeline *pipeline = NULL;
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
     struct cox_tonemap_analysis analysis;
 
-    cox_status status = cox_tonemap_analysis(&job->shape, &storage, &params);
+    cox_status status = cox_tonemap_analysis(&job->shape, &pipeline);
+    params.pipeline = pipeline;
     if (status == COX_OK)
         status = cox_session_create(job->devices.runtime, &params, &session);
     if (status == COX_OK)
         status = cox_buffer_create(job->devices.runtime, COX_TONEMAP_HISTOGRAM_BYTES, &histogram);
 
-    if (status == COX_OK) {
-        cox_buffer *const buffers[2] = {job->in[0], histogram};
-        status = cox_session_run(session,
-                                 &(const struct cox_frame){.buffers = buffers, .buffer_count = 2});
-    }
+    if (status == COX_OK)
+        status = cox_session_run(session, &(const struct cox_frame){
+                                              .buffers = COX_BUFFERS(job->in[0], histogram)});
 
     if (status == COX_OK) {
         cox_tonemap_read_analysis(cox_buffer_data(histogram), &analysis);
@@ -165,6 +163,7 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
     }
 
     cox_session_destroy(&session);
+    cox_pipeline_destroy(&pipeline);
     cox_buffer_destroy(&histogram);
     return status == COX_OK || message_status_error("cannot analyse the picture", status);
 }
@@ -186,33 +185,34 @@ static bool choose_settings(struct job *job)
             options->peak_nits, (double)settings.peak);
     }
 
-    cox_status status = cox_tonemap_prepare(&job->shape, &settings, &job->params);
+    cox_status status = cox_tonemap_prepare(&job->shape, &settings, &job->constants);
     return status == COX_OK || message_status_error("cannot prepare the operator", status);
 }
 
 /* A session on one device, or with `device` < 0 on all devices, as the options say. */
 static cox_status create_session(struct job *job, int64_t device, cox_session **session)
 {
-    struct cox_tonemap_storage storage;
+    cox_pipeline *pipeline = NULL;
     struct cox_session_params params = {.in_flight = 1};
-    uint32_t only = (uint32_t)device;
-
-    cox_status status = cox_tonemap_mapping(&job->shape, &storage, &params);
-    if (status != COX_OK)
-        return status;
-    job->binding_count = params.binding_count;
+    char only[16];
 
     if (device >= 0) {
-        params.devices = &only;
-        params.device_count = 1;
-        params.no_warmup = true;
+        snprintf(only, sizeof only, "#%u", (uint32_t)device);
+        params.devices = only;
+        params.warmup = COX_WARMUP_NONE;
     } else {
         devices_choose(job->options, &params);
         params.report = report_on_frame;
         params.report_user = job->report;
     }
 
-    return cox_session_create(job->devices.runtime, &params, session);
+    cox_status status = cox_tonemap_mapping(&job->shape, &pipeline);
+    params.pipeline = pipeline;
+    if (status == COX_OK)
+        status = cox_session_create(job->devices.runtime, &params, session);
+
+    cox_pipeline_destroy(&pipeline);
+    return status;
 }
 
 static bool start_session(struct job *job)
@@ -228,11 +228,11 @@ static bool start_session(struct job *job)
     return true;
 }
 
-/* Warm up with the parameters of the frames, so that frame times have no compilation in them and
+/* Warm up with the constants of the frames, so that frame times have no compilation in them and
  * the relative speed of the devices is known. */
 static bool warm_session(struct job *job)
 {
-    const cox_status status = cox_session_warm(job->session, &job->params, NULL, NULL);
+    const cox_status status = cox_session_warm(job->session, &job->constants);
     if (status != COX_OK)
         return message_status_error("cannot build the pipeline", status);
     cox_session_info(job->session, &job->info);
@@ -352,9 +352,8 @@ static cox_status submit_frames(struct job *job)
             return COX_OK;
 
         const uint32_t slot = (uint32_t)(i % job->slot_count);
-        cox_buffer *const buffers[COX_BUFFERS_MAX] = {job->in[slot], job->out[slot]};
-        const struct cox_frame frame = {
-            .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
+        const struct cox_frame frame = {.buffers = COX_BUFFERS(job->in[slot], job->out[slot]),
+                                        .constants = &job->constants};
         status = cox_session_submit(job->session, &frame, on_done, &job->flight);
     }
 
@@ -403,9 +402,8 @@ static uint64_t hash_pixels(const struct job *job, const cox_buffer *buffer)
 /* Map the picture on one device alone, into `result`, and hash the pixels. */
 static cox_status hash_alone(struct job *job, uint32_t device, cox_buffer *result, uint64_t *hash)
 {
-    cox_buffer *const buffers[COX_BUFFERS_MAX] = {job->in[0], result};
-    const struct cox_frame frame = {
-        .buffers = buffers, .buffer_count = job->binding_count, .params = &job->params};
+    const struct cox_frame frame = {.buffers = COX_BUFFERS(job->in[0], result),
+                                    .constants = &job->constants};
     cox_session *session = NULL;
     cox_status status = create_session(job, device, &session);
     if (status == COX_OK) {

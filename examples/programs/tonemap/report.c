@@ -306,6 +306,15 @@ void report_summarise(struct report *report, const uint64_t *single_device_ns,
     free(memory);
 }
 
+uint32_t report_place(const struct report_about *about, const struct cox_band_report *band)
+{
+    uint32_t place = 0;
+    while (place < about->device_count && about->devices[place].index != band->device)
+        place++;
+
+    return place;
+}
+
 /* --- Bars --- */
 
 char report_bar_mark(uint32_t device)
@@ -319,7 +328,7 @@ char report_bar_mark(uint32_t device)
 
 bool report_begins_pass(const struct cox_band_report *bands, uint32_t b)
 {
-    return b && !bands[b].first_row && !bands[b].attempt;
+    return b && bands[b].pass != bands[b - 1].pass;
 }
 
 /* The bands of the last pass of a frame, which maps. */

@@ -24,20 +24,17 @@ static void write_devices(struct json *json, const struct report_about *about)
     json_close_array(json);
 }
 
-static void write_bands(struct json *json, const struct report_frame *frame,
-                        const struct cox_band_report *bands)
+static void write_bands(struct json *json, const struct report_about *about,
+                        const struct report_frame *frame, const struct cox_band_report *bands)
 {
-    bool several_passes = false;
-    for (uint32_t b = 0; b < frame->band_count; b++)
-        several_passes = several_passes || report_begins_pass(bands, b);
+    const bool several_passes = frame->band_count && bands[frame->band_count - 1].pass;
 
     json_member_array(json, "bands", true);
-    for (uint32_t b = 0, pass = 0; b < frame->band_count; b++) {
-        pass += report_begins_pass(bands, b);
+    for (uint32_t b = 0; b < frame->band_count; b++) {
         json_open_object(json, true);
         if (several_passes)
-            json_member_unsigned(json, "pass", pass);
-        json_member_unsigned(json, "device", bands[b].device);
+            json_member_unsigned(json, "pass", bands[b].pass);
+        json_member_unsigned(json, "device", report_place(about, &bands[b]));
         put_band_rows(json, &bands[b]);
         put_band_end(json, &bands[b]);
         json_close_object(json);
@@ -58,8 +55,10 @@ static void write_scene(struct json *json, const struct report_scene *scene)
 }
 
 static void write_frames(struct json *json, const struct report *report,
-                         const struct report_film *film)
+                         const struct report_about *about)
 {
+    const struct report_film *film = about->film;
+
     json_member_array(json, "frames", false);
     for (uint64_t n = 0; n < report->delivered; n++) {
         const struct report_frame *frame = &report->frames[report->delivered_at[n]];
@@ -70,7 +69,7 @@ static void write_frames(struct json *json, const struct report *report,
         put_known_us(json, "deadline_us", frame->deadline_ns);
 
         put_decision(json, frame);
-        write_bands(json, frame, report->bands + frame->first_band);
+        write_bands(json, about, frame, report->bands + frame->first_band);
         if (film && frame->index < film->scene_count)
             write_scene(json, &film->scenes[frame->index]);
         json_close_object(json);
@@ -79,7 +78,8 @@ static void write_frames(struct json *json, const struct report *report,
 }
 
 /* Bands that devices did besides those of the frames. Failed ones are left out. */
-static void write_shadows(struct json *json, const struct report *report)
+static void write_shadows(struct json *json, const struct report *report,
+                          const struct report_about *about)
 {
     json_member_array(json, "shadows", false);
     for (size_t i = 0; i < report->frame_count; i++) {
@@ -90,7 +90,7 @@ static void write_shadows(struct json *json, const struct report *report)
 
         json_open_object(json, true);
         json_member_unsigned(json, "index", frame->index);
-        json_member_unsigned(json, "device", band->device);
+        json_member_unsigned(json, "device", report_place(about, band));
         put_band_rows(json, band);
         json_close_object(json);
     }
@@ -162,8 +162,8 @@ void stats_write(struct report *report, const struct report_about *about, FILE *
     json_member_unsigned(&json, "granule", about->row_alignment);
 
     pthread_mutex_lock(&report->lock);
-    write_frames(&json, report, about->film);
-    write_shadows(&json, report);
+    write_frames(&json, report, about);
+    write_shadows(&json, report, about);
     pthread_mutex_unlock(&report->lock);
 
     write_summary(&json, report, &summary);
