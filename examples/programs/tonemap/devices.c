@@ -111,7 +111,7 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
         char mark = '-';
         for (uint32_t i = 0; i < session->device_count; i++)
             if (session->devices[i].device == d && session->devices[i].state == COX_DEVICE_ACTIVE)
-                mark = report_bar_mark(d);
+                mark = report_bar_mark(i);
         say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s%s\n", mark, d, device->name,
             device->platform, cox_device_type_name(device->type),
             cox_memory_mode_name(device->mode), device->compute_units,
@@ -222,7 +222,7 @@ void devices_print_trouble(const struct devices *devices, const struct cox_sessi
         if (!device->lost && device->state == COX_DEVICE_ACTIVE)
             continue;
 
-        say("faults    %c %u  %.60s", report_bar_mark(device->device), device->device,
+        say("faults    %c %u  %.60s", report_bar_mark(d), device->device,
             devices->info[device->device].name);
         say_times("lost", device->lost);
         say_times("came back", device->returned);
@@ -237,7 +237,6 @@ void devices_describe(const struct devices *devices, const struct cox_session_in
         const struct cox_device_info *info = &devices->info[session->devices[d].device];
         text->single_device_ns[d] = session->devices[d].single_device_ns;
         text->devices[d] = (struct report_device){
-            .index = session->devices[d].device,
             .name = info->name,
             .type = cox_device_type_name(info->type),
             .mode = cox_memory_mode_name(info->mode),

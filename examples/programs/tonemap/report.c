@@ -306,15 +306,6 @@ void report_summarise(struct report *report, const uint64_t *single_device_ns,
     free(memory);
 }
 
-uint32_t report_place(const struct report_about *about, const struct cox_band_report *band)
-{
-    uint32_t place = 0;
-    while (place < about->device_count && about->devices[place].index != band->device)
-        place++;
-
-    return place;
-}
-
 /* --- Bars --- */
 
 char report_bar_mark(uint32_t device)

@@ -68,7 +68,6 @@ void report_summarise(struct report *report, const uint64_t *single_device_ns,
                       uint32_t device_count, struct report_summary *summary);
 
 struct report_device {
-    uint32_t index; /* in the runtime; bands name their device by it */
     const char *name;
     const char *type;
     const char *mode;
@@ -105,9 +104,6 @@ struct report_about {
     const uint64_t *single_device_ns;
     const struct report_film *film; /* NULL = a picture */
 };
-
-/* The place of a band's device in about->devices; device_count = it is not there. */
-uint32_t report_place(const struct report_about *about, const struct cox_band_report *band);
 
 /* Whether a frame's band is the first one of a pass other than the first. */
 bool report_begins_pass(const struct cox_band_report *bands, uint32_t b);

@@ -24,8 +24,8 @@ static void write_devices(struct json *json, const struct report_about *about)
     json_close_array(json);
 }
 
-static void write_bands(struct json *json, const struct report_about *about,
-                        const struct report_frame *frame, const struct cox_band_report *bands)
+static void write_bands(struct json *json, const struct report_frame *frame,
+                        const struct cox_band_report *bands)
 {
     const bool several_passes = frame->band_count && bands[frame->band_count - 1].pass;
 
@@ -34,7 +34,7 @@ static void write_bands(struct json *json, const struct report_about *about,
         json_open_object(json, true);
         if (several_passes)
             json_member_unsigned(json, "pass", bands[b].pass);
-        json_member_unsigned(json, "device", report_place(about, &bands[b]));
+        json_member_unsigned(json, "device", bands[b].device);
         put_band_rows(json, &bands[b]);
         put_band_end(json, &bands[b]);
         json_close_object(json);
@@ -55,10 +55,8 @@ static void write_scene(struct json *json, const struct report_scene *scene)
 }
 
 static void write_frames(struct json *json, const struct report *report,
-                         const struct report_about *about)
+                         const struct report_film *film)
 {
-    const struct report_film *film = about->film;
-
     json_member_array(json, "frames", false);
     for (uint64_t n = 0; n < report->delivered; n++) {
         const struct report_frame *frame = &report->frames[report->delivered_at[n]];
@@ -69,7 +67,7 @@ static void write_frames(struct json *json, const struct report *report,
         put_known_us(json, "deadline_us", frame->deadline_ns);
 
         put_decision(json, frame);
-        write_bands(json, about, frame, report->bands + frame->first_band);
+        write_bands(json, frame, report->bands + frame->first_band);
         if (film && frame->index < film->scene_count)
             write_scene(json, &film->scenes[frame->index]);
         json_close_object(json);
@@ -78,8 +76,7 @@ static void write_frames(struct json *json, const struct report *report,
 }
 
 /* Bands that devices did besides those of the frames. Failed ones are left out. */
-static void write_shadows(struct json *json, const struct report *report,
-                          const struct report_about *about)
+static void write_shadows(struct json *json, const struct report *report)
 {
     json_member_array(json, "shadows", false);
     for (size_t i = 0; i < report->frame_count; i++) {
@@ -90,7 +87,7 @@ static void write_shadows(struct json *json, const struct report *report,
 
         json_open_object(json, true);
         json_member_unsigned(json, "index", frame->index);
-        json_member_unsigned(json, "device", report_place(about, band));
+        json_member_unsigned(json, "device", band->device);
         put_band_rows(json, band);
         json_close_object(json);
     }
@@ -162,8 +159,8 @@ void stats_write(struct report *report, const struct report_about *about, FILE *
     json_member_unsigned(&json, "granule", about->row_alignment);
 
     pthread_mutex_lock(&report->lock);
-    write_frames(&json, report, about);
-    write_shadows(&json, report, about);
+    write_frames(&json, report, about->film);
+    write_shadows(&json, report);
     pthread_mutex_unlock(&report->lock);
 
     write_summary(&json, report, &summary);

@@ -86,9 +86,8 @@ static uint64_t split_end_ns(const struct report_frame *frame, const struct cox_
     return next_ns > frame->start_ns ? next_ns : frame->start_ns;
 }
 
-static void write_split(struct json *json, const struct report_about *about,
-                        const struct report_frame *frame, const struct cox_band_report *bands,
-                        uint64_t origin_ns, uint64_t next_ns)
+static void write_split(struct json *json, const struct report_frame *frame,
+                        const struct cox_band_report *bands, uint64_t origin_ns, uint64_t next_ns)
 {
     char name[64];
     snprintf(name, sizeof name, "split %s%" PRIu64, frame->warmup ? "warm-up " : "", frame->index);
@@ -103,7 +102,7 @@ static void write_split(struct json *json, const struct report_about *about,
     json_member_array(json, "bands", true);
     for (uint32_t b = 0; b < frame->band_count; b++) {
         json_open_object(json, true);
-        json_member_unsigned(json, "device", report_place(about, &bands[b]));
+        json_member_unsigned(json, "device", bands[b].device);
         json_member_unsigned(json, "first_row", bands[b].first_row);
         json_member_unsigned(json, "rows", bands[b].rows);
         json_close_object(json);
@@ -143,7 +142,7 @@ static void write_rows(struct json *json, const struct report_about *about,
         char key[32];
         uint64_t rows = 0;
         for (uint32_t b = 0; b < frame->band_count; b++)
-            if (report_place(about, &bands[b]) == d && !bands[b].attempt)
+            if (bands[b].device == d && !bands[b].attempt)
                 rows += bands[b].rows;
 
         snprintf(key, sizeof key, "device %u", d);
@@ -157,11 +156,10 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* A band of device `place`. `*track_end_ns` is the end of the last band on the track. A queue does
- * one band at a time, but the clocks of the devices may be slightly off: bands are moved so that
- * they do not overlap. */
+/* `*track_end_ns` is the end of the last band on the track. A queue does one band at a time, but
+ * the clocks of the devices may be slightly off: bands are moved so that they do not overlap. */
 static void write_band(struct json *json, const struct report_frame *frame,
-                       const struct cox_band_report *band, uint32_t place, uint64_t origin_ns,
+                       const struct cox_band_report *band, uint64_t origin_ns,
                        uint64_t *track_end_ns)
 {
     char name[64];
@@ -171,7 +169,7 @@ static void write_band(struct json *json, const struct report_frame *frame,
     *track_end_ns = later(start_ns, band->end_ns);
 
     frame_name(frame, name, sizeof name);
-    begin_event(json, "X", name, kind_of(frame, "band"), TRACK_DEVICES + place,
+    begin_event(json, "X", name, kind_of(frame, "band"), TRACK_DEVICES + band->device,
                 start_ns - origin_ns);
     json_member_us(json, "dur", *track_end_ns - start_ns);
 
@@ -215,10 +213,9 @@ static void write_bands(struct json *json, const struct report *report,
     qsort(placed, count, sizeof *placed, compare_ends);
 
     for (size_t i = 0; i < count; i++) {
-        const uint32_t place = report_place(about, placed[i].band);
-        if (place < about->device_count)
-            write_band(json, placed[i].frame, placed[i].band, place, origin_ns,
-                       &track_end_ns[place]);
+        const uint32_t device = placed[i].band->device;
+        if (device < about->device_count && device < COX_DEVICES_MAX)
+            write_band(json, placed[i].frame, placed[i].band, origin_ns, &track_end_ns[device]);
     }
     free(placed);
 }
@@ -254,7 +251,7 @@ static void write_frames(struct json *json, const struct report *report,
         if (frame->shadow) /* one band, which was not split */
             continue;
 
-        write_split(json, about, frame, bands, origin_ns, next_start_ns(report, i));
+        write_split(json, frame, bands, origin_ns, next_start_ns(report, i));
         write_flight(json, frame, origin_ns, i);
         if (!frame->warmup)
             write_rows(json, about, frame, bands, origin_ns);

@@ -269,7 +269,7 @@ static void add_shadow(uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_s
 
 static const struct report_device devices[2] = {
     {.name = "first \"one\"", .type = "cpu", .mode = "mapped"},
-    {.index = 1, .name = "second", .type = "gpu", .mode = "staged", .state = "quarantined", .lost = 2, .returned = 1}};
+    {.name = "second", .type = "gpu", .mode = "staged", .state = "quarantined", .lost = 2, .returned = 1}};
 static const uint64_t single_device_ns[2] = {20000, 20000};
 static const struct report_about about = {.arithmetic = "fma",
                                           .program = "test",
