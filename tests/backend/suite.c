@@ -240,7 +240,7 @@ static void take_bins(void *user, const struct cox_pass_result *end)
 /* ---- the contracts ---- */
 
 struct plane {
-    enum cox__row_access contract;
+    enum cox__row_access row_access;
     enum cox__access access;
     bool half; /* half as wide and half as high */
     bool scratch;
@@ -486,8 +486,8 @@ static bool fail(struct run *run, const char *what)
 
 static void plan_planes(struct run *run, struct cox__binding *bindings)
 {
-    for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
-        const struct plane *plane = &run->row_access->planes.list[i];
+    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+        const struct plane *plane = &run->contract->planes.list[i];
         bindings[i] = (struct cox__binding){
             .row_access = plane->row_access, .access = plane->access, .scratch = plane->scratch};
         if (plane->row_access == COX__WHOLE || plane->row_access == COX__REDUCE) {
@@ -525,8 +525,8 @@ static cox_status make_buffer(const struct run *run, struct frame *frame, uint32
 
 static bool make_frame(struct run *run, struct frame *frame, uint64_t *seed)
 {
-    for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
-        const struct plane *plane = &run->row_access->planes.list[i];
+    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+        const struct plane *plane = &run->contract->planes.list[i];
         if (run->memory == MEMORY_COMMON && frame != run->frames && plane->access == COX__READ && !plane->scratch) {
             frame->data[i] = run->frames[0].data[i];
             frame->want[i] = run->frames[0].want[i];
@@ -580,8 +580,8 @@ static void on_report(void *user, const struct cox_frame_report *report)
 
 static bool check_frame(struct run *run, const struct frame *frame, uint64_t *hash)
 {
-    for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
-        if (run->row_access->planes.list[i].scratch)
+    for (uint32_t i = 0; i < run->contract->planes.count; i++) {
+        if (run->contract->planes.list[i].scratch)
             continue;
         for (uint32_t r = 0; r < run->height[i]; r++)
             for (uint32_t c = 0; c < run->used[i]; c++) {
@@ -609,17 +609,17 @@ static bool play(struct run *run, cox_session *session)
             struct frame *frame = &run->frames[f];
             frame->params.add = (uint32_t)random_next(&seed);
             frame->done = 0;
-            for (uint32_t i = 0; i < run->row_access->planes.count; i++) {
+            for (uint32_t i = 0; i < run->contract->planes.count; i++) {
                 frame->params.pitch[i] = (int32_t)run->shape.pitch[i];
-                if (run->row_access->planes.list[i].access == COX__WRITE && frame->data[i])
+                if (run->contract->planes.list[i].access == COX__WRITE && frame->data[i])
                     memset(frame->data[i], 0xbb, run->bytes[i]);
             }
             const struct cox__frame_spec submitted = {
-                .buffers = frame->buffers, .buffer_count = run->row_access->planes.count, .params = &frame->params};
+                .buffers = frame->buffers, .buffer_count = run->contract->planes.count, .params = &frame->params};
             if (cox__session_submit(session, &submitted, on_done, frame) != COX_OK)
                 return fail(run, "submit");
             run->shape.add = frame->params.add;
-            expect(run->row_access, &run->shape, frame->want); /* while the devices work */
+            expect(run->contract, &run->shape, frame->want); /* while the devices work */
         }
         cox_session_wait(session);
         for (uint32_t f = 0; f < pool; f++) {
@@ -646,7 +646,7 @@ static bool all_devices_helped(struct run *run, cox_session *session)
 
 static cox_status open_session(struct run *run, cox_session **session)
 {
-    const struct contract *contract = run->row_access;
+    const struct contract *contract = run->contract;
     const uint32_t columns = run->shape.columns, rows = run->shape.rows;
     const struct cox__variant variant = {.source = contract->source,
                                          .local_columns = contract->local[0],
