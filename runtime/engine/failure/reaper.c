@@ -140,12 +140,11 @@ static bool release_stuck(struct cox__queue *queue, uint64_t now_ns)
     return true;
 }
 
-/* The queue holds no band. */
+/* The queue holds no band. If there is no thread to destroy it, the next step tries again. */
 static void begin_destruction(struct cox__queue *queue)
 {
     cox__transition_queue(queue, COX__QUEUE_DESTROYING);
-    if (!cox__worker_run(queue->runtime->worker, destroy_task,
-                         queue)) /* the next step tries again */
+    if (!cox__worker_run(queue->runtime->worker, destroy_task, queue))
         cox__transition_queue(queue, COX__QUEUE_ABANDONED);
 }
 

@@ -4,8 +4,8 @@
  * - A buffer that the library allocated gets fresh memory, with the valid rows copied. The old
  *   memory is left to the device. Before that the frame's running bands end; its other bands wait.
  * - Memory of the application cannot be replaced. The frame ends with COX_E_MEMORY_UNSAFE, and so
- *   does each later frame with that buffer, even after the device has ended: it may have written
- *   while the application refilled the buffer.
+ *   does each later frame with that buffer. This holds even after the device has ended: it may have
+ *   written while the application refilled the buffer.
  *
  * The worker thread allocates and copies. If a driver does not return from an allocation, the frame
  * ends with an error.

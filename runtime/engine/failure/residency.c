@@ -101,7 +101,7 @@ void cox__residency_free(struct cox__frame *frame)
     frame->held = NULL;
 }
 
-/* ---- what was handed over before ---- */
+/* ---- rows that were handed over in earlier frames ---- */
 
 /* A row range is remembered for at least this many frames, and for less than twice as many. */
 enum { GENERATION_FRAMES = 16 };
@@ -459,7 +459,7 @@ static bool add_ranges(struct cox_session *session, struct cox__frame *frame, ui
     return true;
 }
 
-/* What the job does with a resident binding. False: see add_ranges. */
+/* Fill in what the job does with a resident binding. Returns false as add_ranges does. */
 static bool fill_binding(struct cox_session *session, struct cox__frame *frame,
                          struct cox__job *job, uint32_t binding, uint32_t device)
 {

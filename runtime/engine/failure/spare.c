@@ -35,6 +35,7 @@ cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bind
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         const size_t bytes = session->pipeline.bytes[i];
         mems[i] = NULL;
+
         cox_status status = COX_OK;
         if (bytes && bindings >> i & 1)
             status = backend->ops->mem_create(backend, NULL, bytes, &mems[i]);

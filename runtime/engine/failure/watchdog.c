@@ -44,6 +44,7 @@ struct cox__watchdog {
     /* Only the watchdog's thread uses these. */
     struct cox__starvation *starvation; /* NULL: nothing is counted, or there is no memory */
     uint64_t base_ns, waited_ns;        /* when counting began, and the sum counted since */
+
     /* For the next call that exceeds its limit, allocated in advance. NULL: there is no memory, and
      * no lock is revoked. */
     _Atomic(struct cox__stuck_thread *) stuck;

@@ -56,7 +56,8 @@ bool cox__watchdog_stop(struct cox__watchdog *watchdog);
 void cox__watchdog_destroy(struct cox__watchdog **watchdog);
 
 /* If something takes longer than its limit, the time during which the process could not run is
- * excused, up to this many limits: a process may have a thread that never runs. */
+ * excused. It is excused up to this many limits, since a process may have a thread that never
+ * runs. */
 enum { COX__EXCUSE_TIMES = 9 };
 
 /* Something takes longer than it should: until `until_ns` (cox__clock_ns) the watchdog's thread
