@@ -64,7 +64,7 @@ static bool has_device(const struct cox_session *session, const struct cox__fram
 
 static void recover_frame(struct cox_session *session, struct cox__frame *frame)
 {
-    /* The loop leaves out bands that it adds: they have an active device, or no device is active. */
+    /* The loop skips bands that it adds: they have an active device, or no device is active. */
     const uint32_t count = frame->band_count;
     for (uint32_t b = 0; b < count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED && !has_device(session, frame, b)) {
