@@ -1,4 +1,5 @@
-/* Which core to reserve: a choice over a plain table, so that machines of every shape can be tested on any machine.
+/* Which core to reserve: a choice over a plain table, so that tests can cover machines of every
+ * shape on any machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_HOST_CORES_H
 #define COX_HOST_CORES_H
@@ -13,12 +14,13 @@ struct cox__core {
     uint32_t first_cpu;
     uint32_t cpu_count; /* hardware threads that this process may use */
     int kind; /* rank of its kind among the cores of the table, 0 = least powerful; -1 = unknown */
-    uint32_t near_gpus; /* GPUs in whose neighbourhood it is */
+    uint32_t near_gpus; /* GPUs that the system lists as near this core */
 };
 
-/* Index of the core for the scheduler thread: of the cores of the least powerful kind (all, where kinds are unknown or
- * alike) those nearest to most GPUs, of these the last one. The reason goes to `why` as a noun phrase ("the last
- * core"), always terminated. `count` >= 1. */
+/* Index of the core for the scheduler thread. The choice is among the cores of the least powerful
+ * kind, or among all cores if their kinds are unknown or alike: the core near the most GPUs, and of
+ * several the last one. The reason goes to `why` as a noun phrase ("the last core"), always
+ * terminated. `count` >= 1. */
 size_t cox__cores_choose(const struct cox__core *cores, size_t count, char *why, size_t why_bytes);
 
 #endif

@@ -59,8 +59,12 @@ void cox__cpu_mask_read(struct cox__cpu_mask *mask, const char *list)
         unsigned long first = strtoul(list, &end, 10), last = first;
         if (*end == '-')
             last = strtoul(end + 1, &end, 10);
+
         for (unsigned long cpu = first; cpu <= last && cpu < COX__CPUS_MAX; cpu++)
             cox__cpu_mask_add(mask, (uint32_t)cpu);
-        list = *end == ',' ? end + 1 : end;
+
+        list = end;
+        if (*end == ',')
+            list = end + 1;
     }
 }

@@ -15,8 +15,9 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* Memory a hung device may still write to is never freed: it is leaked, once per hang. The call tells a leak checker
- * that this piece of memory, and all that only it points to, stays on purpose. NULL is accepted. */
+/* Memory that a hung device may still write to is never freed: it is leaked, once per hang. The
+ * call tells a leak checker that this piece of memory, and all that only it points to, stays on
+ * purpose. NULL is accepted. */
 static inline void cox__leak(const void *memory)
 {
 #ifdef COX__LEAKS_ARE_CHECKED

@@ -1,7 +1,8 @@
 /* The scheduler thread: a libuv loop with one wake-up handle and one timer.
  *
- * A loop whose thread is stuck in a step gets a new thread with a libuv loop of its own (cox__loop_replace). The loop
- * owns its threads: the current one, and those that it replaced, which are joined when they have ended.
+ * If a loop's thread is stuck in a step, the loop gets a new thread with a libuv loop of its own
+ * (cox__loop_replace). The loop owns its threads: the current one, and those that it replaced. It
+ * joins a replaced thread after it has ended.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "loop.h"
 
@@ -15,19 +16,19 @@
 /* A thread of the loop, and what wakes it. */
 struct loop_thread {
     struct cox__loop *loop;
-    struct loop_thread *before; /* which this one has replaced */
+    struct loop_thread *before; /* the thread that this one has replaced */
     uv_loop_t uv;
     uv_async_t wake;
     uv_poll_t timer; /* on `timer_fd`: libuv's own timers count milliseconds, bands take less */
     int timer_fd;
     uv_thread_t thread;
     bool armed;
-    atomic_bool ended; /* may be joined at once */
+    atomic_bool ended; /* may be joined without a wait */
 };
 
 struct cox__loop {
     pthread_mutex_t lock; /* held to wake a thread, whose record may be freed once it is replaced */
-    /* changes under `lock`; the steps of those before it have not returned yet */
+    /* changes under `lock`; the threads before it may still be in a step */
     struct loop_thread *current;
     atomic_bool stop;
     struct cox__loop_handler handler;
@@ -52,15 +53,19 @@ static void run_step(struct loop_thread *self)
     struct cox__loop *loop = self->loop;
     uint64_t sleep_ns = loop->handler.step(loop->handler.ctx);
     struct itimerspec when = {{0, 0}, {0, 0}};
+
     if (current_of(loop) != self) { /* replaced while the step ran */
         close_handles(self);
         return;
     }
+
     if (sleep_ns != UINT64_MAX) {
-        sleep_ns = sleep_ns ? sleep_ns : 1; /* all zeros would disarm it */
+        if (!sleep_ns)
+            sleep_ns = 1; /* all zeros would disarm the timer */
         when.it_value.tv_sec = (time_t)(sleep_ns / 1000000000u);
         when.it_value.tv_nsec = (long)(sleep_ns % 1000000000u);
     }
+
     if (self->armed || sleep_ns != UINT64_MAX)
         timerfd_settime(self->timer_fd, 0, &when, NULL);
     self->armed = sleep_ns != UINT64_MAX;
@@ -72,6 +77,7 @@ static void on_timer(uv_poll_t *timer, int status, int events)
     uint64_t expirations;
     (void)status;
     (void)events;
+
     if (read(self->timer_fd, &expirations, sizeof expirations) == sizeof expirations)
         run_step(self);
 }
@@ -98,8 +104,10 @@ static cox_status begin_thread(struct cox__loop *loop)
     struct loop_thread *self = calloc(1, sizeof *self);
     if (!self)
         return COX_E_NOMEM;
+
     self->loop = loop;
     self->before = loop->current;
+
     self->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (self->timer_fd < 0)
         goto no_timer;
@@ -107,11 +115,14 @@ static cox_status begin_thread(struct cox__loop *loop)
         goto no_loop;
     if (uv_poll_init(&self->uv, &self->timer, self->timer_fd))
         goto no_handles;
+
     self->timer.data = self;
     uv_poll_start(&self->timer, UV_READABLE, on_timer);
+
     if (uv_async_init(&self->uv, &self->wake, on_wake))
         goto no_wake;
     self->wake.data = self;
+
     if (uv_thread_create(&self->thread, thread_main, self) == 0) {
         pthread_mutex_lock(&loop->lock);
         loop->current = self; /* before this the thread gets no wake-up */
@@ -147,6 +158,7 @@ cox_status cox__loop_create(struct cox__loop **out, const struct cox__loop_handl
     *out = NULL;
     if (!loop)
         return COX_E_NOMEM;
+
     loop->handler = *handler;
     pthread_mutex_init(&loop->lock, NULL);
     const cox_status status = begin_thread(loop);
@@ -154,6 +166,7 @@ cox_status cox__loop_create(struct cox__loop **out, const struct cox__loop_handl
         *out = loop;
         return COX_OK;
     }
+
     pthread_mutex_destroy(&loop->lock);
     free(loop);
     return status;
@@ -168,6 +181,7 @@ cox_status cox__loop_replace(struct cox__loop *loop)
             link = &self->before;
             continue;
         }
+
         *link = self->before;
         end_thread(self);
     }
@@ -180,12 +194,15 @@ void cox__loop_destroy(struct cox__loop **address)
     *address = NULL;
     if (!loop)
         return;
+
     atomic_store(&loop->stop, true);
     cox__loop_wake(loop);
+
     for (struct loop_thread *self = loop->current, *before; self; self = before) {
         before = self->before;
         end_thread(self);
     }
+
     pthread_mutex_destroy(&loop->lock);
     free(loop);
 }
@@ -200,6 +217,7 @@ void cox__loop_wake(struct cox__loop *loop)
 bool cox__loop_inside(struct cox__loop *loop)
 {
     uv_thread_t self = uv_thread_self();
+
     pthread_mutex_lock(&loop->lock);
     const bool inside = uv_thread_equal(&self, &loop->current->thread);
     pthread_mutex_unlock(&loop->lock);

@@ -1,4 +1,5 @@
-/* The processor of this machine, as a table: read once, when a runtime is created. Include with _GNU_SOURCE defined.
+/* The processor of this machine, as a table that is read once, when a runtime is created. Include
+ * with _GNU_SOURCE defined.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_HOST_MACHINE_H
 #define COX_HOST_MACHINE_H
@@ -22,9 +23,9 @@ struct cox__machine {
     struct cox__cpu_mask whole; /* all its hardware threads */
 };
 
-/* Fill in the counts, and choose the core to reserve: that of `*wanted_cpu`, or where that is NULL by
- * cox__cores_choose. `machine` is zeroed. False: no core can be chosen, with the reason in `why`; the counts may be
- * there even so. */
+/* Fill in the counts, and choose the core to reserve: the core of `*wanted_cpu`, or
+ * cox__cores_choose's if that is NULL. `machine` is zeroed. Returns false if no core can be chosen,
+ * with the reason in `why`; the counts may be filled in even so. */
 bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask *allowed,
                        const uint32_t *wanted_cpu, char *why, size_t why_bytes);
 

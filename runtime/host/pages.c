@@ -1,4 +1,4 @@
-/* Pages of host memory from malloc or, where they fill huge pages, from mmap.
+/* Pages of host memory: from mmap if they fill a huge page, from malloc otherwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "pages.h"
@@ -9,10 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Memory that fills no huge page comes from malloc, where memory checkers see what goes past the end. */
+/* Memory that fills no huge page comes from malloc, so that memory checkers see accesses past its
+ * end. */
 enum { HUGE_BYTES = 2 << 20, LARGE_BYTES = HUGE_BYTES };
 
-/* To the end of its last page: the system's are 4, 16 or 64 KiB, and only whole ones are mapped and unmapped. */
+/* Round up to whole pages of the system, which have 4, 16 or 64 KiB: only whole pages are mapped
+ * and unmapped. */
 static size_t mapped_bytes(size_t bytes)
 {
     const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -27,18 +29,23 @@ void *cox__pages_create(size_t bytes)
             return NULL;
         return memset(pages, 0, bytes);
     }
+
     if (bytes > SIZE_MAX - 2 * (size_t)HUGE_BYTES)
         return NULL;
+
+    /* Map one huge page more, and give back what is before and after the aligned part. */
     bytes = mapped_bytes(bytes);
     char *all = mmap(NULL, bytes + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                      -1, 0);
     if (all == MAP_FAILED)
         return NULL;
+
     size_t before = (HUGE_BYTES - (uintptr_t)all % HUGE_BYTES) % HUGE_BYTES;
     if (before)
         munmap(all, before);
     if (HUGE_BYTES - before)
         munmap(all + before + bytes, HUGE_BYTES - before);
+
     madvise(all + before, bytes, MADV_HUGEPAGE); /* only a hint: a failure does no harm */
     return all + before;
 }

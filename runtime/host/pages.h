@@ -8,8 +8,9 @@
 
 enum { COX__PAGE_BYTES = 4096 };
 
-/* `bytes` is a multiple of COX__PAGE_BYTES. Large memory is aligned to huge pages and asks for them: fewer faults when
- * it is first written, fewer misses of the TLB ever after. NULL if there is none. */
+/* `bytes` is a multiple of COX__PAGE_BYTES. Large memory is aligned to huge pages and asks for
+ * them: it has fewer faults when it is first written, and fewer TLB misses later. NULL if there is
+ * no memory. */
 void *cox__pages_create(size_t bytes);
 
 /* `bytes` as at creation; NULL is accepted. */

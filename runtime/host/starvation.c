@@ -1,5 +1,5 @@
-/* Reads what the Linux scheduler counts for each thread. A look is made while frames are under way, and allocates
- * nothing: opendir and fopen would.
+/* Reads what the Linux scheduler counts for each thread. The watchdog's thread looks while frames
+ * are running, so a look allocates nothing; opendir and fopen would.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* getdents64 */
@@ -17,7 +17,7 @@ enum { THREADS_MAX = 1024 };
 
 struct waited {
     pid_t thread;
-    uint64_t ns; /* on a run queue, so far */
+    uint64_t ns; /* time on a run queue so far */
 };
 
 struct cox__starvation {
@@ -36,7 +36,7 @@ void cox__starvation_destroy(struct cox__starvation *starvation)
     free(starvation);
 }
 
-/* Put a thread in its place; the system lists threads nearly in order. */
+/* Insert a thread in order; the system lists threads nearly in order. */
 static void insert(struct waited *list, uint32_t count, pid_t thread)
 {
     for (; count > 0 && list[count - 1].thread > thread; count--)
@@ -44,7 +44,8 @@ static void insert(struct waited *list, uint32_t count, pid_t thread)
     list[count].thread = thread;
 }
 
-/* The threads of this process, ascending, without their times. `tasks` is /proc/self/task, open. */
+/* List the threads of this process, ascending, without their times. `tasks` is /proc/self/task,
+ * open. */
 static uint32_t list_threads(int tasks, struct waited *list)
 {
     union {
@@ -52,6 +53,7 @@ static uint32_t list_threads(int tasks, struct waited *list)
         char bytes[4096];
     } entries;
     uint32_t count = 0;
+
     for (ssize_t got; (got = getdents64(tasks, &entries, sizeof entries)) > 0;)
         for (ssize_t at = 0; at < got && count < THREADS_MAX;) {
             const struct dirent64 *entry = (const struct dirent64 *)(entries.bytes + at);
@@ -60,9 +62,12 @@ static uint32_t list_threads(int tasks, struct waited *list)
             if (id > 0)
                 insert(list, count++, (pid_t)id);
         }
+
     return count;
 }
 
+/* Read how long a thread has waited so far. False: the thread has ended, or the system does not
+ * say. */
 static bool read_waited(int tasks, pid_t thread, uint64_t *ns)
 {
     char path[32], text[96], *second, *end;
@@ -70,10 +75,12 @@ static bool read_waited(int tasks, pid_t thread, uint64_t *ns)
     const int file = openat(tasks, path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return false;
+
     const ssize_t got = read(file, text, sizeof text - 1);
     close(file);
     if (got <= 0)
         return false;
+
     text[got] = '\0';
     strtoull(text, &second, 10); /* the time on a processor */
     *ns = strtoull(second, &end, 10);
@@ -83,24 +90,34 @@ static bool read_waited(int tasks, pid_t thread, uint64_t *ns)
 uint64_t cox__starvation_look(struct cox__starvation *starvation)
 {
     const int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const uint32_t listed = tasks >= 0 ? list_threads(tasks, starvation->now) : 0;
+    uint32_t listed = 0;
+    if (tasks >= 0)
+        listed = list_threads(tasks, starvation->now);
+
     uint64_t most = 0;
     uint32_t count = 0, before = 0;
+
     for (uint32_t t = 0; t < listed; t++) {
         struct waited *waited = &starvation->now[count];
         waited->thread = starvation->now[t].thread;
         if (!read_waited(tasks, waited->thread, &waited->ns))
             continue;
+
         count++;
+
         while (before < starvation->count && starvation->before[before].thread < waited->thread)
             before++;
         if (before == starvation->count || starvation->before[before].thread != waited->thread)
             continue;
+
         const uint64_t was = starvation->before[before].ns;
-        most = waited->ns > was && waited->ns - was > most ? waited->ns - was : most;
+        if (waited->ns > was && waited->ns - was > most)
+            most = waited->ns - was;
     }
+
     if (tasks >= 0)
         close(tasks);
+
     for (uint32_t i = 0; i < count; i++)
         starvation->before[i] = starvation->now[i];
     starvation->count = count;

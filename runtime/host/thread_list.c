@@ -29,7 +29,6 @@ void cox__thread_list_clear(struct cox__thread_list *threads)
     *threads = (struct cox__thread_list){0};
 }
 
-/* The threads of this process, without those of `except` (may be NULL). Free with threads_free. */
 struct cox__thread_list cox__thread_list_read(const struct cox__thread_list *except)
 {
     struct cox__thread_list list = {0};
@@ -37,11 +36,13 @@ struct cox__thread_list cox__thread_list_read(const struct cox__thread_list *exc
     DIR *dir = opendir("/proc/self/task");
     if (!dir)
         return list;
+
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         char *end;
         long id = strtol(entry->d_name, &end, 10);
         if (id <= 0 || *end != '\0' || (except && cox__thread_list_has(except, (pid_t)id)))
             continue;
+
         if (list.count == room) {
             room = room ? 2 * room : 64;
             pid_t *ids = realloc(list.ids, room * sizeof *ids);
@@ -49,13 +50,17 @@ struct cox__thread_list cox__thread_list_read(const struct cox__thread_list *exc
                 goto fail;
             list.ids = ids;
         }
+
         list.ids[list.count++] = (pid_t)id;
     }
+
     closedir(dir);
     if (list.count > 0)
         qsort(list.ids, list.count, sizeof *list.ids, compare_threads);
     list.known = true;
+
     return list;
+
 fail:
     closedir(dir);
     cox__thread_list_clear(&list);

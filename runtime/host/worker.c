@@ -1,8 +1,9 @@
-/* One thread per background task, and whose turn it is.
+/* One thread per background task, and the order in which tasks run.
  *
- * Tasks with a turn run one after the other, in the order given: two at once could need the memory of two instances of
- * one device, and drivers keep what two contexts took (docs/results/README.md). A stuck task loses its turn after a
- * second: it must not keep other devices out.
+ * Tasks with a turn run one after the other, in the order given. Two at once could need the memory
+ * of two instances of one device, and drivers keep the memory of two contexts
+ * (docs/results/README.md). A stuck task loses its turn after a second, since it must not keep
+ * other devices out.
  *
  * A thread that ends joins the one that ended before it; cox__worker_destroy joins the last.
  *
@@ -24,13 +25,13 @@
 struct task {
     struct cox__worker *worker;
     bool in_turn;
-    uint64_t number; /* in the order given, of those with a turn */
+    uint64_t number; /* in the order given, of the tasks with a turn */
     void (*run)(void *ctx);
     void *ctx;
 };
 
 struct cox__worker {
-    /* of the thread that created the worker, off the reserved core; its threads run there */
+    /* the mask of the thread that created the worker, without the reserved core; for its threads */
     struct cox__cpu_mask mask;
     bool has_mask;
     struct cox__topology *topology;
@@ -39,10 +40,10 @@ struct cox__worker {
     pthread_cond_t changed; /* a task has begun or ended, or the worker is abandoned */
     uint64_t given;         /* tasks so far */
     uint64_t ended;
-    uint64_t queued;       /* so many of them with a turn */
-    uint64_t begun;        /* so many of those: the number of the one that begins next */
-    uint64_t turn_ends_ns; /* of the task that began last; 0 = it has ended */
-    pthread_t last;        /* the thread that ended last; only with `ended` above 0 */
+    uint64_t queued; /* tasks with a turn so far */
+    uint64_t begun;  /* how many of those have begun: the number of the one that begins next */
+    uint64_t turn_ends_ns; /* when the task that began last loses its turn; 0 = it has ended */
+    pthread_t last;        /* the thread that ended last; only valid with `ended` above 0 */
     bool abandoned; /* a task is stuck at the end: no other begins, and threads are not joined */
 };
 
@@ -60,16 +61,19 @@ static void run_bracketed(struct cox__worker *worker, void (*run)(void *ctx), vo
     cox__topology_leave(worker->topology);
 }
 
-/* Called with the lock held. */
+/* Wait until the task may begin, and begin its turn. Needs the lock. */
 static void await_turn(const struct task *task)
 {
     struct cox__worker *worker = task->worker;
+
     while (!worker->abandoned && worker->begun < task->number)
         pthread_cond_wait(&worker->changed, &worker->lock);
     while (!worker->abandoned && cox__clock_ns() < worker->turn_ends_ns)
         wait_until(worker, worker->turn_ends_ns);
+
     if (worker->abandoned)
         return;
+
     worker->begun++;
     worker->turn_ends_ns = cox__clock_ns() + TURN_NS;
     pthread_cond_broadcast(&worker->changed);
@@ -79,12 +83,15 @@ static void *work(void *arg)
 {
     struct task *task = arg;
     struct cox__worker *worker = task->worker;
-    if (worker
-            ->has_mask) /* not that of the scheduler thread, which is bound to the reserved core */
+
+    /* Not the mask of the scheduler thread, which is bound to the reserved core. */
+    if (worker->has_mask)
         cox__cpu_mask_set(0, &worker->mask);
+
     pthread_mutex_lock(&worker->lock);
     if (task->in_turn)
         await_turn(task);
+
     if (!worker->abandoned) {
         pthread_mutex_unlock(&worker->lock);
         run_bracketed(worker, task->run, task->ctx);
@@ -92,13 +99,16 @@ static void *work(void *arg)
         if (task->in_turn && worker->begun == task->number + 1)
             worker->turn_ends_ns = 0;
     }
+
     if (worker->abandoned)
         pthread_detach(pthread_self());
     else if (worker->ended++ > 0)
-        pthread_join(worker->last, NULL); /* that thread takes the lock no more */
+        pthread_join(worker->last, NULL); /* that thread does not take the lock any more */
+
     worker->last = pthread_self();
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
+
     free(task);
     return NULL;
 }
@@ -110,16 +120,20 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
     *out = NULL;
     if (!worker)
         return COX_E_NOMEM;
+
     worker->topology = topology;
     worker->inline_tasks = inline_tasks;
-    cox__topology_enter(
-        topology); /* its threads stay off the reserved core before and after their tasks, too */
+
+    /* Its threads stay off the reserved core before and after their tasks, too. */
+    cox__topology_enter(topology);
     worker->has_mask = cox__cpu_mask_get(0, &worker->mask);
     cox__topology_leave(topology);
+
     if (!cox__cond_init_monotonic(&worker->changed)) {
         free(worker);
         return COX_E_NOMEM;
     }
+
     pthread_mutex_init(&worker->lock, NULL);
     *out = worker;
     return COX_OK;
@@ -131,10 +145,12 @@ static bool begin(struct cox__worker *worker, bool in_turn, void (*run)(void *ct
         run_bracketed(worker, run, ctx);
         return true;
     }
+
     pthread_t thread;
     struct task *task = malloc(sizeof *task);
     if (!task)
         return false;
+
     pthread_mutex_lock(&worker->lock);
     *task = (struct task){
         .worker = worker, .in_turn = in_turn, .number = worker->queued, .run = run, .ctx = ctx};
@@ -142,6 +158,7 @@ static bool begin(struct cox__worker *worker, bool in_turn, void (*run)(void *ct
     worker->given += started;
     worker->queued += started && in_turn;
     pthread_mutex_unlock(&worker->lock);
+
     if (!started)
         free(task);
     return started;
@@ -163,21 +180,29 @@ bool cox__worker_destroy(struct cox__worker **address, uint64_t timeout_ns)
     *address = NULL;
     if (!worker)
         return true;
-    const uint64_t now = cox__clock_ns(),
-                   until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+
+    const uint64_t now = cox__clock_ns();
+    uint64_t until = UINT64_MAX;
+    if (timeout_ns < UINT64_MAX - now)
+        until = now + timeout_ns;
+
     pthread_mutex_lock(&worker->lock);
     while (worker->ended < worker->given && cox__clock_ns() < until)
         wait_until(worker, until);
+
     const bool stuck = worker->ended < worker->given;
     worker->abandoned = stuck;
     pthread_cond_broadcast(&worker->changed);
+
     if (worker->ended)
         pthread_join(worker->last, NULL);
     pthread_mutex_unlock(&worker->lock);
+
     if (stuck) {
         cox__leak(worker);
         return false;
     }
+
     pthread_cond_destroy(&worker->changed);
     pthread_mutex_destroy(&worker->lock);
     free(worker);

@@ -1,16 +1,18 @@
-/* Files of compiled kernels and of device profiles: one directory, one file per key, named by the key in hexadecimal.
+/* Files of compiled kernels and of device profiles: one directory, one file per key, named by the
+ * key in hexadecimal.
  *
- * File: 8 bytes magic and format number, 32 bytes key, 8 bytes payload length (little-endian), the payload, and
- * the SHA-256 of all that. The key inside tells an entry that somebody renamed; the digest tells one that was cut
- * or changed.
+ * File: 8 bytes magic and format number, 32 bytes key, 8 bytes payload length (little-endian), the
+ * payload, and the SHA-256 of all that. The key inside shows if somebody has renamed an entry; the
+ * digest shows if an entry was cut or changed.
  *
- * Compiled kernels are code that the process will run, so the directory must be private (private_dir.h), and so must
- * the entries be: regular files of this user, writable by nobody else, with this one name and no link. An entry that is
- * not so reads as damaged.
+ * Compiled kernels are code that the process will run, so the directory must be private
+ * (private_dir.h). The entries must be private too: regular files of this user, writable by nobody
+ * else, with one name and no link. Any other entry reads as damaged.
  *
- * Several processes: a writer fills a file of a random name and renames it over the entry, so a reader sees the
- * old, the new or no file, always whole. A reader that removes a damaged entry, or a writer that removes the oldest
- * one, may hit a good one that was renamed there since; that costs one compilation, or one session's measurements.
+ * Several processes: a writer fills a file of a random name and renames it to the entry's name. So
+ * a reader sees the old file, the new one or none, always whole. A reader that removes a damaged
+ * entry, or a writer that removes the oldest one, may remove a good file that has just been
+ * renamed. That costs one compilation, or one session's measurements.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "cache.h"
@@ -82,10 +84,12 @@ static void entry_name(const struct cox__cache_kind *kind, const unsigned char k
                        char name[NAME_BYTES])
 {
     static const char digit[] = "0123456789abcdef";
+
     for (size_t i = 0; i < KEY_BYTES; i++) {
         name[2 * i] = digit[key[i] >> 4];
         name[2 * i + 1] = digit[key[i] & 15];
     }
+
     memcpy(name + 2 * KEY_BYTES, kind->suffix, SUFFIX_BYTES);
 }
 
@@ -113,7 +117,7 @@ static void make_digest(unsigned char digest[COX__SHA256_BYTES],
     cox__digest_end(&sha, digest);
 }
 
-/* One more name, a hard link, might stand where somebody else reads or replaces it. */
+/* A file with a second name, a hard link, might be read or replaced elsewhere. */
 static bool is_private_file(const struct stat *st)
 {
     return S_ISREG(st->st_mode) && cox__private_dir_is(st) && st->st_nlink <= 1;
@@ -123,15 +127,18 @@ static bool is_private_file(const struct stat *st)
 static bool read_all(int fd, void *data, size_t bytes)
 {
     unsigned char *p = data;
+
     while (bytes > 0) {
         ssize_t got = read(fd, p, bytes);
         if (got < 0 && errno == EINTR)
             continue;
+
         if (got <= 0) {
             if (got == 0)
                 errno = 0;
             return false;
         }
+
         p += got;
         bytes -= (size_t)got;
     }
@@ -141,12 +148,15 @@ static bool read_all(int fd, void *data, size_t bytes)
 static bool write_all(int fd, const void *data, size_t bytes)
 {
     const unsigned char *p = data;
+
     while (bytes > 0) {
         ssize_t put = write(fd, p, bytes);
         if (put < 0 && errno == EINTR)
             continue;
+
         if (put < 0)
             return false;
+
         p += put;
         bytes -= (size_t)put;
     }
@@ -160,34 +170,47 @@ void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind 
     unsigned char stored_digest[COX__SHA256_BYTES], digest[COX__SHA256_BYTES];
     unsigned char *payload = NULL;
     int error = 0;
+
     *bytes = 0;
     *damage = NULL;
-    if (file_bytes < FRAME_BYTES || file_bytes - FRAME_BYTES > kind->bytes_max) {
-        *damage = file_bytes < FRAME_BYTES ? "it is too short" : "it is too long";
+
+    if (file_bytes < FRAME_BYTES) {
+        *damage = "it is too short";
         return NULL;
     }
+    if (file_bytes - FRAME_BYTES > kind->bytes_max) {
+        *damage = "it is too long";
+        return NULL;
+    }
+
+    /* Check the head before allocating memory: it must have the file's length. */
     size_t payload_bytes = (size_t)file_bytes - FRAME_BYTES;
-    /* Before memory is asked for: the length in it must be the file's. */
     if (!read_all(fd, head, sizeof head))
         goto unreadable;
+
     make_head(wanted, kind, key, payload_bytes);
     if (memcmp(head, wanted, sizeof head) != 0) {
-        *damage = get_u64(head + MAGIC_BYTES + KEY_BYTES) != payload_bytes ? "its length is wrong"
-                                                                           : "its head is wrong";
+        *damage = "its head is wrong";
+        if (get_u64(head + MAGIC_BYTES + KEY_BYTES) != payload_bytes)
+            *damage = "its length is wrong";
         return NULL;
     }
+
     payload = malloc(payload_bytes > 0 ? payload_bytes : 1);
     if (!payload) {
         errno = ENOMEM;
         return NULL;
     }
+
     if (!read_all(fd, payload, payload_bytes) || !read_all(fd, stored_digest, sizeof stored_digest))
         goto unreadable;
+
     make_digest(digest, head, payload, payload_bytes);
     if (memcmp(digest, stored_digest, sizeof digest) != 0) {
         *damage = "its checksum is wrong";
         goto fail;
     }
+
     *bytes = payload_bytes;
     return payload;
 
@@ -207,6 +230,7 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
     *bytes = 0;
     if (!dir)
         return NULL;
+
     int dir_fd = cox__private_dir_open(dir, false, kind->what, log);
     if (dir_fd < 0)
         return NULL;
@@ -217,7 +241,7 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
     struct stat st;
 
     entry_name(kind, key, name);
-    /* O_NONBLOCK: a FIFO of that name must not hold us up. */
+    /* O_NONBLOCK: a FIFO of that name must not block the process. */
     int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ELOOP)
@@ -230,8 +254,10 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
         damage = "it is not a private file of this user";
     } else {
         payload = cox__cache_read(fd, (uint64_t)st.st_size, kind, key, bytes, &damage);
-        undone = payload || damage ? NULL : "read";
+        if (!payload && !damage)
+            undone = "read";
     }
+
     if (undone)
         cox__log(log, COX_LOG_WARN, "%s: cannot %s %s: %s", kind->what, undone, name,
                  strerror(errno));
@@ -240,6 +266,7 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
         cox__log(log, COX_LOG_WARN, "%s: %s is damaged, %s; %s", kind->what, name, damage,
                  removed ? "removed" : "it cannot be removed");
     }
+
     if (fd >= 0)
         close(fd);
     close(dir_fd);
@@ -248,23 +275,29 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
 
 static bool is_before(const struct timespec *a, const struct timespec *b)
 {
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+    if (a->tv_sec != b->tv_sec)
+        return a->tv_sec < b->tv_sec;
+    return a->tv_nsec < b->tv_nsec;
 }
 
-/* Remove what writers that died have left, and the oldest entry if `name` would be one too many of its kind. */
+/* Remove what dead writers have left, and the oldest entry if `name` would be one too many of its
+ * kind. */
 static void tidy(int dir_fd, const struct cox__cache_kind *kind, const char *name)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd < 0)
+        return;
+    DIR *list = fdopendir(fd);
     if (!list) {
-        if (fd >= 0)
-            close(fd);
+        close(fd);
         return;
     }
+
     time_t now = time(NULL);
     char oldest[NAME_BYTES] = "";
     struct timespec written = {0};
     uint32_t others = 0;
+
     for (struct dirent *entry; (entry = readdir(list));) {
         const char *found = entry->d_name;
         struct stat st;
@@ -273,23 +306,27 @@ static void tidy(int dir_fd, const struct cox__cache_kind *kind, const char *nam
         if ((!temporary && !other) || fstatat(dir_fd, found, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(st.st_mode))
             continue;
+
         if (temporary) {
             if (now - st.st_mtime > TEMPORARY_MAX_AGE_S)
                 (void)unlinkat(dir_fd, found, 0);
             continue;
         }
+
         if (others++ == 0 || is_before(&st.st_mtim, &written)) {
             memcpy(oldest, found, strlen(found) + 1);
             written = st.st_mtim;
         }
     }
+
     closedir(list);
+
     if (kind->files_max && others >= kind->files_max)
         (void)unlinkat(dir_fd, oldest, 0);
 }
 
-/* A new file of a name that nobody else uses, or -1 with errno. The process number alone would not do: processes
- * in different containers may share the directory. */
+/* Create a file of a name that nobody else uses. Returns -1 with errno on failure. The process
+ * number alone is not enough: processes in different containers may share the directory. */
 static int create_temporary(int dir_fd, char *name, size_t name_bytes)
 {
     for (int i = 0; i < TEMPORARY_TRIES; i++) {
@@ -299,6 +336,7 @@ static int create_temporary(int dir_fd, char *name, size_t name_bytes)
             clock_gettime(CLOCK_MONOTONIC, &now);
             number = (uint64_t)now.tv_nsec << 32 ^ (uint64_t)getpid() ^ (uint64_t)(uintptr_t)name;
         }
+
         snprintf(name, name_bytes, "%s%016llx", temporary_prefix, (unsigned long long)number);
         int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST)
@@ -313,6 +351,7 @@ void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
 {
     if (!dir)
         return;
+
     int dir_fd = cox__private_dir_open(dir, true, kind->what, log);
     if (dir_fd < 0)
         return;
@@ -332,22 +371,28 @@ void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
         close(dir_fd);
         return;
     }
-    /* No fsync: an entry cut by a power failure reads as damaged and is made anew. */
+
+    /* No fsync: an entry cut by a power failure reads as damaged and is made again. */
     bool ok = write_all(fd, head, sizeof head) && write_all(fd, data, bytes) &&
               write_all(fd, digest, sizeof digest);
-    int error = ok ? 0 : errno;
+    int error = 0;
+    if (!ok)
+        error = errno;
     if (close(fd) != 0 && ok) {
         ok = false;
         error = errno;
     }
+
     if (ok && renameat(dir_fd, temporary, dir_fd, name) != 0) {
         ok = false;
         error = errno;
     }
+
     if (!ok) {
         (void)unlinkat(dir_fd, temporary, 0);
         cox__log(log, kind->write_failed, "%s: cannot write %s to %s: %s", kind->what, name, dir,
                  strerror(error));
     }
+
     close(dir_fd);
 }

@@ -1,6 +1,7 @@
-/* Files that the library keeps from run to run and can make anew: compiled kernels, device profiles. A file is written
- * under a temporary name and renamed, so that a reader never sees half a file; the content carries its own checksum, so
- * that a damaged file reads as absent. Knows nothing of what the content means.
+/* Files that the library keeps from run to run and can make again: compiled kernels, device
+ * profiles. A file is written under a temporary name and renamed, so that a reader never sees half
+ * a file. The content has its own checksum, so that a damaged file reads as absent. The cache does
+ * not know what the content means.
  * Thread-safety: safe from any thread and from several processes on one directory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_RUNTIME_CACHE_H
@@ -10,7 +11,7 @@
 #include "base/digest.h"
 
 struct cox__cache_kind {
-    const char *what;       /* with which its log lines begin */
+    const char *what;       /* its log lines begin with this */
     unsigned char magic[8]; /* the file's first bytes, with a number of the format */
     char suffix[12];        /* of the file's name */
     size_t bytes_max;       /* of the content; a longer one is damaged */
@@ -21,11 +22,11 @@ struct cox__cache_kind {
 extern const struct cox__cache_kind cox__cache_kernels;
 extern const struct cox__cache_kind cox__cache_profiles;
 
-/* Feed a piece of what makes a key: its length goes in before it, so that ("ab","c") and ("a","bc") differ. */
+/* Feed a piece of a key. Its length goes in before it, so that ("ab","c") and ("a","bc") differ. */
 void cox__cache_feed(struct cox__digest *sha, const void *data, size_t bytes);
 
-/* Read the entry of a key: a malloc'd block that the caller frees, or NULL if it is absent, damaged (logged, removed)
- * or unreadable. */
+/* Read the entry of a key. Returns a malloc'd block that the caller frees, or NULL if the entry is
+ * absent, damaged (logged, removed) or unreadable. */
 void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
                       const unsigned char key[32], size_t *bytes, const struct cox__log *log);
 
@@ -35,8 +36,8 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
 void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind *kind,
                       const unsigned char key[32], size_t *bytes, const char **damage);
 
-/* Write an entry; a failure is a log line, never an error. The directory is created (mode 0700, parents too), files are
- * 0600. No link of another user is followed (private_dir.h). */
+/* Write an entry; a failure is a log line, never an error. Creates the directory (mode 0700,
+ * parents too); files have mode 0600. Follows no link of another user (private_dir.h). */
 void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
                       const unsigned char key[32], const void *data, size_t bytes,
                       const struct cox__log *log);

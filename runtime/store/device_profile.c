@@ -1,22 +1,28 @@
-/* The content of a file is an array of struct cox_device_profile, as it lies in memory: the passes in turn, and for
- * each the devices in the order of their identities. The key has the format's number and the machine's byte order in
- * it. SPDX-License-Identifier: Apache-2.0 */
+/* The content of a file is an array of struct cox_device_profile, as in memory. The passes come in
+ * order, and within a pass the devices come in the order of their identities. The key includes the
+ * format's number and the machine's byte order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "device_profile.h"
 #include "cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES_LEAST = 8 }; /* a session of fewer says little */
+enum { FRAMES_LEAST = 8 }; /* a session of fewer frames says little */
 
-/* Counted up when what is measured means something else than before, or the struct changes. */
+/* Increment this when the meaning of the measurements changes, or the struct. */
 static const uint32_t key_version = 4;
 
 /* ---- the key ---- */
 
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
 static void feed_text(struct cox__digest *sha, const char *text)
 {
-    cox__cache_feed(sha, text ? text : "", text ? strlen(text) : 0);
+    cox__cache_feed(sha, or_empty(text), strlen(or_empty(text)));
 }
 
 #define FEED_NUMBERS(sha, ...) \
@@ -38,6 +44,7 @@ static void feed_variants(struct cox__digest *sha, const struct cox__pass *pass,
             cox__pipeline_stage_variant(&pass->stages[s], device->device, device->info.type);
         if (!variant)
             continue;
+
         feed_text(sha, variant->source);
         feed_text(sha, variant->options);
         FEED_NUMBERS(sha, s, variant->local_columns, variant->local_rows, variant->item_columns,
@@ -51,11 +58,13 @@ static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
     feed_text(sha, sharing->policy.name);
     FEED_NUMBERS(sha, pass->rows, pass->row_alignment, pass->binding_count, pass->stage_count,
                  sharing->devices, sharing->lead);
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         FEED_NUMBERS(sha, binding->row_access, binding->access, binding->pitch_bytes,
                      binding->row_divisor, binding->halo_rows, binding->bytes);
     }
+
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox__stage *stage = &pass->stages[s];
         feed_text(sha, stage->kernel);
@@ -69,10 +78,13 @@ static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
 static bool before(const struct cox_device_info *a, const struct cox_device_info *b)
 {
     int order = strcmp(a->id, b->id);
-    return order ? order < 0 : a->subdevice < b->subdevice;
+
+    if (order)
+        return order < 0;
+    return a->subdevice < b->subdevice;
 }
 
-/* The order in which devices stand in the file, whatever order the session lists them in. */
+/* Find the order of the devices in the file, which does not depend on the session's order. */
 static void sort_devices(cox_session *session)
 {
     uint32_t *order = session->profile.order;
@@ -89,18 +101,22 @@ static void make_key(cox_session *session, const struct cox__session_spec *param
 {
     struct cox__digest sha;
     cox__digest_begin(&sha);
+
     FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows,
                  params->policy_options->objective, params->policy_options->deadline_ns,
                  session->pipeline.params_bytes, session->pipeline.pass_count,
                  session->runtime->arithmetic);
+
     for (uint32_t i = 0; i < session->device_count; i++)
         feed_device(&sha, &session->devices[session->profile.order[i]]);
+
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         feed_pass(&sha, &session->pipeline.passes[p], &session->sharing[p]);
         for (uint32_t i = 0; i < session->device_count; i++)
             feed_variants(&sha, &session->pipeline.passes[p],
                           &session->devices[session->profile.order[i]]);
     }
+
     cox__digest_end(&sha, session->profile.key);
 }
 
@@ -117,6 +133,7 @@ bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, u
 {
     double shares = 0;
     bool any = false;
+
     for (uint32_t d = 0; d < count; d++) {
         const struct cox_device_profile *profile = &profiles[d];
         const double least_per_row_ns = profile->frames > 0 ? 1e-6 : 0;
@@ -126,13 +143,14 @@ bool cox__device_profiles_plausible(const struct cox_device_profile *profiles, u
             !in_range(profile->ns_per_row, least_per_row_ns, a_day_ns) ||
             !in_range(profile->single_device_ns, 0, a_day_ns))
             return false;
+
         shares += profile->share;
         any |= profile->frames > 0;
     }
-    return any && shares <= 1.01; /* less than 1: the others were handed out on demand */
+    return any && shares <= 1.01; /* less than 1: the rest was handed out on demand */
 }
 
-/* Of a pass whose split is another's only the times alone count. */
+/* A pass that follows another pass's split only has times of single devices. */
 static bool times_plausible(const struct cox_device_profile *profiles, uint32_t count)
 {
     bool plausible = true;
@@ -144,9 +162,9 @@ static bool times_plausible(const struct cox_device_profile *profiles, uint32_t 
 static bool pass_plausible(const cox_session *session, uint32_t pass,
                            const struct cox_device_profile *profiles)
 {
-    return session->sharing[pass].lead == pass
-               ? cox__device_profiles_plausible(profiles, session->device_count)
-               : times_plausible(profiles, session->device_count);
+    if (session->sharing[pass].lead == pass)
+        return cox__device_profiles_plausible(profiles, session->device_count);
+    return times_plausible(profiles, session->device_count);
 }
 
 /* Read the session's file into session->profile.loaded, in the order of the session's devices. */
@@ -157,16 +175,20 @@ static bool read_file(cox_session *session)
     struct cox_device_profile *sorted = cox__cache_load(session->runtime->cache_dir,
                                                         &cox__cache_profiles, session->profile.key,
                                                         &bytes, log);
+
     const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
     bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
     for (uint32_t p = 0; good && p < passes; p++)
         good = pass_plausible(session, p, &sorted[p * devices]);
+
     if (sorted && !good)
         cox__log(log, COX_LOG_INFO,
                  "device profiles: a file holds no usable figures and is ignored");
+
     for (uint32_t p = 0; good && p < passes; p++)
         for (uint32_t i = 0; i < devices; i++)
             session->profile.loaded[p][session->profile.order[i]] = sorted[p * devices + i];
+
     free(sorted);
     return good;
 }
@@ -180,58 +202,70 @@ static bool policies_take_profiles(const cox_session *session)
     return take;
 }
 
-/* Give a policy what was measured: of passes that share a split the first one's, with the time alone of all. */
+/* Give the measurements to a policy. Passes that share a split get the first one's profile, with
+ * the single-device times of all added up. */
 static void give(cox_session *session, uint32_t lead)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX];
     memcpy(profiles, session->profile.loaded[lead], session->device_count * sizeof *profiles);
+
     for (uint32_t u = 0; u < session->device_count; u++)
         for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++) {
             const double more_ns = session->profile.loaded[p][u].single_device_ns;
-            profiles[u].single_device_ns = profiles[u].single_device_ns > 0 && more_ns > 0
-                                               ? profiles[u].single_device_ns + more_ns
-                                               : 0;
+            double *single_ns = &profiles[u].single_device_ns;
+            if (*single_ns > 0 && more_ns > 0)
+                *single_ns += more_ns;
+            else
+                *single_ns = 0;
         }
+
     cox__policy_load_profile(session, lead, profiles);
 }
 
-/* The session begins with session->profile.loaded. */
+/* Start the session with session->profile.loaded. */
 static void begin_with_loaded(cox_session *session)
 {
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         if (session->sharing[p].lead == p)
             give(session, p);
+
         for (uint32_t u = 0; u < session->device_count; u++)
             session->devices[u].passes[p].single_device_ns =
                 (uint64_t)session->profile.loaded[p][u].single_device_ns;
     }
+
     session->profile.is_loaded = true;
     cox__log(&session->runtime->log, COX_LOG_INFO,
              "the session begins with what an earlier one measured");
 }
 
-/* What the session learnt of a pass, by device; of one whose split is another's the time alone. False: nothing that
- * would be of use. Frames may be under way. */
+/* Collect what the session learnt of a pass, by device. A pass that follows another pass's split
+ * only has single-device times. Returns false if there is nothing useful. Frames may be running. */
 static bool collect(cox_session *session, uint32_t pass, struct cox_device_profile *profiles)
 {
     double single_device_ns[COX_DEVICES_MAX] = {0};
+
     pthread_mutex_lock(&session->lock);
     for (uint32_t u = 0; u < session->device_count; u++)
         single_device_ns[u] = (double)session->devices[u].passes[pass].single_device_ns;
     pthread_mutex_unlock(&session->lock);
+
     if (session->sharing[pass].lead != pass) {
         for (uint32_t u = 0; u < session->device_count; u++)
             profiles[u] = (struct cox_device_profile){.single_device_ns = single_device_ns[u]};
         return true;
     }
+
     if (!cox__policy_save_profile(session, pass, profiles))
         return false;
+
     for (uint32_t u = 0; u < session->device_count; u++) {
         const double share = profiles[u].share;
-        /* What was known of a device that this session never used stays; unless a profile was loaded, that is all
-         * zero. */
+        /* Keep what was known of a device that this session never used. Without a loaded profile
+         * that is all zero. */
         if (profiles[u].frames == 0)
             profiles[u] = session->profile.loaded[pass][u];
+
         profiles[u].share = share;
         if (profiles[u].single_device_ns == 0 || session->sharing[pass].count > 1)
             profiles[u].single_device_ns = single_device_ns[u];
@@ -239,7 +273,8 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
     return cox__device_profiles_plausible(profiles, session->device_count);
 }
 
-/* Whether the session has measured enough, of all its devices: the others learn to do without one that left. */
+/* Whether the session has measured enough, on all its devices: if one has left, the others learn to
+ * work without it. */
 static bool has_learnt(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
@@ -247,18 +282,21 @@ static bool has_learnt(cox_session *session)
     for (uint32_t u = 0; u < session->device_count; u++)
         all = all && cox__device_is_active(&session->devices[u]);
     pthread_mutex_unlock(&session->lock);
+
     return all;
 }
 
 /* ---- from a warm_start ---- */
 
-/* The same passes by the same policies on the same devices. */
+/* Whether both sessions run the same passes by the same policies on the same devices. */
 static bool is_alike(const cox_session *a, const cox_session *b)
 {
     bool alike = a->device_count == b->device_count &&
                  a->pipeline.pass_count == b->pipeline.pass_count;
+
     for (uint32_t u = 0; alike && u < a->device_count; u++)
         alike = a->devices[u].device == b->devices[u].device;
+
     for (uint32_t p = 0; alike && p < a->pipeline.pass_count; p++)
         alike = a->sharing[p].lead == b->sharing[p].lead &&
                 a->sharing[p].devices == b->sharing[p].devices &&
@@ -266,7 +304,7 @@ static bool is_alike(const cox_session *a, const cox_session *b)
     return alike;
 }
 
-/* Bytes that a pass goes through. */
+/* Number of bytes that a pass reads and writes. */
 static double work_of(const struct cox__pass *pass)
 {
     double bytes = 1;
@@ -281,6 +319,7 @@ static void scale(struct cox_device_profile *profiles, uint32_t count, const str
                   const struct cox__pass *to)
 {
     const double work = work_of(to) / work_of(from), rows = (double)to->rows / from->rows;
+
     for (uint32_t u = 0; u < count; u++) {
         profiles[u].single_device_ns *= work;
         profiles[u].ns_per_row *= work / rows;
@@ -297,6 +336,7 @@ static bool take_over(cox_session *session, cox_session *from)
               &session->pipeline.passes[p]);
         good = good && pass_plausible(session, p, profiles);
     }
+
     if (!good)
         memset(session->profile.loaded, 0, sizeof session->profile.loaded);
     return good;
@@ -304,12 +344,13 @@ static bool take_over(cox_session *session, cox_session *from)
 
 static bool same_text(const char *a, const char *b)
 {
-    return strcmp(a ? a : "", b ? b : "") == 0;
+    return strcmp(or_empty(a), or_empty(b)) == 0;
 }
 
 static bool same_variants(const struct cox__stage *a, const struct cox__stage *b)
 {
     bool same = a->variant_count == b->variant_count && same_text(a->kernel, b->kernel);
+
     for (uint32_t v = 0; same && v < a->variant_count; v++) {
         const struct cox__variant *one = &a->variants[v], *other = &b->variants[v];
         same = one->device_plus_1 == other->device_plus_1 && one->type == other->type &&
@@ -336,6 +377,7 @@ bool cox__device_profile_skip_warmup(cox_session *session, cox_session *warm_sta
     if (!session->profile.is_loaded || !has_learnt(warm_start) || !is_alike(session, warm_start) ||
         !same_kernels(session, warm_start))
         return false;
+
     for (uint32_t u = 0; u < session->device_count; u++) {
         session->devices[u].blocks_in_submit = warm_start->devices[u].blocks_in_submit;
         session->any_blocks |= session->devices[u].blocks_in_submit;
@@ -347,11 +389,13 @@ void cox__device_profile_load(cox_session *session, const struct cox__session_sp
 {
     if (!policies_take_profiles(session))
         return;
+
     session->profile.save = session->runtime->cache_dir && !params->no_profile;
     if (session->profile.save) {
         sort_devices(session);
         make_key(session, params);
     }
+
     if ((session->profile.save && read_file(session)) ||
         (params->warm_start && take_over(session, params->warm_start)))
         begin_with_loaded(session);
@@ -362,12 +406,14 @@ void cox__device_profile_save(cox_session *session)
     struct cox_device_profile sorted[COX_PASSES_MAX * COX_DEVICES_MAX], profiles[COX_DEVICES_MAX];
     if (!session->profile.save || !has_learnt(session))
         return;
+
     bool worth = true;
     for (uint32_t p = 0; worth && p < session->pipeline.pass_count; p++) {
         worth = collect(session, p, profiles);
         for (uint32_t i = 0; worth && i < session->device_count; i++)
             sorted[p * session->device_count + i] = profiles[session->profile.order[i]];
     }
+
     if (worth)
         cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key,
                          sorted,

@@ -1,8 +1,11 @@
-/* A shadow run is one band on the spare buffers. Either the policy wishes for it, to measure a device that gets no
- * rows, or a device that was lost and rebuilt is on probation: it does some rows of a frame, to show that it works.
+/* A shadow run is one band on the spare buffers. There are two reasons for one:
  *
- * What the band reads is copied when the run begins, after every band of the frames under way has been submitted. So
- * the frame's buffers may go back to the application before the run is over, and nothing that it writes lands in them.
+ * - The policy asks for it, to measure a device that gets no rows.
+ * - A device that was lost and rebuilt is on probation: it must show that it works.
+ *
+ * The inputs of the band are copied when the run begins, after every band of the running frames has
+ * been submitted. So the frame's buffers may go back to the application before the run ends, and
+ * the run never writes to them.
  *
  * Owns struct cox__shadow.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -16,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that a run on probation touches, about: they are compared on the scheduler thread. */
+/* A run on probation touches about this many bytes: they are compared on the scheduler thread. */
 enum { PROBATION_BYTES = 256 << 10 };
 
-/* False: no memory. */
+/* Make the frame of the shadow runs. False: no memory. */
 static bool make_frame(struct cox_session *session)
 {
     struct cox__frame *frame = calloc(1, sizeof *frame);
@@ -28,11 +31,12 @@ static bool make_frame(struct cox_session *session)
         free(frame);
         frame = NULL;
     }
+
     session->shadow.frame = frame;
     return frame != NULL;
 }
 
-/* Begin a shadow run, if that can be done now. */
+/* Begin a shadow run, if that is possible now. */
 static void begin(struct cox_session *session, const struct cox__frame *of,
                   const struct cox_band *band, bool probation)
 {
@@ -42,30 +46,39 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
         return;
     if (!shadow->frame && !make_frame(session))
         return;
+
     struct cox__frame *frame = shadow->frame;
     frame->index = of->index;
     if (session->spare.users || !cox__spare_take(session, frame))
         return;
+
     frame->submit_ns = of->submit_ns;
     memcpy(frame->params, of->params, session->pipeline.params_bytes);
-    /* Devices are writing the outputs of a frame that a run is beside; only a run on probation is compared. */
+
+    /* A run for the policy begins while devices write the frame's outputs, and is not compared. A
+     * run on probation is compared, with a finished frame. */
     cox__spare_fill_inputs(session, of, band->first_row, band->rows);
     if (probation)
         cox__spare_fill_outputs(session, of, band->first_row, band->rows);
+
     cox__spare_use(session);
     shadow->busy = true;
     shadow->device = band->device;
     shadow->probation = probation;
     shadow->compare = probation && session->verify > 0;
+
     if (shadow->compare)
         cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows,
                           shadow->digest);
+
     pthread_mutex_lock(&session->lock);
     session->under_way++;
     pthread_mutex_unlock(&session->lock);
+
     cox__frame_start(session, frame, COX__FRAME_SHADOW);
     cox__frame_begin_pass(session, frame, of->pass);
     frame->passes[frame->pass].reason = COX_REASON_PROBE;
+
     if (!cox__frame_add(session, frame, band->device, band->first_row, band->rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
     cox__queue_submit(session, frame, 0);
@@ -77,33 +90,43 @@ void cox__probation_shadow_begin(struct cox_session *session, struct cox__frame 
     struct cox_band wish = frame->shadow;
     const struct cox__device *device = &session->devices[wish.device];
     frame->shadow.rows = 0;
-    /* A device that computes inside the enqueue call would hold up this thread, and with it every frame. */
+
+    /* A device that computes inside the enqueue call would hold up this thread, and with it every
+     * frame. */
     if (frame->status || !cox__device_is_active(device) || device->blocks_in_submit ||
         reserved >> wish.device & 1)
         return;
+
     const uint32_t most = device->passes[frame->pass].max_rows;
-    wish.rows = wish.rows < most ? wish.rows : most;
+    if (wish.rows > most)
+        wish.rows = most;
     begin(session, frame, &wish, false);
 }
 
 /* ---- probation ---- */
 
-/* Rows of a run on probation: few, and as few as one band of the device may have. */
+/* Rows of a run on probation: few, and no more than one band of the device may have. */
 static uint32_t probation_rows(const struct cox_session *session, const struct cox__frame *frame,
                                const struct cox__device *device)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     const uint32_t most = device->passes[frame->pass].max_rows;
     size_t per_row = 1;
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
             per_row += pass->bindings[i].pitch_bytes / pass->bindings[i].row_divisor;
+
     uint64_t rows = PROBATION_BYTES / per_row + 1;
     rows = (rows + pass->row_alignment - 1) / pass->row_alignment * pass->row_alignment;
-    rows = rows < most ? rows : most;
-    return rows < pass->rows ? (uint32_t)rows : pass->rows;
+    if (rows > most)
+        rows = most;
+    if (rows > pass->rows)
+        rows = pass->rows;
+    return (uint32_t)rows;
 }
 
+/* Whether the device cannot repeat rows of the frame on the spare buffers. */
 static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
                              const struct cox__device *device)
 {
@@ -125,6 +148,7 @@ void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
         const struct cox_band band = {.device = d, .rows = probation_rows(session, frame, device)};
         if (device->state != COX_DEVICE_PROBATION)
             continue;
+
         if (cannot_be_beside(session, frame, device))
             emit_result(session, d, COX_OK);
         else if (frame->status == COX_OK)
@@ -142,18 +166,21 @@ bool cox__probation_skip(struct cox_session *session, bool warms)
             emit_result(session, d, COX_OK);
             any = true;
         }
+
     return any;
 }
 
-/* ---- the end ---- */
+/* ---- the end of a shadow run ---- */
 
 bool cox__probation_shadow_end(struct cox_session *session)
 {
     struct cox__shadow *shadow = &session->shadow;
     if (!shadow->busy || shadow->frame->unfinished)
         return false;
+
     struct cox__frame *frame = shadow->frame;
     unsigned char digest[32];
+
     if (frame->status == COX_OK && shadow->compare) {
         const struct cox_band_report *report = &frame->reports[0];
         cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row,
@@ -161,14 +188,18 @@ bool cox__probation_shadow_end(struct cox_session *session)
         if (memcmp(digest, shadow->digest, sizeof digest) != 0)
             frame->status = COX_E_MISMATCH;
     }
+
     cox__frame_report(session, frame);
     shadow->busy = false;
     cox__spare_release(session);
+
     if (shadow->probation)
         emit_result(session, shadow->device, frame->status);
+
     pthread_mutex_lock(&session->lock);
     session->under_way--;
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
+
     return true;
 }

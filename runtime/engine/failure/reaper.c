@@ -1,7 +1,10 @@
-/* A device that fails loses its queue: a device instance with queue slots, some of which may still hold bands. The
- * queue drains: bands that end before their deadline count. What has not ended by then is abandoned, and the memory
- * that the device may still touch is tainted until the instance is gone. The worker thread destroys the instance, since
- * a driver may not return from that. It may outlive its session: then the queue is the runtime's.
+/* A device that fails loses its queue: a device instance with queue slots, some of which may still
+ * hold bands.
+ *
+ * The queue drains: bands that end before their deadline count. Bands that have not ended by then
+ * are abandoned. The memory that the device may still touch is tainted until the instance is gone.
+ * The worker thread destroys the instance, since a driver may not return from that. The instance
+ * may outlive its session: the runtime then owns the queue.
  *
  * The device is tried again after a pause (making.c).
  *
@@ -18,22 +21,26 @@
 
 #include <stdlib.h>
 
-/* For so long a device gets no second instance beside a lost one: drivers keep megabytes for each context. */
+/* For this long a device gets no second instance while a lost one exists: drivers keep megabytes
+ * for each context. */
 #define BESIDE_NS 500000000ull
 
-/* How often a queue without a session is looked after whose driver keeps a thread. */
+/* How often the loop checks a queue without a session if a driver keeps one of its threads. */
 #define LOOK_AGAIN_NS 200000000ull
 
 /* ---- losing an instance ---- */
 
+/* Bands of a lost queue get at most one more session timeout. */
 static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 {
     const uint64_t drain_ns = cox__later(cox__engine_now(session),
                                          cox__timing_session_timeout_ns(session));
+
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state == COX__SLOT_FREE)
             continue;
+
         cox__transition_slot(slot, COX__SLOT_ORPHANED);
         if (drain_ns < slot->deadline_ns)
             slot->deadline_ns = drain_ns;
@@ -46,45 +53,54 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
     struct cox__queue *queue = of->queue;
     if (!queue)
         return;
+
     COX_INVARIANT(of->state == COX_DEVICE_DRAINING);
     of->queue = NULL;
+
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         of->passes[p].timing = (struct cox__timing){0};
         of->passes[p].ended = 0;
     }
+
     cox__transition_queue(queue, COX__QUEUE_DRAINING);
     orphan_slots(session, queue);
+
     queue->convicted = status == COX_E_MISMATCH;
-    queue->unflushed =
-        !queue->stuck; /* flushed once more: the driver may have refused the last flush */
+    queue->unflushed = !queue->stuck; /* flush again: the driver may have refused the last flush */
     queue->rebuild_after_ns = cox__later(cox__engine_now(session), BESIDE_NS);
+
     queue->next = session->lost_queues;
     session->lost_queues = queue;
+
     cox__device_plan_retry(session, device, true);
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "%s leaves the session: %s; it is tried again in %llu ms", of->info.name,
              cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
 }
 
-/* Nothing of the queue is waited for any more. */
+/* The engine stops waiting for everything on the queue. */
 static void abandon(struct cox_session *session, struct cox__queue *queue)
 {
     struct cox__backend *backend = session->runtime->backend;
     cox__transition_queue(queue, COX__QUEUE_ABANDONED);
     atomic_fetch_add(&session->runtime->abandoned_queues, 1);
     backend->ops->instance_abandon(backend, queue->instance);
+
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         const struct cox__job *job = &slot->job;
         if (slot->state == COX__SLOT_FREE)
             continue;
+
         cox__transition_slot(slot, COX__SLOT_ABANDONED); /* `mems` is tainted */
-        if (slot->on_spare) /* in use, so the worker thread is not at it */
+        if (slot->on_spare) /* in use, so the worker thread does not use it */
             cox__transition_spare(&session->spare, COX__SPARE_TAINTED);
+
         cox__log(&session->runtime->log, COX_LOG_WARN,
                  "%s: rows %u..%u of frame %llu are abandoned",
                  session->devices[queue->device].info.name, job->first_row,
                  job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
+
         cox__frame_end_band(job->frame, job->band, COX_E_TIMEOUT);
         cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
                                                      .frame = job->frame,
@@ -108,29 +124,31 @@ static void destroy_task(void *ctx)
     backend->ops->instance_destroy(backend, queue->instance, has_ended, queue);
 }
 
-/* Once the thread that was kept in the driver is back, the instance may be polled again, and destroyed. */
+/* When the thread that was stuck in the driver has returned, the instance may be polled again, and
+ * destroyed. */
 static bool release_stuck(struct cox__queue *queue, uint64_t now_ns)
 {
     if (!queue->stuck || !atomic_load(&queue->stuck->returned))
         return false;
+
     cox__watchdog_release(queue->runtime->watchdog, queue->stuck);
     queue->stuck = NULL;
     queue->unflushed = true;
+
     for (uint32_t i = 0; i < queue->slot_count; i++)
         queue->slots[i].poll_ns = now_ns;
     return true;
 }
 
-/* The queue holds no band. */
+/* The queue holds no band. If there is no thread to destroy it, the next step tries again. */
 static void begin_destruction(struct cox__queue *queue)
 {
     cox__transition_queue(queue, COX__QUEUE_DESTROYING);
     if (!cox__worker_run(queue->runtime->worker, destroy_task, queue))
-        cox__transition_queue(
-            queue, COX__QUEUE_ABANDONED); /* no thread for it: tried again in the next step */
+        cox__transition_queue(queue, COX__QUEUE_ABANDONED);
 }
 
-/* Whether the queue holds bands; *expired: one has missed its deadline. */
+/* Whether the queue holds bands. Sets *expired if one has missed its deadline. */
 static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *expired,
                         uint64_t *next_ns)
 {
@@ -139,9 +157,11 @@ static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *e
         const struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state != COX__SLOT_ORPHANED)
             continue;
+
         any = true;
         *expired |= now_ns >= slot->deadline_ns;
-        *next_ns = slot->deadline_ns < *next_ns ? slot->deadline_ns : *next_ns;
+        if (slot->deadline_ns < *next_ns)
+            *next_ns = slot->deadline_ns;
     }
     return any;
 }
@@ -155,8 +175,10 @@ static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t
         abandon(session, queue);
         progress = true;
     }
+
     if ((holds && !expired) || queue->stuck)
         return progress;
+
     begin_destruction(queue);
     return progress;
 }
@@ -180,6 +202,7 @@ bool cox__reaper_collect(struct cox_runtime *runtime, struct cox__queue **list)
             link = &queue->next;
             continue;
         }
+
         *link = queue->next;
         queue->next = runtime->gone;
         runtime->gone = queue;
@@ -187,7 +210,7 @@ bool cox__reaper_collect(struct cox_runtime *runtime, struct cox__queue **list)
     return runtime->gone != NULL;
 }
 
-/* Whether its device may still be at something that is not waited for any more. */
+/* Whether the device may still work on a band that the engine does not wait for. */
 static bool was_abandoned(const struct cox__queue *queue)
 {
     bool any = false;
@@ -205,6 +228,7 @@ void cox__reaper_free(struct cox_runtime *runtime)
         atomic_fetch_sub(&runtime->abandoned_queues, was_abandoned(queue));
         cox__device_queue_free(queue);
     }
+
     if (released)
         cox__memory_release_kept(runtime);
 }
@@ -216,7 +240,7 @@ bool cox__reaper_may_be_left(const struct cox__queue *queue)
     return queue->stuck || was_abandoned(queue);
 }
 
-/* Its destruction has not begun, or could not be. */
+/* Destruction has not begun, or could not begin. */
 static bool is_waiting(const struct cox__queue *queue)
 {
     const enum cox__queue_state state = atomic_load(&queue->state);
@@ -240,6 +264,7 @@ void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
         release_stuck(queue, now_ns);
         if (is_waiting(queue) && !queue->stuck)
             begin_destruction(queue);
+
         if (is_waiting(queue) && now_ns + LOOK_AGAIN_NS < *next_ns)
             *next_ns = now_ns + LOOK_AGAIN_NS;
     }
@@ -263,10 +288,12 @@ bool cox__reaper_any_stuck(struct cox_runtime *runtime)
 {
     bool any = false;
     uint64_t next_ns = UINT64_MAX;
+
     cox__watchdog_lock(runtime->watchdog);
     cox__reaper_step_stray(runtime, &next_ns);
     for (const struct cox__queue *queue = runtime->stray; queue; queue = queue->next)
         any |= queue->stuck != NULL;
+
     cox__watchdog_unlock(runtime->watchdog);
     return any;
 }

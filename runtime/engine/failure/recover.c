@@ -1,6 +1,6 @@
-/* Rows are done again when their device has failed, exceeded its timeout or computes wrongly: by the fallback device,
- * from inputs that are still intact, since nothing writes them. Rows that are read and written in place are not done
- * again.
+/* Repeats rows whose device has failed, exceeded its timeout or computes wrongly. The fallback
+ * device repeats them, from inputs that are still intact because nothing writes them. Rows that are
+ * read and written in place are not repeated. The engine's steps call it after a failure.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "recover.h"
 #include "engine/device.h"
@@ -18,17 +18,21 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         frame->status = report.status;
         return;
     }
+
     if (frame->bands[band].kind == COX__BAND_CHECK) {
         cox__spare_release(session);
         cox__verify_failed(frame, band);
         return;
     }
+
     if (frame->bands[band].kind == COX__BAND_FETCH) {
         cox__residency_note_failed(session, frame, band);
         return;
     }
+
     if (frame->again) /* none of its bands counts */
         return;
+
     const uint32_t device = cox__device_fallback(session, frame->pass, report.device);
     if (device == session->device_count || (ran && cox__frame_pass(session, frame)->in_place) ||
         !cox__frame_add(session, frame, device, report.first_row, report.rows,
@@ -36,10 +40,11 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         frame->status = COX_E_DEVICE_LOST;
         return;
     }
+
     frame->passes[frame->pass].reason = COX_REASON_RERUN;
-    if (cox__device_is_active(
-            &session
-                 ->devices[device])) /* else the rows wait for the first device that comes back */
+
+    /* Without an active device the rows wait for the first device that comes back. */
+    if (cox__device_is_active(&session->devices[device]))
         cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
                  (unsigned long long)frame->index, report.first_row,
                  report.first_row + report.rows - 1, session->devices[report.device].info.name,
@@ -48,6 +53,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 
 /* ---- bands that were not submitted yet ---- */
 
+/* Whether the band's device may still run it. */
 static bool has_device(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t band)
 {
@@ -58,7 +64,7 @@ static bool has_device(const struct cox_session *session, const struct cox__fram
 
 static void recover_frame(struct cox_session *session, struct cox__frame *frame)
 {
-    /* A band that the loop adds has an active device, or no device is active. */
+    /* The loop skips bands that it adds: they have an active device, or no device is active. */
     const uint32_t count = frame->band_count;
     for (uint32_t b = 0; b < count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED && !has_device(session, frame, b)) {
@@ -72,8 +78,10 @@ void cox__recover_planned(struct cox_session *session)
     for (uint32_t i = 0; i < session->order_count; i++)
         if (cox__session_frame(session, i)->started)
             recover_frame(session, cox__session_frame(session, i));
+
     if (session->warmup.state != COX__WARMUP_FINISHED && session->warmup.frame->started)
         recover_frame(session, session->warmup.frame);
+
     if (session->shadow.busy)
         recover_frame(session, session->shadow.frame);
 }
@@ -91,13 +99,14 @@ void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
 
 /* ---- wrong rows, and no device ---- */
 
-/* What an earlier pass wrote is wrong: the frame begins anew, from its inputs. Where it has overwritten some of them it
- * cannot. */
-static void begin_anew(struct cox_session *session, struct cox__frame *frame)
+/* An earlier pass wrote wrong rows: the frame restarts from its inputs. If it has overwritten some
+ * of them, it ends with an error. */
+static void restart(struct cox_session *session, struct cox__frame *frame)
 {
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
         if (session->pipeline.bindings[i].access == COX__READ_WRITE)
             frame->status = COX_E_MISMATCH;
+
     frame->again = !frame->status;
     frame->pool_left = 0;
 }
@@ -106,14 +115,18 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 {
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
-        const uint32_t count = frame->started && !frame->status ? frame->band_count : 0;
+        uint32_t count = 0;
+        if (frame->started && !frame->status)
+            count = frame->band_count;
+
         for (uint32_t b = 0; b < count; b++) {
             if (frame->bands[b].state != COX__BAND_DONE ||
                 !cox__band_is_of_split(&frame->bands[b]) || frame->reports[b].device != device)
                 continue;
+
             cox__frame_revoke_band(frame, b, COX_E_MISMATCH);
             if (b < frame->first_band)
-                begin_anew(session, frame);
+                restart(session, frame);
             else if (!frame->again)
                 cox__recover_band(session, frame, b, true);
         }
@@ -126,8 +139,8 @@ static bool any_may_join(const struct cox_session *session)
 {
     bool any = cox__device_any_joining(session);
     for (uint32_t d = 0; d < session->device_count; d++)
-        any = any ||
-              (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost);
+        if (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost)
+            any = true;
     return any;
 }
 
@@ -137,6 +150,8 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
     if ((joined && !session->no_device_since_ns) || session->no_device ||
         cox__device_any_active(session) || any_may_join(session))
         return false;
+
+    /* Wait a while for a lost device to come back. */
     const uint64_t end_ns = cox__later(session->no_device_since_ns,
                                        cox__timing_session_timeout_ns(session));
     if (joined && now_ns < end_ns) {
@@ -144,11 +159,13 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
             *next_ns = end_ns;
         return false;
     }
+
     pthread_mutex_lock(&session->lock);
     session->no_device = true;
-    pthread_cond_broadcast(&session->slot_free); /* a submitter does not wait for a slot in vain, */
-    pthread_cond_broadcast(&session->delivered); /* and no thread for a warm-up */
+    pthread_cond_broadcast(&session->slot_free); /* submitters stop waiting for a slot */
+    pthread_cond_broadcast(&session->delivered); /* threads stop waiting for a warm-up */
     pthread_mutex_unlock(&session->lock);
+
     cox__log(&session->runtime->log, COX_LOG_ERROR, "no device is left");
     cox__recover_planned(session);
     return true;

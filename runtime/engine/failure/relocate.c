@@ -1,12 +1,14 @@
-/* A device that was given up may wake at any time and write its rows. No frame may lie in what it can write to: a
- * buffer of the library's own gets fresh memory, with the rows that are right copied, and the old memory is left to the
- * device. The frame's other bands end before that, and those that are still to be done wait. Memory of the
- * application's cannot be changed for other: such a frame ends with COX_E_MEMORY_UNSAFE, and so does each later one with that
- * buffer. Not even when the device has ended are they right: it may have written while the application filled the
- * buffer anew.
+/* Moves a frame out of memory that a lost device may still write to. Such a device may wake at any
+ * time and write its rows, so no frame may use that memory:
  *
- * The worker thread allocates and copies. A driver may not return from an allocation: then the frame ends with an
- * error.
+ * - A buffer that the library allocated gets fresh memory, with the valid rows copied. The old
+ *   memory is left to the device. Before that the frame's running bands end; its other bands wait.
+ * - Memory of the application cannot be replaced. The frame ends with COX_E_MEMORY_UNSAFE, and so
+ *   does each later frame with that buffer. This holds even after the device has ended: it may have
+ *   written while the application refilled the buffer.
+ *
+ * The worker thread allocates and copies. If a driver does not return from an allocation, the frame
+ * ends with an error.
  *
  * Owns each frame's `relocation`, and the buffers' `mem` and `unsafe`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,22 +20,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The engine looks so often at least before it gives up an allocation. Where it looks late, since a driver kept it or
- * the process could not run, the worker thread may not have run either. */
+/* The engine looks at least this often before it gives up an allocation. If it looks late, because
+ * a driver blocked it or the process could not run, the worker thread may not have run either. */
 #define LOOKS 20u
 
 /*   ALLOCATING -> COPYING -> DONE
- *        '------> DROPPED (the engine waits no longer) */
+ *        '------> DROPPED (the engine has stopped waiting) */
 enum relocation_state { ALLOCATING, COPYING, DONE, DROPPED };
 
 struct cox__relocation {
     _Atomic enum relocation_state state;
     struct cox_runtime *runtime;
     uint64_t last_ns;  /* when the engine looked last */
-    uint64_t look_ns;  /* a look counts for so long at most */
-    uint64_t left_ns;  /* so long it still waits */
+    uint64_t look_ns;  /* one look counts for at most this long */
+    uint64_t left_ns;  /* how much longer the engine waits */
     uint32_t bindings; /* a bit for each */
-    bool copies;       /* else the contents are of no use any more */
+    bool copies;       /* false: the contents are not needed any more */
     cox_status status;
     uint32_t count;
     struct {
@@ -64,19 +66,23 @@ static void relocate_task(void *ctx)
     struct cox__relocation *relocation = ctx;
     struct cox__backend *backend = relocation->runtime->backend;
     struct cox__loop *loop = relocation->runtime->loop;
+
     for (uint32_t i = 0; i < relocation->count && relocation->status == COX_OK; i++)
         relocation->status = backend->ops->mem_create(backend, NULL, relocation->parts[i].bytes,
                                                       &relocation->parts[i].to);
-    if (!change_state(relocation, ALLOCATING,
-                      COPYING)) { /* the frame may be gone, and what it was to be copied from */
+
+    /* If the engine has given up, the frame and the memory to copy from may be gone. */
+    if (!change_state(relocation, ALLOCATING, COPYING)) {
         destroy_fresh(relocation);
         free(relocation);
         return;
     }
+
     for (uint32_t i = 0;
          i < relocation->count && relocation->status == COX_OK && relocation->copies; i++)
         memcpy(backend->ops->mem_data(relocation->parts[i].to),
                backend->ops->mem_data(relocation->parts[i].from), relocation->parts[i].bytes);
+
     if (relocation->status)
         destroy_fresh(relocation);
     atomic_store(&relocation->state, DONE); /* the engine may free it from here on */
@@ -85,17 +91,19 @@ static void relocate_task(void *ctx)
 
 /* ---- the engine ---- */
 
+/* End the frame with an error, unless it has one. */
 static void fail(struct cox_session *session, struct cox__frame *frame, cox_status status)
 {
     if (frame->status)
         return;
+
     cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: %s",
              (unsigned long long)frame->index, cox_status_text(status));
     frame->status = status;
 }
 
-/* The buffers keep the memory that they have. So does scratch, until the next frame that has it tries again: no buffer
- * is of no use for that. */
+/* The buffers keep the memory that they have. Scratch keeps its memory until the next frame that
+ * uses it tries again. A missing buffer does not prevent the retry. */
 static void end_tainted(struct cox_session *session, struct cox__frame *frame, uint32_t bindings)
 {
     cox_status status = COX_E_NOMEM;
@@ -119,17 +127,19 @@ static void install(struct cox_session *session, struct cox__frame *frame,
         frame->mems[b] = relocation->parts[i].to;
         cox__memory_let_go(session->runtime, relocation->parts[i].from);
     }
+
     cox__log(
         &session->runtime->log, COX_LOG_WARN,
         "frame %llu goes on in fresh memory: a device that was given up may still write to the old",
         (unsigned long long)frame->index);
 }
 
-/* Whether the relocation under way has come to an end. */
+/* Whether the running relocation has ended. */
 static bool has_ended(struct cox_session *session, struct cox__frame *frame)
 {
     struct cox__relocation *relocation = frame->relocation;
     const uint32_t bindings = relocation->bindings;
+
     if (atomic_load(&relocation->state) == DONE) {
         frame->relocation = NULL;
         if (relocation->status)
@@ -139,12 +149,19 @@ static bool has_ended(struct cox_session *session, struct cox__frame *frame)
         free(relocation);
         return true;
     }
-    const uint64_t now_ns = cox__engine_now(session), passed_ns = now_ns - relocation->last_ns;
-    const uint64_t counted_ns = passed_ns < relocation->look_ns ? passed_ns : relocation->look_ns;
+
+    /* Of a late look only `look_ns` counts. */
+    const uint64_t now_ns = cox__engine_now(session);
+    uint64_t counted_ns = now_ns - relocation->last_ns;
+    if (counted_ns > relocation->look_ns)
+        counted_ns = relocation->look_ns;
+    if (counted_ns > relocation->left_ns)
+        counted_ns = relocation->left_ns;
     relocation->last_ns = now_ns;
-    relocation->left_ns -= counted_ns < relocation->left_ns ? counted_ns : relocation->left_ns;
+    relocation->left_ns -= counted_ns;
     if (relocation->left_ns || !change_state(relocation, ALLOCATING, DROPPED))
         return false;
+
     frame->relocation = NULL; /* the task frees it */
     end_tainted(session, frame, bindings);
     return true;
@@ -158,8 +175,8 @@ static bool is_under_way(const struct cox__frame *frame)
     return false;
 }
 
-/* Which of the frame's buffers are to get fresh memory, a bit for each binding; an error for the frame if another one
- * is tainted. */
+/* Returns the buffers that need fresh memory, a bit for each binding. If another buffer is tainted,
+ * the frame ends with an error. */
 static uint32_t find_tainted(struct cox_session *session, struct cox__frame *frame)
 {
     uint32_t bindings = 0;
@@ -168,6 +185,7 @@ static uint32_t find_tainted(struct cox_session *session, struct cox__frame *fra
         if ((buffer && buffer->unsafe) ||
             !cox__memory_is_tainted(session->runtime, frame->mems[b], true))
             continue;
+
         if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX__READ)) {
             buffer->unsafe = true;
             fail(session, frame, COX_E_MEMORY_UNSAFE);
@@ -178,31 +196,35 @@ static uint32_t find_tainted(struct cox_session *session, struct cox__frame *fra
     return bindings;
 }
 
-/* False: no memory, or no thread. */
+/* Start the relocation. False: no memory, or no thread. */
 static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_t bindings)
 {
     struct cox__relocation *relocation = calloc(1, sizeof *relocation);
     if (!relocation)
         return false;
+
     relocation->runtime = session->runtime;
     relocation->last_ns = cox__engine_now(session);
     relocation->left_ns = cox__timing_session_timeout_ns(session);
     relocation->look_ns = relocation->left_ns / LOOKS + 1;
     relocation->bindings = bindings;
     relocation->copies = frame->status == COX_OK;
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (bindings >> b & 1) {
             relocation->parts[relocation->count].binding = b;
-            relocation->parts[relocation->count].bytes = frame->buffers[b]
-                                                             ? frame->buffers[b]->bytes
-                                                             : session->pipeline.bytes[b];
+            relocation->parts[relocation->count].bytes = session->pipeline.bytes[b];
+            if (frame->buffers[b])
+                relocation->parts[relocation->count].bytes = frame->buffers[b]->bytes;
             relocation->parts[relocation->count++].from = frame->mems[b];
         }
+
     frame->relocation = relocation;
     session->attention = true; /* the next step looks at the time */
     cox__loop_wake(session->runtime->loop);
     if (cox__worker_run_now(session->runtime->worker, relocate_task, relocation))
         return true;
+
     frame->relocation = NULL;
     free(relocation);
     return false;
@@ -214,11 +236,14 @@ bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame)
         return false;
     if (frame->relocation && !has_ended(session, frame))
         return true;
+
     const uint32_t bindings = find_tainted(session, frame);
     if (!bindings)
         return false;
-    if (is_under_way(frame)) /* what is in the old memory is not all there yet */
+
+    if (is_under_way(frame)) /* running bands still write to the old memory */
         return true;
+
     if (begin(session, frame, bindings))
         return !has_ended(session, frame);
     end_tainted(session, frame, bindings);
@@ -231,9 +256,12 @@ void cox__relocate_due(const struct cox_session *session, uint64_t *next_ns)
         const struct cox__relocation *relocation = cox__session_frame(session, i)->relocation;
         if (!relocation)
             continue;
-        const uint64_t wait_ns = relocation->left_ns < relocation->look_ns ? relocation->left_ns
-                                                                           : relocation->look_ns;
+
+        uint64_t wait_ns = relocation->look_ns;
+        if (relocation->left_ns < wait_ns)
+            wait_ns = relocation->left_ns;
         const uint64_t due_ns = relocation->last_ns + wait_ns;
-        *next_ns = due_ns < *next_ns ? due_ns : *next_ns;
+        if (due_ns < *next_ns)
+            *next_ns = due_ns;
     }
 }

@@ -1,39 +1,43 @@
 /* What staged devices keep from pass to pass of a frame. Above frame.c, of level 1 of the engine.
  *
- * Of a binding that several passes touch ("resident", a bit for each in struct cox__pipeline) a staged device has
- * memory for the whole frame: rows that it has written, or that were once copied to it, stay there. Outputs of the
- * application are always copied out. Scratch is copied out only where another device reads it: either with the band
- * that writes it, since rows there were read in frames before too, or later, with a FETCH band of the frame; the band
- * that reads the rows waits for that. Which rows are in the host's memory, in each device's, and on their way is known
- * by ranges.
+ * A binding that several passes touch is resident (a bit for each in struct cox__pipeline). A
+ * staged device has memory for the whole frame of such a binding: rows that it wrote, or that were
+ * copied to it once, stay there.
  *
- * When a band needs rows that only a lost device had, the frame begins anew, from its inputs. Rows that were copied to
- * the host before stay valid.
+ * Outputs of the application are always copied out. Scratch is copied out only if another device
+ * reads it. That happens with the band that writes it, if such rows were read in earlier frames
+ * too. Otherwise a FETCH band of the frame copies it later, and the band that reads the rows waits.
+ * Row ranges record which rows are in the host's memory, in each device's memory, and on their way.
+ *
+ * If a band needs rows that only a lost device had, the frame restarts from its inputs. Rows that
+ * were copied to the host before stay valid.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_RESIDENCY_H
 #define COX_ENGINE_RESIDENCY_H
 
 #include "engine/state.h"
 
-/* Memory to know a frame slot's rows by, if the session's pipeline has resident bindings. False: none; call
- * cox__residency_free all the same. */
+/* Memory for the row sets of a frame slot, if the session's pipeline has resident bindings. False:
+ * there is no memory; call cox__residency_free even so. */
 bool cox__residency_allocate(const struct cox_session *session, struct cox__frame *frame);
 void cox__residency_free(struct cox__frame *frame);
 void cox__residency_free_history(struct cox_session *session);
 
-/* A frame of the application's has been started: its inputs are in the host's memory, no device has anything. */
+/* A frame of the application starts: its inputs are in the host's memory, and no device has any
+ * rows. */
 void cox__residency_start(struct cox_session *session, struct cox__frame *frame);
 
-/* A run of the warm-up, which has begun a pass on this device alone: it counts as if the device had done the passes
- * before. */
+/* A run of the warm-up has begun a pass on this device alone. It counts as if the device had done
+ * the passes before. */
 void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame,
                                  uint32_t device);
 
-/* Add FETCH bands for rows that planned bands, or a shadow run that the policy wishes for, read and that are only on
- * other devices. Or the frame is to begin anew. Returns whether there is something new to do. */
+/* Add FETCH bands for rows that only other devices have, if a planned band reads them or a shadow
+ * run that the policy asks for. Or request a restart of the frame. Returns whether there is
+ * something new to do. */
 bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame);
 
-/* Whether all that a planned band reads is on its device or in the host's memory. */
+/* Whether all rows that a planned band reads are on its device or in the host's memory. */
 bool cox__residency_is_ready(const struct cox_session *session, const struct cox__frame *frame,
                              uint32_t band);
 
@@ -42,13 +46,13 @@ bool cox__residency_is_on_host(const struct cox_session *session, const struct c
                                uint32_t first_row, uint32_t rows);
 
 /* Fill in for a job what its device keeps, what to copy to the device, and what to copy from it.
- * The band is ready. False: the rows are in too many pieces. The frame then starts over, and
- * devices keep no more rows. */
+ * The band is ready. False: the rows are in too many pieces. The frame then restarts, and devices
+ * keep no more rows. */
 bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
                          struct cox__job *job);
 
-/* A band's job has ended well: its rows are where it left them. The
- * device takes part. */
+/* A band's job has succeeded: record where its rows are now. The device takes part in the
+ * session. */
 void cox__residency_note_done(struct cox_session *session, struct cox__frame *frame,
                               const struct cox__job *job, uint32_t device);
 
@@ -56,7 +60,7 @@ void cox__residency_note_done(struct cox_session *session, struct cox__frame *fr
 void cox__residency_note_failed(struct cox_session *session, struct cox__frame *frame,
                                 uint32_t band);
 
-/* What the device had of the frames under way is gone, since it is lost. */
+/* The device is lost, and with it what it had of the running frames. */
 void cox__residency_forget(struct cox_session *session, uint32_t device);
 
 #endif

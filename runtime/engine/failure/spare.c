@@ -1,6 +1,6 @@
-/* The spare buffers are as long as the frame's, so that every offset holds. What a band reads is copied into them
- * first, so that the frame's buffers have nothing to do with what happens on them. The worker thread allocates them,
- * since that may take as long as the driver pleases.
+/* The spare buffers are as long as the frame's, so every offset is valid in both. The inputs of a
+ * band are copied to them first, so work on them does not touch the frame's buffers. The worker
+ * thread allocates them, since a driver may take long for that.
  *
  * Owns struct cox__spare.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -15,8 +15,8 @@
 
 #include <string.h>
 
-/* A device that hangs at rows on the spare buffers costs a set of them, perhaps for good. After so many the session
- * goes on without. */
+/* A device that hangs while it works on the spare buffers costs a set of them, perhaps for good.
+ * After this many sets the session does without. */
 enum { SETS_MAX = 8 };
 
 void cox__spare_drop(struct cox_session *session)
@@ -35,11 +35,13 @@ cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bind
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         const size_t bytes = session->pipeline.bytes[i];
         mems[i] = NULL;
-        const cox_status status = bytes && bindings >> i & 1
-                                      ? backend->ops->mem_create(backend, NULL, bytes, &mems[i])
-                                      : COX_OK;
+
+        cox_status status = COX_OK;
+        if (bytes && bindings >> i & 1)
+            status = backend->ops->mem_create(backend, NULL, bytes, &mems[i]);
         if (status == COX_OK)
             continue;
+
         *failed = i;
         mems[i] = NULL;
         while (i-- > 0)
@@ -52,12 +54,13 @@ cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bind
     return COX_OK;
 }
 
-/* Takes as long as allocating the memory, and perhaps pinning it. */
+/* Takes as long as the driver needs to allocate the memory, and perhaps to pin it. */
 static void allocate(struct cox_session *session)
 {
     uint32_t failed;
     const cox_status status = cox__spare_make_mems(session, UINT32_MAX, session->spare.mems,
                                                    &failed);
+
     if (status)
         cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames: %s",
                  cox_status_text(status));
@@ -68,6 +71,7 @@ static void allocate_task(void *ctx)
 {
     struct cox_session *session = ctx;
     struct cox__loop *loop = session->runtime->loop;
+
     allocate(session); /* the session may go from here on */
     cox__loop_wake(loop);
 }
@@ -86,15 +90,18 @@ static void begin_allocation(struct cox_session *session)
         go_without(session, "devices have hung at such rows too often");
         return;
     }
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
         if (spare->mems[i]) { /* of a set that a device may still write to */
             cox__memory_let_go(session->runtime, spare->mems[i]);
             spare->mems[i] = NULL;
         }
+
     spare->wait_ns = cox__engine_now(session) + cox__timing_session_timeout_ns(session);
     session->attention = true; /* the next step looks at the time */
     cox__loop_wake(session->runtime->loop);
     cox__transition_spare(spare, COX__SPARE_ALLOCATING);
+
     if (cox__worker_run(session->runtime->worker, allocate_task, session))
         return;
     go_without(session, cox_status_text(COX_E_NOMEM));
@@ -105,11 +112,14 @@ bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner
     struct cox__spare *spare = &session->spare;
     if (spare->users)
         return spare->owner == owner && spare->frame_index == owner->index;
+
     const enum cox__spare_state state = atomic_load(&spare->state);
     if ((state == COX__SPARE_NONE || state == COX__SPARE_TAINTED) && !session->closing)
         begin_allocation(session);
+
     if (atomic_load(&spare->state) != COX__SPARE_READY)
         return false;
+
     spare->owner = owner;
     spare->frame_index = owner->index;
     spare->whole = false;
@@ -136,8 +146,10 @@ static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t f
     const struct cox__binding *of = &pass->bindings[binding];
     uint32_t first, count;
     *offset = 0;
+
     if (!cox__by_rows(of))
         return of->bytes;
+
     cox__pipeline_binding_rows(pass, binding, first_row, rows, &first, &count);
     *offset = first * of->pitch_bytes;
     return count * of->pitch_bytes;
@@ -162,6 +174,7 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
                             uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (cox__is_shared(binding) && binding->row_access != COX__REDUCE &&
@@ -169,6 +182,7 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
             !(binding->row_access == COX__WHOLE && session->spare.whole))
             copy_part(session, frame, i, first_row, rows);
     }
+
     session->spare.whole = true;
 }
 
@@ -186,6 +200,7 @@ bool cox__spare_equals(const struct cox_session *session, const struct cox__fram
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     bool equal = true;
+
     for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
         size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
         if (cox__written_by_rows(&pass->bindings[i]))
@@ -202,11 +217,13 @@ void cox__spare_digest(const struct cox_session *session, uint32_t number,
     const struct cox__pass *pass = &session->pipeline.passes[number];
     struct cox__digest sha;
     cox__digest_begin(&sha);
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
         if (cox__written_by_rows(&pass->bindings[i]))
             cox__digest_feed(&sha, data_of(session, mems[i], offset), bytes);
     }
+
     if (partials)
         cox__digest_feed(&sha, partials, pass->partial_bytes);
     cox__digest_end(&sha, digest);
@@ -218,12 +235,14 @@ bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame,
     const uint32_t before = frame->band_count;
     const bool added = cox__frame_add(session, frame, device, first_row, rows,
                                       frame->reports[origin].attempt + 1);
+
     for (uint32_t b = before; b < frame->band_count; b++) {
         frame->bands[b].kind = COX__BAND_CHECK;
         frame->bands[b].origin = origin;
         cox__spare_use(session);
     }
-    if (!added) { /* what was added runs; with it alone the rows are not checked */
+
+    if (!added) { /* the bands that were added run, but alone they do not check the rows */
         cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: too many bands to check them",
                  (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;

@@ -1,30 +1,31 @@
-/* The spare buffers: a second set, on which devices do rows beside a frame's. Level 2 of the engine.
+/* The spare buffers: a second set of buffers, on which devices repeat rows or do extra ones. Level
+ * 2 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_SPARE_H
 #define COX_ENGINE_SPARE_H
 
 #include "engine/state.h"
 
-/* Make the spare buffers serve a frame. False: they serve another one now, are being allocated, or cannot be had
- * (spare.state). */
+/* Make the spare buffers serve a frame. False: they serve another frame, are being allocated, or
+ * are not available (spare.state). */
 bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner);
 
-/* One band more works on the spare buffers, after cox__spare_take; and one less. */
+/* A band starts to use the spare buffers, after cox__spare_take; a band has stopped using them. */
 void cox__spare_use(struct cox_session *session);
 void cox__spare_release(struct cox_session *session);
 
-/* Copy what a band over these rows only reads from the frame's buffers. */
+/* Copy from the frame's buffers the inputs that a band over these rows only reads. */
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
                             uint32_t first_row, uint32_t rows);
 
-/* Copy what the frame has in the rows that such a band writes. Call it each time before a device
- * does the rows for a comparison, because bytes that no kernel writes are compared too. A faulty
- * device that did the rows on the spare buffers may have changed those bytes there. */
+/* Copy the frame's contents of the rows that such a band writes. Call it each time before a device
+ * repeats the rows for a comparison, because bytes that no kernel writes are compared too. A faulty
+ * device that used the spare buffers may have changed those bytes there. */
 void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
                              uint32_t first_row, uint32_t rows);
 
-/* Add PLANNED bands that check rows of the band `origin`, after cox__spare_take and both ways to fill them. False: the
- * frame has too many bands; its status says so. */
+/* Add PLANNED bands that check rows of the band `origin`, after cox__spare_take and both fill
+ * functions. False: the frame has too many bands; its status says so. */
 bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame, uint32_t device,
                           uint32_t first_row, uint32_t rows, uint32_t origin);
 
@@ -33,7 +34,7 @@ void cox__spare_digest(const struct cox_session *session, uint32_t pass,
                        struct cox__mem *const *mems, const void *partials, uint32_t first_row,
                        uint32_t rows, unsigned char digest[32]);
 
-/* Whether these rows of the spare buffers are those of the frame. */
+/* Whether the spare buffers and the frame have the same contents in these rows. */
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t first_row, uint32_t rows);
 

@@ -1,9 +1,9 @@
-/* A sampled share of bands is done by a second device, the peer, before the frame is delivered, and compared bit for
- * bit.
+/* Before a frame is delivered, a second device, the peer, repeats a sampled share of its bands. The
+ * results are compared bit for bit.
  *
- * Where the two disagree there is a vote (enum cox__vote_state). It convicts the faulty device, which is lost; what
- * that device has done of frames that are not delivered is done again (recover.c). A vote without a verdict ends the
- * frame with an error.
+ * If the two devices disagree, there is a vote (enum cox__vote_state). The vote convicts the faulty
+ * device, which is lost; recover.c repeats its work in frames that are not delivered yet. A vote
+ * without a verdict ends the frame with an error.
  *
  * Owns each frame's `sampled`, `vote` and the bands' `checked`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,11 +14,11 @@
 
 #include <string.h>
 
-/* So many checks of a band may fail until it goes unchecked. */
+/* After this many failed checks a band goes unchecked. */
 enum { CHECKS_MAX = 4 };
 
-/* A number in 0 .. 1 that depends on the frame and the row only (splitmix64's last steps: Steele, Lea and Flood,
- * 2014). */
+/* A number in 0 .. 1 that depends on the frame and the row only (the last steps of splitmix64:
+ * Steele, Lea and Flood, 2014). */
 static double chance(uint64_t frame, uint32_t row)
 {
     uint64_t z = (frame << 32 ^ row) + 0x9e3779b97f4a7c15u;
@@ -27,8 +27,9 @@ static double chance(uint64_t frame, uint32_t row)
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-/* The device that checks a band: of the others the one with least to do for the frame, the fastest of those;
- * device_count if there is none. */
+/* Choose the device that checks a band: of the other devices the one with the least work for the
+ * frame, and of those the fastest. Returns device_count if no other device is
+ * active. */
 static uint32_t choose_peer(const struct cox_session *session, const struct cox__frame *frame,
                             uint32_t owner)
 {
@@ -37,6 +38,7 @@ static uint32_t choose_peer(const struct cox_session *session, const struct cox_
         const struct cox__device *device = &session->devices[d];
         if (d == owner || !cox__device_is_active(device))
             continue;
+
         if (best == session->device_count || frame->at_work[d] < frame->at_work[best] ||
             (frame->at_work[d] == frame->at_work[best] &&
              device->passes[frame->pass].single_device_ns <
@@ -73,12 +75,13 @@ static void log_unverified(struct cox_session *session, const struct cox__frame 
     session->verify_refused = true;
 }
 
-/* The spare buffers do not serve the frame. Returns whether the frame waits for them. */
+/* The spare buffers are not available to the frame. Returns whether the frame waits for them. */
 static bool wait_for_spare(struct cox_session *session, const struct cox__frame *frame)
 {
     const enum cox__spare_state state = atomic_load(&session->spare.state);
     const bool late = state == COX__SPARE_ALLOCATING &&
                       cox__engine_now(session) >= session->spare.wait_ns;
+
     if (late)
         log_unverified(session, frame, 0, cox__frame_pass(session, frame)->rows,
                        "a driver does not return from making copies");
@@ -92,13 +95,17 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
     const uint32_t peer = choose_peer(session, frame, report.device);
     const bool alone = peer == session->device_count;
     frame->bands[band].checked = true;
+
     if (alone || failed_checks(frame, band) >= CHECKS_MAX) {
         if (frame->vote.state == COX__VOTE_UNDECIDED && frame->vote.band == band)
             frame->status = COX_E_MISMATCH;
-        log_unverified(session, frame, report.first_row, report.rows,
-                       alone ? "there is one device only" : "no device is done with them");
+        const char *why = "no device is done with them";
+        if (alone)
+            why = "there is one device only";
+        log_unverified(session, frame, report.first_row, report.rows, why);
         return true;
     }
+
     cox__spare_fill_inputs(session, frame, report.first_row, report.rows);
     cox__spare_fill_outputs(session, frame, report.first_row, report.rows);
     return cox__spare_add_check(session, frame, peer, report.first_row, report.rows, band);
@@ -109,25 +116,33 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
     bool any = false;
     if (frame->sampled || frame->status || cox__frame_pass(session, frame)->in_place)
         return false;
+
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         any |= is_candidate(session, frame, b);
+
     if (any && !cox__spare_take(session, frame))
         return wait_for_spare(session, frame);
+
     frame->sampled = true;
-    const uint32_t count = any ? frame->band_count : 0;
-    for (uint32_t b = frame->first_band; b < count; b++)
+
+    /* Checks are bands too: the loop does not look at those that it adds. */
+    const uint32_t count = frame->band_count;
+    for (uint32_t b = frame->first_band; any && b < count; b++)
         if (is_candidate(session, frame, b) && !check_band(session, frame, b))
             break;
+
     return frame->unfinished > 0;
 }
 
-/* Partials of a band, if the band `whole` has the same rows; NULL where there is nothing to compare. */
+/* Partials of a band, if the band `whole` has the same rows; NULL if there is nothing to
+ * compare. */
 static const void *partials_of(const struct cox_session *session, const struct cox__frame *frame,
                                uint32_t band, const struct cox_band_report *whole)
 {
     const bool same = frame->reports[band].rows == whole->rows;
-    return cox__frame_pass(session, frame)->partial_bytes && same ? frame->bands[band].partials
-                                                                  : NULL;
+    if (!cox__frame_pass(session, frame)->partial_bytes || !same)
+        return NULL;
+    return frame->bands[band].partials;
 }
 
 /* ---- the vote ---- */
@@ -137,16 +152,18 @@ static const char *name_of(const struct cox_session *session, uint32_t device)
     return session->devices[device].info.name;
 }
 
-/* Have a device do the rows in question once more. */
+/* Have a device repeat the disputed rows. */
 static void ask_voter(struct cox_session *session, struct cox__frame *frame, uint32_t device,
                       enum cox__vote_state state)
 {
     struct cox__vote *vote = &frame->vote;
     vote->state = state;
     cox__spare_fill_outputs(session, frame, vote->first_row, vote->rows);
+
     if (cox__device_is_active(&session->devices[device]) &&
         cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
         return;
+
     vote->state = COX__VOTE_NONE;
     frame->status = COX_E_MISMATCH;
 }
@@ -159,19 +176,23 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     const uint32_t owner = frame->reports[band].device;
     const uint32_t third = cox__device_best(session, frame->pass,
                                             UINT32_C(1) << owner | UINT32_C(1) << report->device);
+
     vote->band = band;
     vote->first_row = report->first_row;
     vote->rows = report->rows;
     vote->peer = report->device;
+
     cox__spare_digest(session, frame->pass, frame->mems, partials_of(session, frame, band, report),
                       report->first_row, report->rows, vote->of_owner);
     cox__spare_digest(session, frame->pass, session->spare.mems,
                       partials_of(session, frame, check, &frame->reports[band]), report->first_row,
                       report->rows, vote->of_peer);
+
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "frame %llu: %s and %s disagree about rows %u..%u", (unsigned long long)frame->index,
              name_of(session, owner), name_of(session, vote->peer), report->first_row,
              report->first_row + report->rows - 1);
+
     if (third < session->device_count)
         ask_voter(session, frame, third, COX__VOTE_THIRD);
     else
@@ -185,7 +206,7 @@ static void convict(struct cox_session *session, uint32_t device)
     cox__device_fail(session, device, COX_E_MISMATCH);
 }
 
-/* A voter has done the rows: `digest` is of what it wrote. */
+/* A voter has repeated the rows; `digest` is of what it wrote. */
 static void count_vote(struct cox_session *session, struct cox__frame *frame,
                        const unsigned char digest[32])
 {
@@ -194,13 +215,16 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame,
     const bool for_owner = memcmp(digest, vote->of_owner, 32) == 0;
     const bool for_peer = memcmp(digest, vote->of_peer, 32) == 0;
     const enum cox__vote_state state = vote->state;
+
     if (state == COX__VOTE_OWNER && !for_peer) {
         vote->owner_repeated = for_owner;
         ask_voter(session, frame, vote->peer, COX__VOTE_PEER);
         return;
     }
+
     vote->state = COX__VOTE_NONE;
     const bool owner_repeated = state == COX__VOTE_PEER && vote->owner_repeated;
+
     if (for_owner || (owner_repeated && !for_peer)) {
         convict(session, vote->peer);
     } else if (for_peer && !owner_repeated) {
@@ -215,11 +239,13 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame,
     }
 }
 
+/* Whether the check is the one that the open vote waits for. */
 static bool is_vote(const struct cox__frame *frame, uint32_t check)
 {
     const struct cox__vote *vote = &frame->vote;
     const bool open = vote->state == COX__VOTE_THIRD || vote->state == COX__VOTE_OWNER ||
                       vote->state == COX__VOTE_PEER;
+
     return open && frame->bands[check].origin == vote->band &&
            frame->reports[check].first_row == vote->first_row;
 }
@@ -233,6 +259,7 @@ static bool agrees(const struct cox_session *session, const struct cox__frame *f
     const struct cox_band_report *report = &frame->reports[check];
     const void *mine = partials_of(session, frame, check, &frame->reports[origin]);
     const void *theirs = partials_of(session, frame, origin, report);
+
     return cox__spare_equals(session, frame, report->first_row, report->rows) &&
            (!mine || !theirs ||
             memcmp(mine, theirs, cox__frame_pass(session, frame)->partial_bytes) == 0);
@@ -245,6 +272,7 @@ void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uin
     cox__spare_release(session);
     if (frame->status)
         return;
+
     if (is_vote(frame, check)) {
         unsigned char digest[32];
         cox__spare_digest(session, frame->pass, session->spare.mems,
@@ -253,14 +281,16 @@ void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uin
         count_vote(session, frame, digest);
         return;
     }
+
     if (frame->bands[origin].state != COX__BAND_DONE) /* its rows do not count any more */
         return;
+
     if (agrees(session, frame, check)) {
         if (frame->vote.state == COX__VOTE_UNDECIDED && frame->vote.band == origin)
             frame->vote.state = COX__VOTE_NONE;
     } else if (frame->vote.state == COX__VOTE_NONE || frame->vote.state == COX__VOTE_UNDECIDED) {
         open_vote(session, frame, check);
-    } else { /* one vote after the other: checked anew after this one */
+    } else { /* one vote at a time: this band is checked again after the open vote */
         frame->bands[origin].checked = false;
         frame->sampled = false;
     }
@@ -271,6 +301,7 @@ void cox__verify_failed(struct cox__frame *frame, uint32_t check)
     const uint32_t origin = frame->bands[check].origin;
     if (is_vote(frame, check))
         frame->vote.state = COX__VOTE_UNDECIDED;
+
     if (frame->bands[origin].state == COX__BAND_DONE) {
         frame->bands[origin].checked = false;
         frame->sampled = false;

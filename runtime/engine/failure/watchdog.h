@@ -29,12 +29,13 @@ struct cox__stuck_thread {
 
 /* Both functions run on the watchdog's thread. */
 struct cox__watchdog_handler {
-    /* With the engine lock held, just revoked from a thread inside a driver call: `session` and `instance` are those of
-     * cox__watchdog_expect, `role` that of cox__watchdog_run_locked. The callee owns `stuck` and releases it
-     * (cox__watchdog_release). */
+    /* Runs with the engine lock held, just revoked from a thread inside a driver call. `session`
+     * and `instance` are those of cox__watchdog_expect, `role` is that of cox__watchdog_run_locked.
+     * The callee owns `stuck` and releases it with cox__watchdog_release. */
     void (*revoked)(void *ctx, void *session, void *instance, int role,
                     struct cox__stuck_thread *stuck);
-    /* Without the lock, every 50 ms of the second after that: a wake-up may have gone to the stuck thread. */
+    /* Runs without the lock, every 50 ms during the next second: a wake-up may have gone to the
+     * stuck thread. */
     void (*after)(void *ctx);
     void *ctx;
 };
@@ -46,29 +47,32 @@ cox_status cox__watchdog_create(struct cox__watchdog **out,
 /* Start the watchdog's thread: until then no lock is revoked. Errors: COX_E_SYSTEM. */
 cox_status cox__watchdog_start(struct cox__watchdog *watchdog);
 
-/* End the watchdog's thread; no lock is revoked any more. False: a stuck thread was not released; what it may come back
- * to must stay, the watchdog too. NULL is accepted. */
+/* End the watchdog's thread; no lock is revoked any more. NULL is accepted. Returns false if a
+ * stuck thread was not released: the watchdog and everything that the thread may use after its
+ * return must stay. */
 bool cox__watchdog_stop(struct cox__watchdog *watchdog);
 
 /* After cox__watchdog_stop. Sets to NULL; NULL is accepted. */
 void cox__watchdog_destroy(struct cox__watchdog **watchdog);
 
-/* What takes longer than its limit is excused for as long as the process could not run, for so many limits at most: a
- * process may have a thread that never runs. */
+/* If something takes longer than its limit, the time during which the process could not run is
+ * excused. It is excused up to this many limits, since a process may have a thread that never
+ * runs. */
 enum { COX__EXCUSE_TIMES = 9 };
 
-/* Something takes longer than it should: until `until_ns` (cox__clock_ns) the watchdog's thread counts how long this
- * process cannot run. Any thread. */
+/* Something takes longer than it should: until `until_ns` (cox__clock_ns) the watchdog's thread
+ * counts how long this process cannot run. Thread-safety: safe from any thread. */
 void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns);
 
-/* So long the process could not run while it was counted (starvation.h), and while the watchdog's thread was late for a
- * look. Only differences count. Any thread. */
+/* How long the process could not run while that was counted (starvation.h) and while the watchdog's
+ * thread was late for a look. Only differences between two results mean something. Thread-safety:
+ * safe from any thread. */
 uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog);
 
 /* Free the record of a stuck thread that has returned. */
 void cox__watchdog_release(struct cox__watchdog *watchdog, struct cox__stuck_thread *stuck);
 
-/* Take and give back the engine lock, for a thread that makes no bracketed driver call in between. */
+/* Take and release the engine lock, for a thread that makes no bracketed driver call in between. */
 void cox__watchdog_lock(struct cox__watchdog *watchdog);
 void cox__watchdog_unlock(struct cox__watchdog *watchdog);
 
@@ -98,14 +102,16 @@ struct cox__driver_call {
     struct cox__stuck_thread *stuck;
 };
 
-/* With the engine lock held, before a driver call that may block. `watchdog` may be NULL: the call is not watched. */
+/* Call this with the engine lock held, before a driver call that may block. `watchdog` may be NULL:
+ * the call is not watched. */
 struct cox__driver_call cox__watchdog_call_begin(struct cox__watchdog *watchdog);
 
-/* After the driver call. False: the engine lock was revoked; the caller puts in order what belongs to the call's device
- * instance alone, and calls cox__watchdog_call_abandon. */
+/* Call this after the driver call. False: the engine lock was revoked. The caller then cleans up
+ * what belongs to the call's device instance alone, and calls cox__watchdog_call_abandon. */
 bool cox__watchdog_call_end(const struct cox__driver_call *call);
 
-/* Jump back to where this thread took the engine lock. Only after cox__watchdog_call_end returned false. */
+/* Jump back to where this thread took the engine lock. Only after cox__watchdog_call_end has
+ * returned false. */
 _Noreturn void cox__watchdog_call_abandon(const struct cox__driver_call *call);
 
 #endif
