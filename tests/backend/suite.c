@@ -696,7 +696,7 @@ static void run_one(struct suite *suite, const struct contract *contract, const 
                     uint32_t in_flight)
 {
     struct run run = {.suite = suite,
-                      .row_access = contract,
+                      .contract = contract,
                       .shape = {.columns = size[0], .rows = size[1]},
                       .memory = memory,
                       .in_flight = in_flight};
