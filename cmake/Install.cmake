@@ -9,7 +9,7 @@ install(TARGETS coxswain EXPORT coxswain-targets
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
 # The documentation as it lies here, with the files that it links to, so that its links hold.
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN next-interface EXCLUDE)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(linked IN ITEMS
         examples/programs/cluster/kubernetes.yaml examples/programs/cluster/lab.sh examples/programs/cluster/parallel.sh examples/programs/cluster/slurm.sh
         examples/data/LICENSE examples/programs/gstreamer/convolve.c examples/hello.c examples/programs/lab/data/sharpen.cl examples/programs/lab/data/sharpen.json

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The programs in docs/guide/api.md and docs/guide/filters.md compile without a warning and do what the pages say.
+# The programs in docs/guide/api.md and docs/guide/filters.md compile without a warning and do what the pages say; so do the
+# functions in docs/guide/video.md.
 # sh pages.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
@@ -25,20 +26,24 @@ compile() {
 program_of filters.md filters.c
 compile filters.c
 
-# --- api.md, and with the policy in it too ---
+# --- api.md: as it is, with the policy in it, and with a pass that is not fused ---
 
 program_of api.md api.c
-sed -e 's/^static cox_session \*open_session/extern const struct cox_policy guided;\n&/' \
-    -e 's/\.in_flight = 3/.custom_policy = \&guided, &/' api.c >policy.c
-counts 2 policy.c 'guided;$|&guided,'
-compile api.c -lpthread
-compile policy.c -lpthread
+sed -e 's/^static cox_status open_session/extern const struct cox_policy by_speed;\n&/' \
+    -e 's/\.in_flight = 3/.custom_policy = \&by_speed, &/' api.c >policy.c
+counts 2 policy.c 'by_speed;$|&by_speed,'
+sed -e 's/, \.done = use_peak//' -e 's/\.fused = true,/.done = use_peak,/' api.c >exchange.c
+counts 1 exchange.c 'done = use_peak'
+lacks exchange.c 'fused'
+for name in api policy exchange; do
+    compile $name.c -lpthread
+done
 
-# The functions around an AVFrame, where FFmpeg's headers are.
+# The functions around an AVFrame, if FFmpeg's headers are there.
 if pkg-config --exists 'libavcodec >= 59.37' 2>/dev/null; then
     arguments='(cox_runtime **to, struct cox_av_map *map, AVCodecContext *decoder, AVFrame *frame, void (*show)(AVFrame *))'
     {
-        awk '/^## / {on = $0 ~ /FFmpeg/} on && /^    / {print substr($0, 5)} on && /^$/' "$source/docs/guide/api.md"
+        awk '/^## / {on = $0 ~ /FFmpeg/} on && /^    / {print substr($0, 5)} on && /^$/' "$source/docs/guide/video.md"
         echo "int use$arguments;"
         echo "int use$arguments"
         echo '{ return begin(to, map, decoder) + map_one(map, frame, frame, show); }'
@@ -51,11 +56,11 @@ fi
 # --- What they print ---
 
 need_device
-for name in api policy; do
+for name in api policy exchange; do
     expect_status 0 "$name.c" ./$name
     cat "$work/out" "$work/err" >said
-    contains said '^9100000 dark pixels, as expected$'
-    lacks said 'guided' # refused splits
+    contains said '^peaks add up to 3480, 0 frames wrong$'
+    lacks said 'by-speed' # refused splits
 done
 expect_status 0 'the program' ./filters
 equal "$(cat "$work/out")" '9216 256'
