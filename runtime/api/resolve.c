@@ -107,6 +107,24 @@ static const struct cox__parameter *find_parameter(const struct cox__signature *
 
 /* ---- signatures and variants ---- */
 
+enum { GROUP = 64 };
+
+/* The group of a kernel whose pass says none: work-items side by side in a row, as GPUs and the vectors of CPUs want
+ * them. With local memory the kernel's author must say it. */
+static uint32_t default_columns(const struct member *member, uint32_t columns,
+                                uint32_t item_columns)
+{
+    for (uint32_t p = 0; p < member->signature.count; p++)
+        if (member->signature.parameters[p].kind == COX__PARAMETER_LOCAL)
+            return 1;
+
+    const uint32_t items = item_columns ? columns / item_columns : columns;
+    uint32_t group = 1;
+    while (group < GROUP && group < items)
+        group *= 2;
+    return group;
+}
+
 static void read_variants(struct cox__resolved *r, struct member *member, struct cox__stage *stage)
 {
     const struct cox_pass *pass = member->pass;
@@ -141,6 +159,12 @@ static void read_variants(struct cox__resolved *r, struct member *member, struct
             .local_rows = pass->local_rows,
             .item_columns = pass->item_columns,
             .item_rows = pass->item_rows};
+
+    for (uint32_t v = 0; v < stage->variant_count; v++) {
+        struct cox__variant *variant = &member->variants[v];
+        if (!variant->local_columns && !variant->local_rows)
+            variant->local_columns = default_columns(member, stage->columns, variant->item_columns);
+    }
 }
 
 static cox_status check_arguments(const struct cox__resolved *r, const struct member *member)
@@ -161,12 +185,23 @@ static cox_status read_member(struct cox__resolved *r, struct group *group, uint
                                             &member->signature, r->log);
     if (!status)
         status = check_arguments(r, member);
-    read_variants(r, member, stage);
     stage->kernel = member->signature.kernel;
     stage->columns = member->pass->columns ? member->pass->columns : r->params->columns;
+    read_variants(r, member, stage);
     stage->variants = member->variants;
     stage->args = member->args;
     return status;
+}
+
+/* What the first pass of a group says for all. */
+static cox_status check_fused(const struct cox__resolved *r, const struct cox_pass *pass)
+{
+    if (!pass->rows && !pass->devices && !pass->policy && !pass->done)
+        return COX_OK;
+
+    return REFUSE(r->log,
+                  "a fused pass has no rows, devices, policy or `done` of its own; the pass that "
+                  "it is fused with has them");
 }
 
 /* The group that a pass is in, with a new one where it is not fused. */
@@ -183,6 +218,9 @@ static cox_status enter_group(struct cox__resolved *r, const struct cox_pass *pa
     } else if (!count) {
         return REFUSE(r->log, "the first pass is fused, but no pass is before it");
     }
+
+    if (pass->fused && check_fused(r, pass))
+        return COX_E_INVALID;
 
     struct cox__pass_spec *entered = &r->passes[r->spec.pass_count - 1];
     if (entered->stage_count == COX_FUSED_MAX)
@@ -395,27 +433,28 @@ static cox_status resolve_value(const struct cox__resolved *r, const struct memb
                                 const struct cox__parameter *parameter, struct cox__arg *arg)
 {
     const char *kernel = member->signature.kernel;
-    const struct cox_field *field = find_field(r->params, parameter->name);
-    if (field) {
-        if (parameter->bytes && parameter->bytes != field->bytes)
-            return REFUSE(r->log, "kernel %s: %s %s has %u bytes, the field of that name %zu",
-                          kernel, parameter->type, parameter->name, parameter->bytes, field->bytes);
-        *arg = (struct cox__arg){
-            .kind = COX__ARG_KIND_PARAMS, .offset = field->offset, .bytes = field->bytes};
+    if (is_number(r, member, parameter->name, arg)) {
+        if (strcmp(parameter->type, "int") != 0 && strcmp(parameter->type, "uint") != 0)
+            return REFUSE(r->log, "kernel %s: '%s' must be an int, not %s", kernel, parameter->name,
+                          parameter->type);
         return COX_OK;
     }
     if (strcmp(parameter->name, "constants") == 0) {
         *arg = (struct cox__arg){.kind = COX__ARG_KIND_PARAMS, .bytes = r->params->constants_bytes};
         return COX_OK;
     }
-    if (!is_number(r, member, parameter->name, arg))
+
+    const struct cox_field *field = find_field(r->params, parameter->name);
+    if (!field)
         return REFUSE(r->log,
                       "kernel %s: nothing is known of '%s'; it is no buffer, no field and none of "
                       "the names in coxswain/session.h",
                       kernel, parameter->name);
-    if (strcmp(parameter->type, "int") != 0 && strcmp(parameter->type, "uint") != 0)
-        return REFUSE(r->log, "kernel %s: '%s' must be an int, not %s", kernel, parameter->name,
-                      parameter->type);
+    if (parameter->bytes && parameter->bytes != field->bytes)
+        return REFUSE(r->log, "kernel %s: %s %s has %u bytes, the field of that name %zu", kernel,
+                      parameter->type, parameter->name, parameter->bytes, field->bytes);
+    *arg = (struct cox__arg){
+        .kind = COX__ARG_KIND_PARAMS, .offset = field->offset, .bytes = field->bytes};
     return COX_OK;
 }
 
