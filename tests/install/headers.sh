@@ -44,10 +44,18 @@ done
 more=
 cat >alone.c <<'END'
 #include <coxswain/coxswain.h>
-struct params { int first; float second; };
-extern const struct cox_arg args[9];
-const struct cox_arg args[9] = {COX_ARG_BUFFER(0), COX_ARG_PARAMS(struct params), COX_ARG_FIELD(struct params, second),
-    COX_ARG_FIRST_ROW, COX_ARG_ROWS, COX_ARG_FRAME_ROWS, COX_ARG_ORIGIN(0), COX_ARG_LOCAL(64), COX_ARG_COLUMNS};
+struct constants { int first; float second; };
+extern const struct cox_field fields[3];
+const struct cox_field fields[3] = {COX_FIELD(struct constants, first), COX_FIELD(struct constants, second), {0, 0, 0}};
+#ifndef __cplusplus /* literals of arrays are C's */
+extern const struct cox_pass *list(void);
+extern void use(const struct cox_pass *list, const void *const *data);
+extern void call(const void *in, void *out);
+void call(const void *in, void *out)
+{
+    use(COX_LIST(struct cox_pass, {.kernel = "f"}, {.kernel = "g", .fused = true}), COX_ARGS(in, out));
+}
+#endif
 END
 compiled "the initialisers" 17 20
 finish

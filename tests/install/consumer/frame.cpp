@@ -11,13 +11,13 @@ namespace
 constexpr std::uint32_t columns = 300, rows = 200;
 
 const char source[] =
-    "kernel void scale(global const uint *in, global uint *out, int columns, int rows, int first,\n"
+    "kernel void scale(global const uint *in, global uint *out, int columns, int rows, int first_row,\n"
     "                  uint factor) {\n"
     "    int x = get_global_id(0), y = get_global_id(1);\n"
-    "    if (x < columns && y < rows) out[y * columns + x] = factor * in[y * columns + x] + first + y;\n"
+    "    if (x < columns && y < rows) out[y * columns + x] = factor * in[y * columns + x] + first_row + y;\n"
     "}\n";
 
-struct scale_params {
+struct scale_constants {
     std::uint32_t unused, factor;
 };
 
@@ -28,32 +28,17 @@ void say(void *user, enum cox_log_level, const char *line)
 
 cox_status open_session(cox_runtime *runtime, const char *policy, std::uint32_t device, cox_session **session)
 {
-    const std::size_t pitch_bytes = columns * sizeof(std::uint32_t);
-    cox_binding bindings[2] = {};
-    bindings[0].access = COX_READ;
-    bindings[1].access = COX_WRITE;
-    bindings[0].pitch_bytes = bindings[1].pitch_bytes = pitch_bytes;
-    const cox_arg args[] = {COX_ARG_BUFFER(0), COX_ARG_BUFFER(1), COX_ARG_COLUMNS,
-                            COX_ARG_ROWS,      COX_ARG_FIRST_ROW, COX_ARG_FIELD(scale_params, factor)};
-    cox_variant variant = {};
-    variant.source = source;
-    variant.local_columns = 64;
-    cox_stage stage = {};
-    stage.kernel = "scale";
-    stage.columns = columns;
-    stage.variant_count = 1;
-    stage.variants = &variant;
-    stage.arg_count = 6;
-    stage.args = args;
+    cox_pass passes[2] = {}; // the last element ends the list
+    passes[0].source = source;
+    const cox_field fields[] = {COX_FIELD(scale_constants, factor), {}};
     cox_policy_options options = {};
     options.device = device;
     cox_session_params params = {};
+    params.columns = columns;
     params.rows = rows;
-    params.binding_count = 2;
-    params.bindings = bindings;
-    params.stage_count = 1;
-    params.stages = &stage;
-    params.params_bytes = sizeof(scale_params);
+    params.passes = passes;
+    params.fields = fields;
+    params.constants_bytes = sizeof(scale_constants);
     params.policy = policy;
     params.policy_options = &options;
     return cox_session_create(runtime, &params, session);
@@ -69,16 +54,15 @@ int run()
 {
     cox_runtime *runtime = nullptr;
     cox_session *session = nullptr;
-    cox_buffer *buffers[2] = {nullptr, nullptr};
+    cox_buffer *buffers[3] = {}; // the last element ends the list
     cox_runtime_params runtime_params = {};
     runtime_params.log = say;
     runtime_params.log_user = stderr;
     cox_status status = cox_runtime_create(&runtime_params, &runtime);
     if (status != COX_OK)
         return fail("runtime", status);
-    for (cox_buffer *&buffer : buffers)
-        if (status == COX_OK)
-            status = cox_buffer_create(runtime, columns * rows * sizeof(std::uint32_t), &buffer);
+    for (int i = 0; i < 2 && status == COX_OK; i++)
+        status = cox_buffer_create(runtime, columns * rows * sizeof(std::uint32_t), &buffers[i]);
     // The options reach the policy: the device of that number is not there.
     if (status == COX_OK && open_session(runtime, "single", 1 + COX_DEVICES_MAX, &session) == COX_OK)
         status = COX_E_POLICY;
@@ -94,11 +78,10 @@ int run()
         cox_frame frame = {};
         if (cox_session_run(session, &frame) != COX_E_INVALID)
             wrong++;
-        const scale_params params = {0, 3};
+        const scale_constants constants = {0, 3};
         // One nanosecond after its submission no frame is done.
         frame.buffers = buffers;
-        frame.buffer_count = 2;
-        frame.params = &params;
+        frame.constants = &constants;
         frame.deadline_ns = 1;
         status = cox_session_run(session, &frame);
         struct cox_session_info info;
