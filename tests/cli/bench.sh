@@ -122,6 +122,7 @@ counts 6 out '"multiply_adds": '
 counts 11 out '"kernel": '
 counts 8 out '"binds": "(memory|arithmetic|neither)"'
 counts 17 out '"fps": [1-9]'
+counts 4 out '"ratio": [0-9]'
 counts 0 out '"gbs": 0\.000000'
 valid_json
 run 0 "kernels as text" kernels --devices cpu --frames 10 --size 640x360
@@ -130,6 +131,9 @@ for name in "copy" "copy \+ 24 multiply-adds" "picture, half to 8 bits" "picture
     "video, PQ, analysis alone" "video, HLG" "blur of radius 15, separable" "Gaussian, recursive, in blocks" \
     "Gaussian, recursive, by lines"; do
     counts 1 out "^  $name  *[1-9][0-9.]* "
+done
+for format in "half to 8 bits" "float to 8 bits" "half to 16 bits" "float to 16 bits"; do
+    counts 1 out "^  vectors over scalars, $format .* times, at least 1.50: (met|MISSED)$"
 done
 
 finish

@@ -1,6 +1,7 @@
 /* cox-bench kernels: how fast each kernel of the library is on each device, by the device's
  * profile, compared with ceilings measured in the same rounds. Frames of all kernels take turns, so
- * a disturbance affects all of them, and a kernel does not find its frame in the caches.
+ * a disturbance affects all of them, and a kernel does not find its frame in the caches. On CPUs
+ * there is a bar too: vectors.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels_print.h"
 #include "commands.h"
@@ -277,11 +278,15 @@ static bool measure_device(struct kernels *kernels, uint32_t device)
     good = good && run_rounds(kernels);
     for (uint32_t e = 0; e < KERNELS_ENTRANTS; e++)
         cox_session_destroy(&kernels->entrants[e].session);
+    if (good && kernels_is_cpu(kernels))
+        good = bench_vectors(kernels->runtime, device, kernels->rounds, &kernels->quiet,
+                             &kernels->vectors);
 
     return good;
 }
 
-static bool measure_devices(struct kernels *kernels, const struct bench_options *options)
+/* `*met`: whether all CPUs meet their bar. */
+static bool measure_devices(struct kernels *kernels, const struct bench_options *options, bool *met)
 {
     struct json writer, *json = options->json ? &writer : NULL;
 
@@ -291,6 +296,7 @@ static bool measure_devices(struct kernels *kernels, const struct bench_options 
     for (uint32_t d = 0; d < cox_runtime_device_count(kernels->runtime); d++) {
         if (!measure_device(kernels, d))
             return false;
+        *met &= !kernels_is_cpu(kernels) || kernels->vectors.met;
         kernels_print_device(json, kernels);
     }
 
@@ -313,7 +319,7 @@ bool bench_kernels(const struct bench_options *options, bool *met)
     bool good = kernels->memory || bench_fail("out of memory");
     good = good && bench_open_runtime(options, options->arithmetic, &kernels->runtime) &&
            kernels_frames_make(kernels->runtime, &kernels->frames) &&
-           measure_devices(kernels, options);
+           measure_devices(kernels, options, met);
 
     kernels_frames_free(&kernels->frames);
     cox_runtime_destroy(&kernels->runtime);

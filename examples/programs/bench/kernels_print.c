@@ -77,6 +77,19 @@ static const char *binding_name(const struct shares *shares)
 
 /* --- output --- */
 
+static void print_vectors(const struct bench_vectors *vectors)
+{
+    printf("  pictures of %u x %u by vectors and by scalars, the best frame of each\n",
+           vectors->width, vectors->height);
+    for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
+        const struct bench_vectors_format *of = &vectors->formats[f];
+        printf(
+            "  vectors over scalars, %-16s %7.2f ms against %7.2f: %.2f times, at least %.2f: %s\n",
+            of->name, of->vector_ms, of->scalar_ms, of->ratio, vectors->bar,
+            bench_verdict(of->ratio >= vectors->bar));
+    }
+}
+
 static void print_device(const struct kernels *kernels)
 {
     const struct cox_device_info *device = &kernels->device;
@@ -116,6 +129,9 @@ static void print_device(const struct kernels *kernels)
         else
             printf("%6s %8s   -\n", "-", "-");
     }
+
+    if (kernels_is_cpu(kernels))
+        print_vectors(&kernels->vectors);
 }
 
 static void json_times(struct json *json, const struct kernels_entrant *entrant)
@@ -124,6 +140,28 @@ static void json_times(struct json *json, const struct kernels_entrant *entrant)
     member_range(json, "fps_quartiles", fps(entrant->high_ns), fps(entrant->low_ns));
     json_member_number(json, "gbs", gbs(entrant));
     json_member_bool(json, "profiled", !entrant->unprofiled);
+}
+
+static void json_vectors(struct json *json, const struct bench_vectors *vectors)
+{
+    json_member_object(json, "vectors", false);
+    json_member_unsigned(json, "width", vectors->width);
+    json_member_unsigned(json, "height", vectors->height);
+    json_member_array(json, "formats", false);
+
+    for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
+        json_open_object(json, true);
+        json_member_string(json, "format", vectors->formats[f].name);
+        json_member_number(json, "vector_ms", vectors->formats[f].vector_ms);
+        json_member_number(json, "scalar_ms", vectors->formats[f].scalar_ms);
+        json_member_number(json, "ratio", vectors->formats[f].ratio);
+        json_close_object(json);
+    }
+
+    json_close_array(json);
+    json_member_number(json, "bar", vectors->bar);
+    json_member_bool(json, "met", vectors->met);
+    json_close_object(json);
 }
 
 static void json_device(struct json *json, const struct kernels *kernels)
@@ -163,6 +201,8 @@ static void json_device(struct json *json, const struct kernels *kernels)
     }
 
     json_close_array(json);
+    if (kernels_is_cpu(kernels))
+        json_vectors(json, &kernels->vectors);
     json_close_object(json);
 }
 

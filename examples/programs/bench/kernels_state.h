@@ -7,6 +7,7 @@
 #include "ceilings.h"
 #include "common/quiet.h"
 #include "kernels_frames.h"
+#include "vectors.h"
 
 enum {
     KERNELS_CEILINGS = 6,
@@ -70,6 +71,12 @@ struct kernels {
     double *memory;
     /* Of the current device. */
     struct cox_device_info device;
+    struct bench_vectors vectors; /* CPUs only */
 };
+
+static inline bool kernels_is_cpu(const struct kernels *kernels)
+{
+    return kernels->device.type == COX_DEVICE_CPU;
+}
 
 #endif
