@@ -266,6 +266,12 @@ typedef struct cox_session cox_session;
  * one. A session copies it. Thread-safety: one thread at a time. */
 typedef struct cox_pipeline cox_pipeline;
 
+/* Make every device run the kernels in the form that is meant for devices of `type`, to compare forms. Kernels may
+ * have one form for CPUs and one for GPUs. Call it before the session is created.
+ *
+ * Errors: COX_E_INVALID (NULL) */
+COX_API cox_status cox_pipeline_use_variant(cox_pipeline *pipeline, enum cox_device_type type);
+
 /* Destroy the pipeline and set *pipeline to NULL. Accepts NULL. */
 COX_API void cox_pipeline_destroy(cox_pipeline **pipeline);
 

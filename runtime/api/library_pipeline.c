@@ -32,6 +32,37 @@ static cox_status none(cox_pipeline *const *out)
     return out ? COX_E_NOMEM : COX_E_INVALID;
 }
 
+/* The stage keeps one variant, for any device. It lies in the pipeline's storage. */
+static void keep_variant(struct cox__stage *stage, enum cox_device_type type)
+{
+    const struct cox__variant *kept = NULL;
+    for (uint32_t v = 0; v < stage->variant_count; v++) {
+        const struct cox__variant *variant = &stage->variants[v];
+        if (variant->type == type || (!variant->type && !kept))
+            kept = variant;
+    }
+    if (!kept)
+        return;
+
+    ((struct cox__variant *)kept)->type = 0;
+    stage->variants = kept;
+    stage->variant_count = 1;
+}
+
+cox_status cox_pipeline_use_variant(cox_pipeline *pipeline, enum cox_device_type type)
+{
+    if (!pipeline)
+        return COX_E_INVALID;
+
+    const struct cox__session_spec *spec = &pipeline->spec;
+    for (uint32_t s = 0; s < spec->stage_count; s++)
+        keep_variant((struct cox__stage *)&spec->stages[s], type);
+    for (uint32_t p = 0; p < spec->pass_count; p++)
+        for (uint32_t s = 0; s < spec->passes[p].stage_count; s++)
+            keep_variant((struct cox__stage *)&spec->passes[p].stages[s], type);
+    return COX_OK;
+}
+
 void cox_pipeline_destroy(cox_pipeline **pipeline)
 {
     if (!pipeline)

@@ -4,6 +4,7 @@
  * keeping.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "vectors.h"
+#include "device_list.h"
 #include "common/now.h"
 #include "media/half.h"
 #include "message.h"
@@ -34,7 +35,7 @@ static const struct format {
 
 /* A format: its picture, and a session of each variant. */
 struct contest {
-    cox_buffer *buffers[2];
+    cox_buffer *buffers[3]; /* the last one ends the list */
     cox_session *sessions[VARIANTS];
     struct cox_tonemap_params params;
     double best_ns[VARIANTS];
@@ -65,27 +66,20 @@ static cox_status open_session(cox_runtime *runtime, uint32_t device,
                                const struct cox_tonemap_shape *shape, uint32_t variant,
                                cox_session **session)
 {
-    struct cox_tonemap_storage storage;
-    struct cox_session_params params = {0};
-    cox_status status = cox_tonemap_mapping(shape, &storage, &params);
+    static const enum cox_device_type types[VARIANTS] = {COX_DEVICE_CPU, COX_DEVICE_GPU};
+    cox_pipeline *pipeline;
+    cox_status status = cox_tonemap_mapping(shape, &pipeline);
+    if (status == COX_OK)
+        status = cox_pipeline_use_variant(pipeline, types[variant]);
+    if (status == COX_OK) {
+        const struct bench_device_list list = bench_device_list(&device, 1);
+        const struct cox_session_params params = {
+            .pipeline = pipeline, .policy = "single", .in_flight = 1, .devices = list.text};
+        status = cox_session_create(runtime, &params, session);
+    }
 
-    if (status)
-        return status;
-
-    /* Only this variant, for any type of device. */
-    struct cox_stage stage = params.stages[0];
-    struct cox_variant only = stage.variants[variant];
-    only.type = 0;
-    stage.variants = &only;
-    stage.variant_count = 1;
-    params.stages = &stage;
-
-    params.policy = "single";
-    params.in_flight = 1;
-    params.device_count = 1;
-    params.devices = &device;
-
-    return cox_session_create(runtime, &params, session);
+    cox_pipeline_destroy(&pipeline);
+    return status;
 }
 
 static cox_status open_contest(cox_runtime *runtime, uint32_t device, const struct format *format,
@@ -137,8 +131,7 @@ static cox_status run_round(struct contest *contest, bool counts)
         const uint64_t began = now_ns();
         status = cox_session_run(contest->sessions[v],
                                  &(const struct cox_frame){.buffers = contest->buffers,
-                                                           .buffer_count = 2,
-                                                           .params = &contest->params});
+                                                           .constants = &contest->params});
         if (counts)
             contest->best_ns[v] = fmin(contest->best_ns[v], (double)(now_ns() - began));
     }

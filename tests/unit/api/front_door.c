@@ -592,3 +592,30 @@ Test(front_door, a_pipeline_of_the_library_stands_for_passes)
     cr_expect_null(pipeline);
     cr_expect_eq(cox_filter_convolution(&shape, NULL), COX_E_INVALID);
 }
+
+/* All forms of a kernel give the same bits. */
+Test(front_door, a_pipeline_runs_in_the_form_of_any_type)
+{
+    const struct cox_tonemap_shape shape = {
+        .width = W, .height = H, .in = COX_PIXEL_RGBA_FLOAT, .in_pitch_bytes = W * 16, .out_pitch_bytes = W * 4};
+    static float light[H][W][4];
+    static uint32_t mapped[3][H][W];
+    struct cox_tonemap_params params;
+    cr_assert_eq(cox_tonemap_prepare(&shape, &(const struct cox_tonemap_settings){.exposure_stops = 1}, &params),
+                 COX_OK);
+    for (int i = 0; i < H * W * 4; i++)
+        (&light[0][0][0])[i] = (float)(i % 97) / 10;
+    for (int form = 0; form < 3; form++) {
+        static const enum cox_device_type types[] = {COX_DEVICE_CPU, COX_DEVICE_GPU};
+        cox_pipeline *pipeline = NULL;
+        cr_assert_eq(cox_tonemap_mapping(&shape, &pipeline), COX_OK);
+        if (form < 2)
+            cr_assert_eq(cox_pipeline_use_variant(pipeline, types[form]), COX_OK);
+        open_session(&(const struct cox_session_params){.pipeline = pipeline});
+        cox_pipeline_destroy(&pipeline);
+        run_frames(&(const struct cox_frame){.data = COX_ARGS(light, mapped[form]), .constants = &params});
+        cr_expect(memcmp(mapped[form], mapped[0], sizeof mapped[0]) == 0, "form %d", form);
+        cox_session_destroy(&session);
+    }
+    cr_expect_eq(cox_pipeline_use_variant(NULL, COX_DEVICE_CPU), COX_E_INVALID);
+}
