@@ -1,5 +1,5 @@
-/* Which of a * b + c and fma() the kernels of a runtime use. What a device can do decides, never a measurement: the
- * same devices must give the same bits in every run.
+/* Which of a * b + c and fma() the kernels of a runtime use. What a device can do decides, never a
+ * measurement: the same devices must give the same bits in every run.
  *
  * Runs on the application's thread that makes the runtime.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -19,9 +19,10 @@ static bool host_has_fma(void)
 #endif
 }
 
-/* PoCL asks LLVM for features by the names that x86 has for them, so on arm64 it never reports CL_FP_FMA. Every arm64
- * processor has the instruction, and PoCL's fma() uses it: the bits are those of other devices. But PoCL 3.1 does not
- * inline its functions there: each fma() is a call, so it counts as slow. */
+/* PoCL asks LLVM for features by the names that x86 has for them, so on arm64 it never reports
+ * CL_FP_FMA. Every arm64 processor has the instruction, and PoCL's fma() uses it: the bits are
+ * those of other devices. But PoCL 3.1 does not inline its functions there: each fma() is a call,
+ * so it counts as slow. */
 static bool hides_fma(const struct cox_device_info *info)
 {
 #if defined __aarch64__
@@ -33,8 +34,9 @@ static bool hides_fma(const struct cox_device_info *info)
 #endif
 }
 
-/* FP_FAST_FMAF, which OpenCL has for this, neither PoCL (3.1, 5.0) nor NVIDIA (580) defines, whose devices are quick at
- * it. GPUs that have no such instruction do not report CL_FP_FMA (llvmpipe). */
+/* FP_FAST_FMAF, which OpenCL has for this, neither PoCL (3.1, 5.0) nor NVIDIA (580) defines, whose
+ * devices are quick at it. GPUs that have no such instruction do not report CL_FP_FMA
+ * (llvmpipe). */
 enum cox_fma cox__cl_arithmetic_fma_of(cl_device_id id, const struct cox_device_info *info)
 {
     cl_device_fp_config config = 0;

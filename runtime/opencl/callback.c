@@ -1,18 +1,19 @@
 /* Completion callbacks, from drivers that may call back early, late, twice or never.
  *
- * A callback only says: poll now. Each callback has a record that outlives what the callback may be late for: the band,
- * the queue slot, the session. A record is armed for one event and one job, and disarmed when it shall have no further
- * effect:
+ * A callback only says: poll now. Each callback has a record that outlives what the callback may be
+ * late for: the band, the queue slot, the session. A record is armed for one event and one job, and
+ * disarmed when it shall have no further effect:
  *
  *     IDLE ──arm──► ARMED ──callback──► POSTING ──► ARMED … ──disarm──► IDLE
  *
- * Only the callback that has made POSTING of ARMED touches the job, and disarm waits for it; so after disarm the job
- * may be freed. A record is armed again only when its callback has come, since otherwise the callback of an earlier
- * event may still come. A second callback of an earlier event finds another event in the record, or the same handle
- * given out again, and then posts a job once too often, which the engine allows.
+ * Only the callback that has made POSTING of ARMED touches the job, and disarm waits for it; so
+ * after disarm the job may be freed. A record is armed again only when its callback has come, since
+ * otherwise the callback of an earlier event may still come. A second callback of an earlier event
+ * finds another event in the record, or the same handle given out again, and then posts a job once
+ * too often, which the engine allows.
  *
- * Records are freed with the backend; but they are leaked if a callback has not come, or if the driver was seen to call
- * too often or too early.
+ * Records are freed with the backend; but they are leaked if a callback has not come, or if the
+ * driver was seen to call too often or too early.
  *
  * Records are armed and disarmed with the engine lock held; callbacks run on the driver's threads.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -94,8 +95,8 @@ static bool add_chunk(struct cox__cl_callbacks *all)
     return true;
 }
 
-/* A record whose callback has come. When there are as many records as there may be, the search stops after CHUNK of
- * them: it must not cost time. */
+/* A record whose callback has come. When there are as many records as there may be, the search
+ * stops after CHUNK of them: it must not cost time. */
 static struct cox__cl_callback *find_free(struct cox__cl_callbacks *all)
 {
     const uint32_t count = all->chunk_count * CHUNK;
@@ -108,8 +109,8 @@ static struct cox__cl_callback *find_free(struct cox__cl_callbacks *all)
     return add_chunk(all) ? at(all, all->next++) : NULL;
 }
 
-/* Runs on a driver's thread. Posts, and does nothing else: no OpenCL call is safe here, and the status that the driver
- * gives is not to be trusted. */
+/* Runs on a driver's thread. Posts, and does nothing else: no OpenCL call is safe here, and the
+ * status that the driver gives is not to be trusted. */
 static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
 {
     struct cox__cl_callback *callback = user;

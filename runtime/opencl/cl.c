@@ -1,7 +1,7 @@
 /* The OpenCL backend: its creation, its end, its table of operations.
  *
- * Owns the list of platforms and devices, the contexts, the callbacks' records and the deferred releases. Created and
- * destroyed on an application thread.
+ * Owns the list of platforms and devices, the contexts, the callbacks' records and the deferred
+ * releases. Created and destroyed on an application thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cl.h"
 #include "callback.h"
@@ -38,9 +38,10 @@ static void device_info(struct cox__backend *base, uint32_t index, struct cox_de
     *info = ((struct cox__cl_backend *)base)->devices[index].info;
 }
 
-/* PoCL's device without threads executes commands inside whichever call finds them ready, on the calling thread. If
- * another thread unmaps memory at that moment, PoCL 3.1 locks an event twice, and the call never returns. The device's
- * name begins with "basic" in PoCL 3.1 and with "cpu-minimal" in PoCL 6. */
+/* PoCL's device without threads executes commands inside whichever call finds them ready, on the
+ * calling thread. If another thread unmaps memory at that moment, PoCL 3.1 locks an event twice,
+ * and the call never returns. The device's name begins with "basic" in PoCL 3.1 and with
+ * "cpu-minimal" in PoCL 6. */
 static bool has_no_threads(const struct cox_device_info *info)
 {
     return strcmp(info->platform, "Portable Computing Language") == 0 &&

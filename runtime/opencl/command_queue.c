@@ -1,6 +1,7 @@
 /* Queues that several objects share, and waiting for a queue.
  *
- * No function here waits in the driver: the end of the commands is learnt by asking, so that a thread can stop waiting.
+ * No function here waits in the driver: the end of the commands is learnt by asking, so that a
+ * thread can stop waiting.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command_queue.h"
 #include "host/leak.h"

@@ -1,4 +1,5 @@
-/* A command queue that several objects share, and waiting for a queue without blocking in the driver.
+/* A command queue that several objects share, and waiting for a queue without blocking in the
+ * driver.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_QUEUE_H
 #define COX_OPENCL_QUEUE_H
@@ -14,8 +15,8 @@ enum cox__cl_command_queue_state {
     COX__CL_ABANDONED = 2,
 };
 
-/* The compute queue of a device instance, shared with the band objects that the instance has worked on. Outlives the
- * instance for as long as a band object needs it. */
+/* The compute queue of a device instance, shared with the band objects that the instance has worked
+ * on. Outlives the instance for as long as a band object needs it. */
 struct cox__cl_queue {
     _Atomic uint32_t refs;
     atomic_int state; /* enum cox__cl_command_queue_state */
@@ -36,8 +37,9 @@ void cox__cl_command_queue_failed(struct cox__cl_queue *queue);
 /* What cox__cl_command_queue_drain returns besides an error's code. */
 enum { COX__CL_NOT_IN_TIME = 1 };
 
-/* Wait until all that was enqueued on `queue` has ended, without blocking in the driver: not for longer than
- * `timeout_ns`, nor once `shared` (may be NULL) is abandoned. Application threads and worker threads. */
+/* Wait until all that was enqueued on `queue` has ended, without blocking in the driver: not for
+ * longer than `timeout_ns`, nor once `shared` (may be NULL) is abandoned. Application threads and
+ * worker threads. */
 cl_int cox__cl_command_queue_drain(cl_command_queue queue, const struct cox__cl_queue *shared,
                                    uint64_t timeout_ns);
 

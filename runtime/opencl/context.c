@@ -93,7 +93,8 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
     return code == CL_SUCCESS && !clSetKernelArg(band->kernel, 0, sizeof band->sub, &band->sub);
 }
 
-/* Every device writes its own band of one buffer at the same time; all of it must be there afterwards. */
+/* Every device writes its own band of one buffer at the same time; all of it must be there
+ * afterwards. */
 static bool test_round(struct cox__cl_backend *backend, struct test_band *bands, uint32_t count,
                        uint32_t round, const cl_uint *host)
 {

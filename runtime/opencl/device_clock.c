@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_clock.h"
 
-/* How fast the interval widens. Clocks that drift apart faster begin anew, each time that a pair shows it. */
+/* How fast the interval widens. Clocks that drift apart faster begin anew, each time that a pair
+ * shows it. */
 #define DRIFT_PPM 100
 
 void cox__cl_device_clock_enclose(struct cox__device_clock *clock, uint64_t stamp,

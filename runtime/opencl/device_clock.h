@@ -1,11 +1,13 @@
 /* A device's profile clock, told in the host's time.
  *
- * Drivers give the times of an event on a clock of their own: NVIDIA's is CLOCK_REALTIME, PoCL's CLOCK_MONOTONIC_RAW,
- * and clGetDeviceAndHostTimer is refused by both. What is known is that CL_PROFILING_COMMAND_QUEUED is taken inside the
- * call that enqueues the command: host times before and after that call enclose it. So the difference of the two clocks
- * lies in an interval; each new pair of host times narrows it, and it widens as time goes by, since clocks drift.
+ * Drivers give the times of an event on a clock of their own: NVIDIA's is CLOCK_REALTIME, PoCL's
+ * CLOCK_MONOTONIC_RAW, and clGetDeviceAndHostTimer is refused by both. What is known is that
+ * CL_PROFILING_COMMAND_QUEUED is taken inside the call that enqueues the command: host times before
+ * and after that call enclose it. So the difference of the two clocks lies in an interval; each new
+ * pair of host times narrows it, and it widens as time goes by, since clocks drift.
  *
- * Pure arithmetic. Used with the engine lock held, and before that by the thread that creates the runtime.
+ * Pure arithmetic. Used with the engine lock held, and before that by the thread that creates the
+ * runtime.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_DEVICE_CLOCK_H
 #define COX_OPENCL_DEVICE_CLOCK_H

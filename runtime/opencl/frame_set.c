@@ -1,4 +1,5 @@
-/* What a staged device keeps of a frame from pass to pass: memory of the whole frame, made with its instance.
+/* What a staged device keeps of a frame from pass to pass: memory of the whole frame, made with its
+ * instance.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"

@@ -1,9 +1,10 @@
 /* Devices that hang, and what is released only when they have ended.
  *
- * Memory objects that a hung device may still touch are deferred: a note names the queue or the group of devices that
- * the release waits for, and the destruction of the abandoned instance makes the release, once all that the instance
- * had under way has ended. The note is written and the queue's state is read under one lock, and so are the state's
- * change and the taking of the notes: no note is missed.
+ * Memory objects that a hung device may still touch are deferred: a note names the queue or the
+ * group of devices that the release waits for, and the destruction of the abandoned instance makes
+ * the release, once all that the instance had under way has ended. The note is written and the
+ * queue's state is read under one lock, and so are the state's change and the taking of the notes:
+ * no note is missed.
  *
  * Lock order: `hang_lock` is taken last, and no driver is called with it held.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -10,8 +10,8 @@
 void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device,
                          struct cox__cl_queue *queue);
 
-/* All that was under way on the abandoned queue has ended: what waited for that is released. May block in the
- * driver. */
+/* All that was under way on the abandoned queue has ended: what waited for that is released. May
+ * block in the driver. */
 void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
                        struct cox__cl_queue *queue);
 

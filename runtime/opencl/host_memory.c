@@ -1,6 +1,6 @@
-/* Whether a driver works in the host's memory or on a copy of it. OpenCL does not say: CL_MEM_USE_HOST_PTR allows both,
- * and what decides (the pointer, the size, the buffer's flags, the driver) no query tells. Mapping does: a copy takes
- * longer the more there is.
+/* Whether a driver works in the host's memory or on a copy of it. OpenCL does not say:
+ * CL_MEM_USE_HOST_PTR allows both, and what decides (the pointer, the size, the buffer's flags, the
+ * driver) no query tells. Mapping does: a copy takes longer the more there is.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "host/pages.h"

@@ -1,13 +1,15 @@
 /* Images: what a kernel samples of a binding, as an image of the queue slot's.
  *
- * Processors, unless they are staged: the image wraps the band's rows in the host's memory, for that band alone. It is
- * made once the rows are there, so no mapping has to tell the driver of them. PoCL makes one in 8 us, without a copy.
+ * Processors, unless they are staged: the image wraps the band's rows in the host's memory, for
+ * that band alone. It is made once the rows are there, so no mapping has to tell the driver of
+ * them. PoCL makes one in 8 us, without a copy.
  *
- * Other devices lay textures out in an order of their own, so there is a copy in any case: the slot keeps an image, and
- * the band's rows are written to it. It is made anew where the number of rows changes.
+ * Other devices lay textures out in an order of their own, so there is a copy in any case: the slot
+ * keeps an image, and the band's rows are written to it. It is made anew where the number of rows
+ * changes.
  *
- * In both an image is as high as the band has rows of it, so that a sampler clamps at the edge of the frame where the
- * band ends there.
+ * In both an image is as high as the band has rows of it, so that a sampler clamps at the edge of
+ * the frame where the band ends there.
  *
  * Images are reserved with their instance; the rest runs with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -106,7 +108,8 @@ void cox__cl_image_clear(struct cox__cl_image *image)
     *image = (struct cox__cl_image){0};
 }
 
-/* Some drivers allocate at first use, and a frame under way is the wrong time to find out that it does not fit. */
+/* Some drivers allocate at first use, and a frame under way is the wrong time to find out that it
+ * does not fit. */
 cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot,
                              uint32_t binding, uint32_t rows)
 {

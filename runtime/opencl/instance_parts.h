@@ -1,8 +1,8 @@
-/* A device instance: one device's part of one session. What instance.c, slot.c, stage.c, band.c and job.c share;
- * included by these files and backend.c only.
+/* A device instance: one device's part of one session. What instance.c, slot.c, stage.c, band.c and
+ * job.c share; included by these files and backend.c only.
  *
- * An instance is made and destroyed on application threads and worker threads; while bands are under way it is used
- * with the engine lock held.
+ * An instance is made and destroyed on application threads and worker threads; while bands are
+ * under way it is used with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_INSTANCE_PARTS_H
 #define COX_OPENCL_INSTANCE_PARTS_H
@@ -23,12 +23,13 @@ struct cox__cl_image {
     uint32_t rows;
 };
 
-/* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
+/* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is
+ * created per frame. */
 struct cox__cl_slot {
     cl_mem mems[COX_BUFFERS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
     cl_mem pieces[COX_BUFFERS_MAX]
                  [COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
-    void *partials[COX_BUFFERS_MAX];  /* REDUCE: where the partial is read to */
+    void *partials[COX_BUFFERS_MAX];   /* REDUCE: where the partial is read to */
     struct cox__cl_image images[COX_BUFFERS_MAX];
     /* borrowed for the band under way; NULL = none */
     struct cox__cl_object *objects[COX_BUFFERS_MAX];
@@ -45,8 +46,8 @@ struct cox__cl_slot {
     struct cox__cl_callback *callback;
 };
 
-/* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. A kernel is given
- * all of it, from origin 0: no band needs a sub-buffer. */
+/* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole
+ * frame's. A kernel is given all of it, from origin 0: no band needs a sub-buffer. */
 struct cox__cl_set {
     cl_mem mems[COX_BUFFERS_MAX];
 };
@@ -62,8 +63,8 @@ struct cox__cl_kernel {
     struct cox__cl_memo *memos; /* one for each argument */
 };
 
-/* Staged mode has a kernel for each queue slot: a slot's memory stays the same, so from frame to frame hardly any
- * argument changes. */
+/* Staged mode has a kernel for each queue slot: a slot's memory stays the same, so from frame to
+ * frame hardly any argument changes. */
 struct cox__cl_stage {
     const struct cox__stage *stage;
     const struct cox__variant *variant;
@@ -121,6 +122,12 @@ static inline struct cox__driver_call cox__cl_call(const struct cox__instance *i
     return cox__watchdog_call_begin(instance->backend->post.watchdog);
 }
 
+/* The wait list of a command that waits for `event` alone; NULL if there is no event. */
+static inline const cl_event *cox__cl_wait_list(const cl_event *event)
+{
+    return *event ? event : NULL;
+}
+
 static inline cox_status cox__cl_instance_check(const struct cox__instance *instance, cl_int code,
                                                 const char *call)
 {
@@ -150,8 +157,8 @@ const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job,
 const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
                                     uint32_t pass, uint32_t stage, uint32_t arg);
 
-/* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
- * E_BUILD, E_INVALID, … */
+/* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors
+ * (logged): E_UNSUPPORTED, E_BUILD, E_INVALID, … */
 cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made);
 /* Half-made is accepted, and zeros. `sound`: as of cox__cl_program_put. */
 void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound);
@@ -172,7 +179,8 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
 
 /* ---- image.c ---- */
 
-/* Refuse images that the device has not. Errors (logged): E_UNSUPPORTED, E_INVALID (a row has fewer pixels). */
+/* Refuse images that the device has not. Errors (logged): E_UNSUPPORTED, E_INVALID (a row has fewer
+ * pixels). */
 cox_status cox__cl_images_check(const struct cox__instance *instance);
 
 /* If images do not wrap: make the slot's image of a binding, `rows` high, and write a pixel. */
@@ -192,8 +200,8 @@ cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slo
 uint32_t cox__cl_frame_set_resident(struct cox__backend *base,
                                     const struct cox__instance *instance);
 
-/* Device memory for what is resident; without enough of it the instance keeps nothing. E_DEVICE_LOST with
- * `instance->hangs` set. */
+/* Device memory for what is resident; without enough of it the instance keeps nothing.
+ * E_DEVICE_LOST with `instance->hangs` set. */
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance);
 void cox__cl_frame_sets_free(struct cox__instance *instance);
 
@@ -202,8 +210,8 @@ void cox__cl_frame_sets_free(struct cox__instance *instance);
 cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot *slot);
 void cox__cl_slot_clear(struct cox__cl_slot *slot); /* half-made is accepted, and zeros */
 
-/* Device memory of all slots, for bands of as many rows as fit: max_rows[pass]. Errors (logged): E_DEVICE_MEMORY,
- * E_DEVICE_LOST with `instance->hangs` set. */
+/* Device memory of all slots, for bands of as many rows as fit: max_rows[pass]. Errors (logged):
+ * E_DEVICE_MEMORY, E_DEVICE_LOST with `instance->hangs` set. */
 cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_rows);
 
 /* The band has ended, and its commands with it. */
@@ -212,8 +220,8 @@ void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot 
 /* The band is abandoned: its callback and its band objects are let go, its events stay. */
 void cox__cl_slot_abandon(struct cox__cl_slot *slot);
 
-/* The call that enqueues a command has returned `code`: keep the event of a command that was enqueued. Does not return
- * if the engine lock was revoked meanwhile. */
+/* The call that enqueues a command has returned `code`: keep the event of a command that was
+ * enqueued. Does not return if the engine lock was revoked meanwhile. */
 cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot,
                                  enum cox__cl_command kind, const struct cox__driver_call *call,
                                  cl_int code, cl_event event, const char *name);
@@ -225,7 +233,8 @@ static inline cl_event cox__cl_slot_newest(const struct cox__cl_slot *slot)
 
 /* ---- band.c ---- */
 
-/* Enqueue all that the band needs. On failure some commands may be enqueued: those whose events the slot has. */
+/* Enqueue all that the band needs. On failure some commands may be enqueued: those whose events the
+ * slot has. */
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot);
 

@@ -1,5 +1,5 @@
-/* What applications that use OpenCL themselves take and give (coxswain/opencl.h). Stands above the library's interface:
- * a mapped memory object is a wrapped buffer that knows how it is unmapped.
+/* What applications that use OpenCL themselves take and give (coxswain/opencl.h). Stands above the
+ * library's interface: a mapped memory object is a wrapped buffer that knows how it is unmapped.
  *
  * Runs on application threads.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,7 +7,8 @@
 #include "mem.h"
 #include <coxswain/opencl.h>
 
-/* An error of a call that has the application's objects for arguments: those are at fault, no device. */
+/* An error of a call that has the application's objects for arguments: those are at fault, no
+ * device. */
 static cox_status check(const struct cox__log *log, cl_int code, const char *call,
                         const char *function)
 {

@@ -20,8 +20,9 @@ static uint32_t first_staged(const struct cox__cl_backend *backend)
     return backend->device_count;
 }
 
-/* Page-locked memory comes from the driver of the first staged device that works: a buffer that stays mapped all its
- * life, one page longer than asked for, since not every driver makes it begin on a page. */
+/* Page-locked memory comes from the driver of the first staged device that works: a buffer that
+ * stays mapped all its life, one page longer than asked for, since not every driver makes it begin
+ * on a page. */
 static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     uint32_t d = first_staged(backend);
@@ -118,7 +119,8 @@ void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
 
 /* ---- given back ---- */
 
-/* The pinned buffer, and the parents of the sub-buffers: their release waits for all devices of their group. */
+/* The pinned buffer, and the parents of the sub-buffers: their release waits for all devices of
+ * their group. */
 static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     for (uint32_t g = 0; g < COX_DEVICES_MAX; g++)
@@ -139,8 +141,8 @@ static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
     mem->pages = NULL;
 }
 
-/* Unmap the pinned buffer and wait until that is done, unless a device of its group hangs. False: now its device
- * hangs. */
+/* Unmap the pinned buffer and wait until that is done, unless a device of its group hangs. False:
+ * now its device hangs. */
 static bool unpin(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     struct cox__cl_device *device = &backend->devices[mem->pinned_device];
@@ -156,7 +158,8 @@ static bool unpin(struct cox__cl_backend *backend, struct cox__mem *mem)
     return false;
 }
 
-/* The application's memory object, once no device has anything on it. Its queue tells when that is done. */
+/* The application's memory object, once no device has anything on it. Its queue tells when that is
+ * done. */
 static void unmap(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     if (!mem->mapped)

@@ -7,8 +7,9 @@
 #include "shared_pages.h"
 #include "command_queue.h"
 
-/* One band of a host allocation as one device sees it: a sub-buffer or a wrapper. Between frames it is mapped, so that
- * the application may touch the memory, unless a sub-buffer that overlaps it has taken its place. */
+/* One band of a host allocation as one device sees it: a sub-buffer or a wrapper. Between frames it
+ * is mapped, so that the application may touch the memory, unless a sub-buffer that overlaps it has
+ * taken its place. */
 struct cox__cl_object {
     cl_mem mem;
     void *mapped;
@@ -27,8 +28,9 @@ struct cox__cl_object {
 
 enum {
     COX__CL_OBJECTS_MAX = 256, /* more than the bands of a steady split need on every device */
-    /* An object that had none of so many uses of its memory may give its place to a new one: its split has moved on, or
-     * its device was made anew, and it keeps the old context. One that is not mapped goes before it. */
+    /* An object that had none of so many uses of its memory may give its place to a new one: its
+     * split has moved on, or its device was made anew, and it keeps the old context. One that is
+     * not mapped goes before it. */
     COX__CL_OBJECT_USES = 4 * COX__CL_OBJECTS_MAX,
 };
 
@@ -52,7 +54,8 @@ struct cox__mem {
     struct cox__cl_object objects[COX__CL_OBJECTS_MAX];
 };
 
-/* `mem` wraps what mapping the application's memory object gave: retains both, and unmaps it when it is destroyed. */
+/* `mem` wraps what mapping the application's memory object gave: retains both, and unmaps it when
+ * it is destroyed. */
 void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue);
 
 /* The backend's operations of these names. */

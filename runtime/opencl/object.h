@@ -1,4 +1,5 @@
-/* Band objects: what a kernel gets as its buffer in shared and mapped mode, kept from frame to frame.
+/* Band objects: what a kernel gets as its buffer in shared and mapped mode, kept from frame to
+ * frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_BAND_OBJECT_H
 #define COX_OPENCL_BAND_OBJECT_H
@@ -21,7 +22,8 @@ void cox__cl_object_put(struct cox__cl_object *object);
 /* Enqueue the mapping that gives the object's memory back to the application. */
 void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code);
 
-/* Unmap all objects of the memory and wait until that is done, so that the memory may go. False: a queue hangs. */
+/* Unmap all objects of the memory and wait until that is done, so that the memory may go. False: a
+ * queue hangs. */
 bool cox__cl_objects_unmap(struct cox__mem *mem);
 
 /* Release all objects of the memory; those of an abandoned queue later (hang.h). */

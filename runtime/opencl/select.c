@@ -65,7 +65,8 @@ static bool equals(struct span span, const char *word)
     return true;
 }
 
-/* Cut `span` at the last `mark`: what stands behind it goes to `tail`. False (and nothing changed) without a mark. */
+/* Cut `span` at the last `mark`: what stands behind it goes to `tail`. False (and nothing changed)
+ * without a mark. */
 static bool cut(struct span *span, char mark, struct span *tail)
 {
     for (size_t i = span->length; i-- > 0;) {

@@ -1,4 +1,5 @@
-/* The device selection language of cox_runtime_params.devices: parsing and matching, without OpenCL.
+/* The device selection language of cox_runtime_params.devices: parsing and matching, without
+ * OpenCL.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_SELECT_H
 #define COX_OPENCL_SELECT_H
@@ -29,7 +30,8 @@ struct cox__selection {
 cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, char *why,
                                 size_t why_bytes);
 
-/* Whether an entry selects a whole device. Uses info's type, name, platform, platform_index, device_index. */
+/* Whether an entry selects a whole device. Uses info's type, name, platform, platform_index,
+ * device_index. */
 bool cox__cl_select_match(const struct cox__select_entry *entry,
                           const struct cox_device_info *info);
 

@@ -1,4 +1,5 @@
-/* Pages of host memory that stay for as long as a memory object lies on them that cannot be released.
+/* Pages of host memory that stay for as long as a memory object lies on them that cannot be
+ * released.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_PAGES_H
 #define COX_OPENCL_PAGES_H

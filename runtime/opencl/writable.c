@@ -1,8 +1,10 @@
-/* Which arguments of a program's kernels are pointers to global memory that is not const, kept beside its binary.
+/* Which arguments of a program's kernels are pointers to global memory that is not const, kept
+ * beside its binary.
  *
- * By the standard a driver tells that only of a program made from source and built with -cl-kernel-arg-info. So it is
- * asked then, and the answer is a list of strings "KERNEL INDEX NAME", each with its terminator, and an empty one
- * behind the last. An argument of which the driver does not tell is not in it.
+ * By the standard a driver tells that only of a program made from source and built with
+ * -cl-kernel-arg-info. So it is asked then, and the answer is a list of strings "KERNEL INDEX
+ * NAME", each with its terminator, and an empty one behind the last. An argument of which the
+ * driver does not tell is not in it.
  *
  * Runs on the thread that makes the kernels: an application's or a worker thread.
  * SPDX-License-Identifier: Apache-2.0 */
