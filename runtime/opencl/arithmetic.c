@@ -40,7 +40,6 @@ static bool hides_fma(const struct cox_device_info *info)
 enum cox_fma cox__cl_arithmetic_fma_of(cl_device_id id, const struct cox_device_info *info)
 {
     cl_device_fp_config config = 0;
-
     if (hides_fma(info))
         return COX_FMA_SLOW;
 
@@ -61,7 +60,6 @@ static cox_status check_fma(const struct cox__cl_backend *backend)
                      backend->devices[d].info.name);
             return COX_E_UNSUPPORTED;
         }
-
     return COX_OK;
 }
 

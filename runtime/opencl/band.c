@@ -82,7 +82,6 @@ static size_t row_offset(const struct cox__binding *binding, uint32_t row)
 {
     if (!cox__by_rows(binding))
         return 0;
-
     return (size_t)row * binding->pitch_bytes;
 }
 
@@ -91,7 +90,6 @@ static size_t rows_bytes(const struct cox__binding *binding, uint32_t count)
 {
     if (!cox__by_rows(binding))
         return binding->bytes;
-
     return count * binding->pitch_bytes;
 }
 
@@ -138,7 +136,6 @@ static cox_status open_images(struct cox__instance *instance, const struct cox__
     for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++)
         if (pass->images >> i & 1)
             status = open_image(instance, job, slot, i);
-
     return status;
 }
 
@@ -269,7 +266,6 @@ static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *
                                uint32_t first, uint32_t count, cl_event after)
 {
     const struct cox__binding *binding = &cox__cl_pass(instance, job)->bindings[index];
-
     return copy(instance, job, slot, index, in, slot->mems[index],
                 row_offset(binding, first - origin), row_offset(binding, first),
                 rows_bytes(binding, count), after);
@@ -281,7 +277,6 @@ static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *j
                               uint32_t count, cl_event after)
 {
     const size_t pitch = instance->pipeline->bindings[index].pitch_bytes;
-
     return copy(instance, job, slot, index, in, instance->sets[job->set].mems[index], first * pitch,
                 first * pitch, count * pitch, after);
 }
@@ -367,7 +362,6 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
                                 uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const enum cox__row_access access = pass->bindings[i].row_access;
         if (access == COX__REDUCE || access == COX__UNUSED)
@@ -378,7 +372,6 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
         if (status)
             return status;
     }
-
     return COX_OK;
 }
 
@@ -422,7 +415,6 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
 static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-
     if (!job->alone || pass->images)
         return job->rows;
 
@@ -430,7 +422,6 @@ static uint32_t rows_of_piece(const struct cox__instance *instance, const struct
         if (pass->bindings[i].row_access == COX__ROWS && instance->pipeline->in_several >> i & 1 &&
             !cox__cl_keeps(job, i))
             return job->rows;
-
     return instance->piece_rows[job->pass];
 }
 

@@ -98,7 +98,6 @@ static bool add_chunk(struct cox__cl_callbacks *all)
 
     all->next = all->chunk_count * CHUNK;
     all->chunks[all->chunk_count++] = chunk;
-
     return true;
 }
 
@@ -107,7 +106,6 @@ static bool add_chunk(struct cox__cl_callbacks *all)
 static struct cox__cl_callback *find_free(struct cox__cl_callbacks *all)
 {
     const uint32_t count = all->chunk_count * CHUNK;
-
     for (uint32_t tries = 0; tries < count && (all->chunk_count < CHUNKS_MAX || tries < CHUNK);
          tries++) {
         struct cox__cl_callback *callback = at(all, all->next++ % count);
@@ -187,14 +185,12 @@ uint64_t cox__cl_callback_end_ns(const struct cox__cl_callback *callback)
 {
     if (!callback)
         return 0;
-
     return atomic_load(&callback->end_ns);
 }
 
 void cox__cl_callback_was_early(struct cox__cl_callback *callback, uint64_t end_ns, bool proven)
 {
     atomic_compare_exchange_strong(&callback->end_ns, &end_ns, 0);
-
     if (proven)
         atomic_store(&callback->all->distrusted, true);
 }
@@ -202,7 +198,6 @@ void cox__cl_callback_was_early(struct cox__cl_callback *callback, uint64_t end_
 void cox__cl_callback_disarm(struct cox__cl_callback *callback)
 {
     int armed = ARMED;
-
     while (callback && !atomic_compare_exchange_strong(&callback->state, &armed, IDLE) &&
            armed != IDLE) {
         armed = ARMED;

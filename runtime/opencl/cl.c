@@ -56,11 +56,9 @@ static bool has_no_threads(const struct cox_device_info *info)
 static bool one_thread(const struct cox__backend *base)
 {
     const struct cox__cl_backend *backend = (const struct cox__cl_backend *)base;
-
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (has_no_threads(&backend->devices[d].info))
             return true;
-
     return false;
 }
 

@@ -22,7 +22,6 @@ struct cox__cl_queue *cox__cl_command_queue_new(cl_command_queue id, cl_context 
     queue->id = id;
     queue->context = context;
     queue->subbuffers = subbuffers;
-
     return queue;
 }
 
@@ -36,7 +35,6 @@ void cox__cl_command_queue_unref(struct cox__cl_queue *queue)
 {
     if (atomic_fetch_sub(&queue->refs, 1) > 1)
         return;
-
     /* Never an abandoned queue: its instance keeps a reference until it has ended. */
     clReleaseCommandQueue(queue->id);
     free(queue);

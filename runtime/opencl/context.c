@@ -107,7 +107,6 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
 
     band->sub = clCreateSubBuffer(parent, CL_MEM_WRITE_ONLY, CL_BUFFER_CREATE_TYPE_REGION, &region,
                                   &code);
-
     return code == CL_SUCCESS && !clSetKernelArg(band->kernel, 0, sizeof band->sub, &band->sub);
 }
 
@@ -311,7 +310,6 @@ static cox_status group_all_given(struct cox__cl_backend *backend,
     cox_status status = COX_OK;
     for (uint32_t i = 0; i < given->count && status == COX_OK; i++)
         status = group_given(backend, given->contexts[i], done);
-
     return status;
 }
 

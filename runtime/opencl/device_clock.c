@@ -40,7 +40,6 @@ uint64_t cox__cl_device_clock_host_ns(const struct cox__device_clock *clock, uin
 {
     if (!clock->known)
         return 0;
-
     return stamp - (uint64_t)(clock->low_ns + (clock->high_ns - clock->low_ns) / 2);
 }
 

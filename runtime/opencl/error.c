@@ -59,17 +59,14 @@ enum { ERROR_COUNT = sizeof errors / sizeof *errors };
 static size_t find(cl_int code)
 {
     size_t i = 0;
-
     while (i < ERROR_COUNT && errors[i].code != code)
         i++;
-
     return i;
 }
 
 const char *cox__cl_error_name(cl_int code)
 {
     const size_t i = find(code);
-
     if (i < ERROR_COUNT)
         return errors[i].name;
     return code == CL_SUCCESS ? "CL_SUCCESS" : "unknown OpenCL error";

@@ -29,7 +29,6 @@ bool cox__cl_hang_in_group(const struct cox__cl_backend *backend, uint32_t group
     bool hangs = false;
     for (uint32_t d = 0; d < backend->device_count; d++)
         hangs |= backend->devices[d].group == group && atomic_load(&backend->devices[d].hung);
-
     return hangs;
 }
 
@@ -37,7 +36,6 @@ static bool must_wait(const struct cox__cl_backend *backend, const struct cox__c
 {
     if (note->queue)
         return cox__cl_command_queue_state(note->queue) == COX__CL_ABANDONED;
-
     return cox__cl_hang_in_group(backend, note->group);
 }
 
@@ -52,7 +50,6 @@ static cl_command_queue mapped_on(const struct cox__cl_backend *backend,
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (backend->devices[d].group == note->group && backend->devices[d].service)
             return backend->devices[d].service;
-
     return NULL;
 }
 

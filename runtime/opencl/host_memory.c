@@ -32,7 +32,6 @@ static uint64_t map_ns(cl_command_queue queue, cl_mem mem, size_t bytes)
 
         least_ns = cox__cl_min(least_ns, cox__clock_ns() - begin_ns);
     }
-
     return least_ns;
 }
 

@@ -104,11 +104,9 @@ static cox_status check(const struct cox__instance *instance, uint32_t index)
 cox_status cox__cl_images_check(const struct cox__instance *instance)
 {
     cox_status status = COX_OK;
-
     for (uint32_t i = 0; i < instance->pipeline->binding_count && status == COX_OK; i++)
         if (instance->pipeline->images[i])
             status = check(instance, i);
-
     return status;
 }
 
@@ -116,7 +114,6 @@ void cox__cl_image_clear(struct cox__cl_image *image)
 {
     if (image->mem)
         clReleaseMemObject(image->mem);
-
     *image = (struct cox__cl_image){0};
 }
 
@@ -144,7 +141,6 @@ static cox_status replace(struct cox__instance *instance, struct cox__cl_slot *s
                           uint32_t binding, uint32_t rows, void *data)
 {
     struct cox__cl_image *image = &slot->images[binding], old = *image;
-
     *image = (struct cox__cl_image){0}; /* the slot has no image if a call does not return */
 
     cl_int code;
@@ -164,7 +160,6 @@ cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot
     const struct cox__cl_image *image = &slot->images[binding];
     if (image->mem && image->rows == rows)
         return COX_OK;
-
     return replace(instance, slot, binding, rows, NULL);
 }
 

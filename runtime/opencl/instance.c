@@ -16,7 +16,6 @@
 static cl_command_queue_properties queue_properties(const struct cox__instance *instance, int queue)
 {
     const bool resident = instance->pipeline->resident;
-
     if (!instance->staged || instance->pipeline->profile || queue == COX__CL_QUEUE_OUT ||
         (queue == COX__CL_QUEUE_COMPUTE && resident))
         return CL_QUEUE_PROFILING_ENABLE;
@@ -76,7 +75,6 @@ static cox_status make_context(struct cox__instance *instance, bool fresh)
 static cox_status make_stages(struct cox__instance *instance)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
-
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++) {
             struct cox__cl_stage *made = &instance->stages[p][s];
@@ -86,7 +84,6 @@ static cox_status make_stages(struct cox__instance *instance)
             if (status)
                 return status;
         }
-
     return COX_OK;
 }
 
@@ -105,7 +102,6 @@ static cox_status make_parts(struct cox__instance *instance, uint32_t *max_rows)
         status = cox__cl_slots_allocate(instance, max_rows);
     if (status == COX_OK)
         status = cox__cl_frame_sets_allocate(instance);
-
     return status;
 }
 
@@ -166,9 +162,7 @@ static bool has_ended(cl_event event, bool *silent)
     cl_int state = CL_QUEUED;
     const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
                                        &state, NULL);
-
     *silent = code != CL_SUCCESS;
-
     return !*silent && state <= CL_COMPLETE;
 }
 
@@ -248,7 +242,6 @@ void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *i
 {
     if (instance->abandoned)
         return;
-
     instance->abandoned = true;
     atomic_store(&instance->device->lost, true);
     cox__cl_hang_begins((struct cox__cl_backend *)base, instance->device_index, instance->shared);
@@ -259,7 +252,6 @@ void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *i
 {
     for (uint32_t l = 0; l < instance->slot_count; l++)
         cox__cl_slot_abandon(&instance->slots[l]);
-
     cox__cl_instance_isolate(base, instance);
 }
 

@@ -63,7 +63,6 @@ static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, con
                  buffer->bytes);
         return NULL;
     }
-
     return (char *)cox_buffer_data(buffer) + offset;
 }
 
@@ -160,7 +159,6 @@ static bool imports_fds(cl_device_id device)
     for (size_t i = 0; i < bytes / sizeof *types; i++)
         if (types[i] == OPAQUE_FD)
             return true;
-
     return false;
 }
 

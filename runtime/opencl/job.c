@@ -50,7 +50,6 @@ static bool event_time(const struct cox__instance *instance, cl_event event,
 
     cox__cl_returned(&call);
     *ns = stamp;
-
     return !code && stamp;
 }
 
@@ -147,7 +146,6 @@ static void note_failure(struct cox__instance *instance, struct cox__cl_slot *sl
 {
     if (slot->failed)
         return;
-
     cox__cl_instance_check(instance, code, what);
     cox__cl_command_queue_failed(instance->shared);
     slot->failed = true;
@@ -175,7 +173,6 @@ static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *s
 static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, bool *newest_ended)
 {
     const uint64_t now = cox__clock_ns();
-
     *newest_ended = command_ended(instance, slot, slot->event_count - 1);
     if (!*newest_ended)
         slot->running_ns = now;
@@ -186,7 +183,6 @@ static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, boo
     slot->looked_ns = now;
     for (uint32_t e = 0; e + 1 < slot->event_count; e++)
         all &= command_ended(instance, slot, e);
-
     return all;
 }
 
@@ -195,7 +191,6 @@ static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, boo
 static bool older_failed(struct cox__instance *instance, const struct cox__cl_slot *slot)
 {
     bool failed = false;
-
     for (uint32_t l = 0; l < instance->slot_count; l++) {
         struct cox__cl_slot *other = &instance->slots[l];
         if (other == slot || other->submit_ns > slot->submit_ns)
@@ -205,7 +200,6 @@ static bool older_failed(struct cox__instance *instance, const struct cox__cl_sl
             command_ended(instance, other, e);
         failed |= other->event_count && other->failed;
     }
-
     return failed;
 }
 

@@ -104,7 +104,6 @@ void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queu
 {
     clRetainMemObject(mapped);
     clRetainCommandQueue(queue);
-
     mem->mapped = mapped;
     mem->mapped_queue = queue;
 }
@@ -214,7 +213,6 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
-
     leak_data(backend, mem);
 
     cox__cl_objects_release(backend, mem);

@@ -14,10 +14,8 @@ static bool usable(const struct cox__cl_object *object)
 static void unmap_object(struct cox__cl_object *object, cl_command_queue queue)
 {
     void *mapped = object->mapped;
-
     object->mapped = NULL; /* before the call, which may not return */
     object->stale = true;
-
     clEnqueueUnmapMemObject(queue, object->mem, mapped, 0, NULL, NULL);
 }
 
@@ -98,7 +96,6 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
     cl_mem made = clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION,
                                     &region, code);
     cox__cl_returned(&call);
-
     return made;
 }
 
@@ -136,7 +133,6 @@ static bool goes_before(const struct cox__mem *mem, const struct cox__cl_object 
 static struct cox__cl_object *object_place(struct cox__mem *mem)
 {
     struct cox__cl_object *first = NULL;
-
     for (uint32_t i = 0; i < mem->object_count; i++)
         if (!mem->objects[i].busy && (!first || goes_before(mem, &mem->objects[i], first)))
             first = &mem->objects[i];
@@ -234,7 +230,6 @@ static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox
             object->access == access && object->sub == sub && !object->busy)
             return object;
     }
-
     return NULL;
 }
 
@@ -249,7 +244,6 @@ static bool overlaps_abandoned(const struct cox__mem *mem, size_t offset, size_t
             offset < other->offset + other->bytes)
             return true;
     }
-
     return false;
 }
 
@@ -316,7 +310,6 @@ void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, c
     static const cl_map_flags flags[] = {[COX__READ] = CL_MAP_WRITE,
                                          [COX__WRITE] = CL_MAP_READ,
                                          [COX__READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
-
     return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0,
                               object->bytes, 0, NULL, event, code);
 }

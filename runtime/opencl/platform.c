@@ -45,30 +45,24 @@ static void copy_trimmed(char *out, size_t bytes, const char *text)
 {
     text += strspn(text, " ");
     size_t length = strlen(text);
-
     while (length && text[length - 1] == ' ')
         length--;
-
     snprintf(out, bytes, "%.*s", (int)cox__cl_min(length, bytes - 1), text);
 }
 
 static void platform_text(cl_platform_id platform, cl_platform_info what, char *out, size_t bytes)
 {
     char text[1024] = "";
-
     if (clGetPlatformInfo(platform, what, sizeof text, text, NULL))
         text[0] = 0;
-
     copy_trimmed(out, bytes, text);
 }
 
 static void device_text(cl_device_id device, cl_device_info what, char *out, size_t bytes)
 {
     char text[1024] = "";
-
     if (clGetDeviceInfo(device, what, sizeof text, text, NULL))
         text[0] = 0;
-
     copy_trimmed(out, bytes, text);
 }
 
@@ -77,7 +71,6 @@ static uint32_t device_uint(cl_device_id device, cl_device_info what)
     cl_uint value = 0;
     if (clGetDeviceInfo(device, what, sizeof value, &value, NULL))
         return 0;
-
     return value;
 }
 
@@ -86,7 +79,6 @@ static uint64_t device_ulong(cl_device_id device, cl_device_info what)
     cl_ulong value = 0;
     if (clGetDeviceInfo(device, what, sizeof value, &value, NULL))
         return 0;
-
     return value;
 }
 
@@ -124,7 +116,6 @@ static void find_place(struct root *root)
 static enum cox_device_type device_type(cl_device_id device)
 {
     const cl_device_type type = device_ulong(device, CL_DEVICE_TYPE);
-
     if (type & CL_DEVICE_TYPE_CPU)
         return COX_DEVICE_CPU;
     if (type & CL_DEVICE_TYPE_GPU)
@@ -186,7 +177,6 @@ static bool is_duplicate(const struct discovery *found, const struct root *root)
             root->info.device_index == other->info.device_index)
             return true;
     }
-
     return false;
 }
 

@@ -23,7 +23,6 @@ static void log_build(const struct cox__cl_backend *backend, const struct cox__c
                       cl_program program, enum cox_log_level level)
 {
     size_t bytes = 0;
-
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     if (bytes <= 1) /* only the terminator */
         return;
@@ -121,7 +120,6 @@ static bool is_or_holds(cl_device_id id, const struct cox__cl_device *device)
 {
     cl_device_id parent = NULL;
     clGetDeviceInfo(device->id, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL);
-
     return id == device->id || (parent && id == parent);
 }
 
@@ -197,7 +195,6 @@ static cox_status make(struct cox__cl_backend *backend, const char *source, cons
 
     program->writable = cox__cl_writable_list(program->id, &program->writable_bytes);
     program->uncached = backend->cache_dir && program->writable;
-
     return COX_OK;
 }
 
@@ -237,7 +234,6 @@ static struct cox__cl_program *find(struct cox__cl_backend *backend, uint32_t de
                                     cl_context context, const unsigned char key[32])
 {
     struct cox__cl_program **link = &backend->programs;
-
     while (*link && !is_match(*link, device, context, key))
         link = &(*link)->next;
 
@@ -266,7 +262,6 @@ static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32
             taken = program;
         }
     }
-
     return taken;
 }
 
@@ -277,7 +272,6 @@ static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t d
                                      cl_context context, const unsigned char key[32])
 {
     pthread_mutex_lock(&backend->programs_lock);
-
     struct cox__cl_program *program = find(backend, device, context, key);
     if (program) {
         program->users++;

@@ -24,7 +24,6 @@ __attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t
         vsnprintf(why, why_bytes, format, args);
         va_end(args);
     }
-
     return COX_E_INVALID;
 }
 
@@ -54,7 +53,6 @@ static struct span trim(struct span span)
     }
     while (span.length > 0 && is_space(span.at[span.length - 1]))
         span.length--;
-
     return span;
 }
 
@@ -67,7 +65,6 @@ static bool equals(struct span span, const char *word)
         if (lower(span.at[i]) != word[i])
             return false;
     }
-
     return true;
 }
 
@@ -82,7 +79,6 @@ static bool cut(struct span *span, char mark, struct span *tail)
             return true;
         }
     }
-
     return false;
 }
 
@@ -110,14 +106,12 @@ static bool number(struct span span, uint32_t *out)
 static bool number_pair(struct span span, char mark, uint32_t *first, uint32_t *second)
 {
     struct span tail;
-
     for (size_t i = 0; i < span.length; i++) {
         if (lower(span.at[i]) == mark) {
             tail = (struct span){span.at + i + 1, span.length - i - 1};
             return number((struct span){span.at, i}, first) && number(tail, second);
         }
     }
-
     return false;
 }
 
@@ -125,14 +119,12 @@ static bool number_pair(struct span span, char mark, uint32_t *first, uint32_t *
 static bool looks_like_index(struct span span)
 {
     size_t dots = 0;
-
     for (size_t i = 0; i < span.length; i++) {
         if (span.at[i] == '.')
             dots++;
         else if (!is_digit(span.at[i]))
             return false;
     }
-
     return dots == 1 && span.length >= 3 && span.at[0] != '.' && span.at[span.length - 1] != '.';
 }
 

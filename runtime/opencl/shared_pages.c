@@ -19,7 +19,6 @@ struct cox__cl_pages *cox__cl_shared_pages_new(size_t bytes)
 
     pages->bytes = bytes;
     atomic_init(&pages->refs, 1);
-
     return pages;
 }
 
@@ -27,7 +26,6 @@ struct cox__cl_pages *cox__cl_shared_pages_ref(struct cox__cl_pages *pages)
 {
     if (pages)
         atomic_fetch_add(&pages->refs, 1);
-
     return pages;
 }
 
@@ -35,7 +33,6 @@ void cox__cl_shared_pages_unref(struct cox__cl_pages *pages)
 {
     if (!pages || atomic_fetch_sub(&pages->refs, 1) > 1)
         return;
-
     cox__pages_destroy(pages->data, pages->bytes);
     free(pages);
 }

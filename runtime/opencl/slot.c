@@ -110,7 +110,6 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
         slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0,
                                                    CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     }
-
     return code;
 }
 
@@ -120,7 +119,6 @@ static bool needs_mem(const struct cox__instance *instance, const struct cox__pa
                       uint32_t index)
 {
     const struct cox__binding *binding = &pass->bindings[index];
-
     return binding->row_access != COX__UNUSED && !(pass->only_images >> index & 1) &&
            (instance->staged || binding->row_access == COX__REDUCE || cox__is_own(binding));
 }
@@ -219,11 +217,9 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
 static size_t bytes_by_rows(const struct cox__pass *pass)
 {
     size_t bytes = 0;
-
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
             bytes += cox__pass_bytes(pass, i);
-
     return bytes;
 }
 
@@ -258,7 +254,6 @@ static bool choose_rows(struct cox__instance *instance, uint32_t shift, uint32_t
         if (instance->staged)
             instance->piece_rows[p] = choose_piece_rows(pass, max_rows[p]);
     }
-
     return true;
 }
 
@@ -299,10 +294,8 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
 static bool is_reduced(const struct cox__pipeline *pipeline, uint32_t binding)
 {
     bool reduced = false;
-
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         reduced |= pipeline->passes[p].bindings[binding].row_access == COX__REDUCE;
-
     return reduced;
 }
 
@@ -317,7 +310,6 @@ cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot
         if (is_reduced(instance->pipeline, i) &&
             !(slot->partials[i] = calloc(1, instance->pipeline->bytes[i])))
             return COX_E_NOMEM;
-
     return COX_OK;
 }
 
@@ -350,7 +342,6 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
                                  cl_int code, cl_event event, const char *name)
 {
     const bool returned = cox__watchdog_call_end(call);
-
     slot->enqueued_ns[0] = slot->enqueued_ns[1];
     slot->enqueued_ns[1] = cox__clock_ns();
 
@@ -362,7 +353,6 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
 
     if (!returned)
         cox__watchdog_call_abandon(call);
-
     return cox__cl_instance_check(instance, code, name);
 }
 

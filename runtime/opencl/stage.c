@@ -133,7 +133,6 @@ static cox_status make_kernel(struct cox__instance *instance, const struct cox__
                  made->stage->kernel);
         return COX_E_BUILD;
     }
-
     return cox__cl_instance_check(instance, code, "clCreateKernel");
 }
 
@@ -235,7 +234,6 @@ void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *s
 static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes, const void *value)
 {
     struct cox__cl_memo *memo = &kernel->memos[index];
-
     if (memo->bytes == bytes && (!value || memcmp(memo->value, value, bytes) == 0))
         return CL_SUCCESS;
 
@@ -245,7 +243,6 @@ static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes
         memo->bytes = 0; /* after a refusal the argument's value is unknown */
     if (value)
         memcpy(memo->value, value, bytes);
-
     return code;
 }
 
@@ -256,7 +253,6 @@ static cl_int set_mem(struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem, 
 {
     if (stays)
         return set_arg(kernel, index, sizeof mem, &mem);
-
     kernel->memos[index].bytes = 0;
     return clSetKernelArg(kernel->id, index, sizeof mem, &mem);
 }
@@ -316,7 +312,6 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
 static size_t padded(uint32_t count, uint32_t per_item, size_t local)
 {
     size_t items = ((size_t)count + per_item - 1) / per_item;
-
     return (items + local - 1) / local * local;
 }
 

@@ -26,7 +26,6 @@ static bool may_write(cl_kernel kernel, cl_uint arg)
         clGetKernelArgInfo(kernel, arg, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof type, &type, NULL) !=
             CL_SUCCESS)
         return false;
-
     return space == CL_KERNEL_ARG_ADDRESS_GLOBAL && !(type & CL_KERNEL_ARG_TYPE_CONST);
 }
 
@@ -84,7 +83,6 @@ char *cox__cl_writable_list(cl_program program, size_t *bytes)
 size_t cox__cl_writable_bytes(const char *data, size_t bytes)
 {
     size_t at = 0;
-
     while (at < bytes && data[at])
         at += strnlen(data + at, bytes - at) + 1;
 
@@ -96,7 +94,6 @@ size_t cox__cl_writable_bytes(const char *data, size_t bytes)
 const char *cox__cl_writable_find(const char *list, const char *kernel, uint32_t arg)
 {
     const size_t length = strlen(kernel);
-
     for (; *list; list += strlen(list) + 1) {
         char *end;
 
@@ -104,6 +101,5 @@ const char *cox__cl_writable_find(const char *list, const char *kernel, uint32_t
             strtoul(list + length, &end, 10) == arg && *end == ' ')
             return end + 1;
     }
-
     return NULL;
 }
