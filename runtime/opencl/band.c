@@ -32,9 +32,8 @@ static cox_status clear_partials(struct cox__instance *instance, const struct co
         if (binding->row_access != COX__REDUCE)
             continue;
 
-        /* The event is kept: the event of no later command reports if this one fails. */
         mems[i] = slot->mems[i];
-        cl_event event;
+        cl_event event; /* kept: no other command's event reports a failure of this one */
         const struct cox__driver_call call = cox__cl_call(instance);
         cl_int code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], mems[i], &zero,
                                           1, 0, binding->bytes, 0, NULL, &event);
@@ -117,7 +116,6 @@ static cox_status open_image(struct cox__instance *instance, const struct cox__j
         queue = instance->queues[COX__CL_QUEUE_IN];
 
     const size_t origin[3] = {0}, region[3] = {instance->pipeline->images[index]->bytes, count, 1};
-
     cl_event event;
     const struct cox__driver_call call = cox__cl_call(instance);
     const cl_int code = clEnqueueWriteImage(queue, slot->images[index].mem, CL_FALSE, origin,
@@ -149,20 +147,18 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         uint32_t first = 0, count = 0;
-
         if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
             continue;
 
         if (cox__by_rows(binding))
             cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
-
         if (cox__is_own(binding) || pass->only_images >> i & 1) {
             mems[i] = slot->mems[i];
             origins[i] = first;
             continue;
         }
 
-        /* Rows that a kernel skips must keep what they held. */
+        /* Bytes that no kernel writes must keep their value. */
         enum cox__access access = binding->access;
         if (job->preserve && access == COX__WRITE)
             access = COX__READ_WRITE;
@@ -256,6 +252,7 @@ static cox_status copy(struct cox__instance *instance, struct cox__job *job,
     const cl_int code = clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE,
                                             there, bytes, here, after != NULL,
                                             cox__cl_wait_list(&after), &event);
+
     return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call, code, event,
                                  "clEnqueueReadBuffer");
 }
@@ -438,7 +435,6 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
                                        &state.band_counts[i]);
 
     cox_status status = clear_partials(instance, pass, slot, state.mems);
-
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
         const uint32_t rows = cox__cl_min(job->rows - done, piece_rows);
         const struct cox__cl_launch launch = {.job = job,

@@ -32,6 +32,7 @@ static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
             CL_CONTEXT_PLATFORM, (cl_context_properties)backend->devices[members[0]].platform, 0};
         group->context = clCreateContext(properties, count, ids, NULL, NULL, &code);
     }
+
     cox_status status = cox__cl_error_check(backend->log, code, call, name);
     if (status)
         return status;
@@ -39,7 +40,6 @@ static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
     group->subbuffers = false;
     for (uint32_t i = 0; i < count && status == COX_OK; i++) {
         struct cox__cl_device *device = &backend->devices[members[i]];
-
         device->group = device->info.context_group = backend->group_count;
         device->service = clCreateCommandQueue(group->context, device->id, 0, &code);
         status = cox__cl_error_check(backend->log, code, "clCreateCommandQueue", device->info.name);
@@ -135,7 +135,6 @@ static bool test_round(struct cox__cl_backend *backend, struct test_band *bands,
 
     for (uint32_t i = 0; i < count; i++)
         good &= !clFinish(backend->devices[bands[i].device].service);
-
     for (uint32_t i = 0; i < count; i++)
         for (cl_uint w = 0; good && w < TEST_WORDS; w++)
             good = host[(size_t)i * TEST_WORDS + w] == ((round * 977 + i) ^ (w * 2654435761u));
@@ -209,7 +208,6 @@ static cox_status group_members(struct cox__cl_backend *backend, cl_context give
         struct cox_device_info *info = &backend->devices[members[i]].info;
         if (!info->mode && !info->unified)
             info->mode = COX_MODE_STAGED;
-
         if (!info->mode || info->mode == COX_MODE_SHARED)
             sharing[shares++] = members[i];
         asked |= info->mode == COX_MODE_SHARED;
@@ -238,7 +236,6 @@ static cox_status group_members(struct cox__cl_backend *backend, cl_context give
 
     drop_group(backend, group);
     backend->group_count = group;
-
     for (uint32_t i = 0; i < count && status == COX_OK; i++)
         status = make_group(backend, NULL, &members[i], 1);
 
@@ -256,7 +253,6 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
 
     info->host_memory = cox__cl_host_memory(backend->groups[device->group].context,
                                             device->service);
-
     if (info->host_memory == COX_HOST_MEMORY_COPIED)
         cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in",
                  info->name);
@@ -329,6 +325,7 @@ cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
                 members[count++] = e;
                 done[e] = true;
             }
+
         if (count)
             status = group_members(backend, NULL, members, count);
     }

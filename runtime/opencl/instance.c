@@ -87,7 +87,7 @@ static cox_status make_stages(struct cox__instance *instance)
     return COX_OK;
 }
 
-/* All that needs the device, from the context to the frame sets. */
+/* Make the parts that need the device, from the context to the frame sets. */
 static cox_status make_parts(struct cox__instance *instance, uint32_t *max_rows)
 {
     cox_status status = make_context(instance, atomic_load(&instance->device->lost));
@@ -131,6 +131,7 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
     instance->slots = calloc(slots, sizeof *instance->slots);
     if (!instance->slots)
         goto fail;
+
     instance->slot_count = slots;
     for (uint32_t l = 0; l < slots; l++) {
         status = cox__cl_slot_make(instance, &instance->slots[l]);
@@ -204,6 +205,7 @@ void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *i
                               cox__ended_fn *ended, void *ctx)
 {
     (void)base;
+
     /* A program of the instance's own context cannot be used by others. */
     const bool sound = !instance->abandoned && !instance->own_context && instance->shared &&
                        cox__cl_command_queue_state(instance->shared) == COX__CL_SOUND;
@@ -242,6 +244,7 @@ void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *i
 {
     if (instance->abandoned)
         return;
+
     instance->abandoned = true;
     atomic_store(&instance->device->lost, true);
     cox__cl_hang_begins((struct cox__cl_backend *)base, instance->device_index, instance->shared);
@@ -266,8 +269,8 @@ void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *ins
         if (instance->queues[q]) {
             const struct cox__driver_call call = cox__cl_call(instance);
             const cl_int one = clFlush(instance->queues[q]);
-
             cox__cl_returned(&call);
+
             if (!code)
                 code = one;
         }

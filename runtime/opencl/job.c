@@ -13,12 +13,12 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
     job->failing = false;
     slot->submit_ns = slot->enqueued_ns[1] = slot->looked_ns = cox__clock_ns();
     slot->running_ns = 0;
+
     /* Failed until the enqueueing ends: a thread may not return from it, and then the slot holds
      * only a part of the band. */
     slot->failed = true;
 
     cox_status status = cox__cl_band_enqueue(instance, job, slot);
-
     if (status == COX_OK) {
         slot->failed = false;
         if (!job->polled)
@@ -29,6 +29,7 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
 
     cox__cl_command_queue_failed(instance->shared);
     cox__cl_instance_flush(base, instance);
+
     /* Some commands were enqueued and run: the band fails once they have ended. */
     if (slot->event_count) {
         job->failing = true;
@@ -70,9 +71,9 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
         last = first;
         while (last + 1 < slot->event_count && slot->kinds[last + 1] == slot->kinds[first])
             last++;
-
         if (slot->kinds[first] != kind)
             continue;
+
         if (!event_time(instance, slot->events[first], CL_PROFILING_COMMAND_START, &start) ||
             !event_time(instance, slot->events[last], CL_PROFILING_COMMAND_END, &end) ||
             end < start || end - start > most_ns - sum ||
@@ -137,7 +138,7 @@ static uint64_t device_end_ns(const struct cox__instance *instance, const struct
 
 /* ---- polls ---- */
 
-/* How often the other commands are checked for failures while the newest command runs. */
+/* The interval of the checks for failed commands while the newest command runs. */
 #define LOOK_NS 5000000ull
 
 /* Note in the slot that a command of its band has failed. */
@@ -146,6 +147,7 @@ static void note_failure(struct cox__instance *instance, struct cox__cl_slot *sl
 {
     if (slot->failed)
         return;
+
     cox__cl_instance_check(instance, code, what);
     cox__cl_command_queue_failed(instance->shared);
     slot->failed = true;
@@ -173,6 +175,7 @@ static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *s
 static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, bool *newest_ended)
 {
     const uint64_t now = cox__clock_ns();
+
     *newest_ended = command_ended(instance, slot, slot->event_count - 1);
     if (!*newest_ended)
         slot->running_ns = now;
@@ -208,7 +211,8 @@ static void measure(struct cox__instance *instance, const struct cox__cl_slot *s
                     struct cox__job *job, uint64_t callback_ns)
 {
     const uint64_t now = cox__clock_ns(), most_ns = now - slot->submit_ns;
-    /* Before the profile: this sets the clock. */
+
+    /* This comes before the profile, since it sets the clock. */
     const uint64_t end_ns = device_end_ns(instance, slot, callback_ns, now);
 
     job->clock_error_ns = UINT64_MAX;

@@ -87,7 +87,7 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
     if (!*parent)
         *parent = wrap(backend, object->queue, COX__READ_WRITE, mem->data, mem->padded_bytes, code);
 
-    /* The parent exceeds the limit of one of the devices: each band has a wrapper of its own. */
+    /* The parent exceeds a limit of one of the devices: each band gets its own wrapper. */
     if (!*parent)
         return make_wrapper(backend, mem, object, code);
 
@@ -203,7 +203,6 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
     void *mapped = is.mapped;
 
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
-
     /* This mapping fetches nothing. Its unmapping gives the device the memory as the application
      * left it. */
     if (!mapped && is.stale && is.access != COX__WRITE)
@@ -216,7 +215,6 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
     cox__cl_returned(&call);
     object->mapped = NULL;
     object->stale = code != CL_SUCCESS;
-
     return code;
 }
 

@@ -106,7 +106,6 @@ static void find_place(struct root *root)
     } else if (strstr(extensions, "cl_khr_device_uuid") &&
                !clGetDeviceInfo(root->id, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL)) {
         char *to = root->place + snprintf(root->place, sizeof root->place, "uuid ");
-
         for (int i = 0; i < 16; i++)
             to += snprintf(to, 3, "%02x", uuid[i]);
     }
@@ -168,10 +167,8 @@ static bool is_duplicate(const struct discovery *found, const struct root *root)
 
         if (root->place[0] && strcmp(root->place, other->place) == 0)
             return true;
-
         if (root->info.type == COX_DEVICE_CPU && other->info.type == COX_DEVICE_CPU)
             return true;
-
         if (strcmp(root->platform_version, other->platform_version) == 0 &&
             strcmp(root->info.id, other->info.id) == 0 &&
             root->info.device_index == other->info.device_index)
@@ -204,7 +201,6 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
 
         clGetDeviceInfo(ids[i], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
         clGetDeviceInfo(ids[i], CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
-
         if (!available || !compiler) {
             cox__log(found->backend->log, COX_LOG_WARN, "%s is listed but %s", root->info.name,
                      available ? "has no compiler" : "not available");
@@ -240,10 +236,8 @@ static void find_costly(struct discovery *found)
 
     for (uint32_t r = 0; r < found->root_count; r++) {
         struct root *root = &found->roots[r];
-
         root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
         if (root->costly)
-
             cox__log(found->backend->log, COX_LOG_INFO,
                      "%s computes on the processor, and without fma, "
                      "which the others would have to do without, too: left out unless named",
@@ -262,6 +256,7 @@ static cox_status list_platforms(struct discovery *found)
                  "no OpenCL platform is installed (for the CPU: Debian's package pocl-opencl-icd)");
         return COX_E_NO_PLATFORM;
     }
+
     found->backend->platform_count = cox__cl_min(count, COX__CL_PLATFORMS_MAX);
     for (uint32_t p = 0; p < found->backend->platform_count; p++)
         list_devices(found, ids[p], p);
@@ -389,9 +384,9 @@ static cox_status survey(struct discovery *found, const struct cox__selection *s
         for (uint32_t r = 0; r < found->root_count; r++) {
             const struct root *root = &found->roots[r];
             any |= cox__cl_select_match(entry, &root->info);
-
             if (!entry_takes(entry, root))
                 continue;
+
             *cpu |= root->info.type == COX_DEVICE_CPU;
             *async |= root->info.type != COX_DEVICE_CPU || entry->mode == COX_MODE_STAGED;
         }
@@ -421,12 +416,12 @@ static cox_status take(struct discovery *found, const struct cox__selection *sel
                 continue;
 
             root->used = true;
+
             cox_status status;
             if (entry->subdevices)
                 status = add_subdevices(found, root, entry);
             else
                 status = add_whole(found, root, entry);
-
             if (status)
                 return status;
         }

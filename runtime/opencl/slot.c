@@ -50,10 +50,11 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
             extra = 2ull * binding->halo_rows + pass->row_alignment;
         if (fit <= extra)
             return 0;
+
         bound = cox__cl_min(bound, (fit - extra) * binding->row_divisor);
     }
 
-    /* All rows of the frame need no alignment. */
+    /* A band of the whole frame needs no alignment. */
     if (bound < pass->rows)
         bound -= bound % pass->row_alignment;
     return (uint32_t)bound;
@@ -113,8 +114,8 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
     return code;
 }
 
-/* Whether a slot needs device memory for a binding. In shared and mapped mode only the band's own
- * bindings do. */
+/* Whether a slot needs device memory for a binding. In shared and mapped mode only REDUCE
+ * bindings and the band's own do. */
 static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass,
                       uint32_t index)
 {
@@ -264,7 +265,6 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
 
         for (uint32_t l = 0; l < instance->slot_count && code == CL_SUCCESS; l++)
             code = make_slot_mems(instance, &instance->slots[l], max_rows);
-
         if (code == CL_SUCCESS)
             return COX_OK;
 
@@ -359,6 +359,7 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
 void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot *slot)
 {
     cox__cl_slot_abandon(slot);
+
     while (slot->event_count) {
         cl_event event = slot->events[--slot->event_count];
         const struct cox__driver_call call = cox__cl_call(instance);
@@ -368,12 +369,10 @@ void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot 
 
     for (uint32_t i = 0; cox__cl_wraps_images(instance) && i < COX_BUFFERS_MAX; i++) {
         struct cox__cl_image image = slot->images[i];
-
         if (!image.mem)
             continue;
 
         slot->images[i] = (struct cox__cl_image){0};
-
         const struct cox__driver_call call = cox__cl_call(instance);
         cox__cl_image_clear(&image);
         cox__cl_returned(&call);
