@@ -61,8 +61,8 @@ void cox__cl_callbacks_destroy(struct cox__cl_callbacks *all, const struct cox__
 {
     if (!all)
         return;
-    uint32_t awaited = 0;
 
+    uint32_t awaited = 0;
     for (uint32_t c = 0; c < all->chunk_count; c++)
         for (uint32_t i = 0; i < CHUNK; i++)
             awaited += atomic_load(&all->chunks[c]->callbacks[i].awaited);
@@ -101,15 +101,15 @@ static bool add_chunk(struct cox__cl_callbacks *all)
     return true;
 }
 
-/* A record whose callback has come. If all chunks are in use, the search stops after CHUNK records,
- * so that it stays quick. */
+/* A record whose callback has come. If no chunk can be added, the search stops after CHUNK
+ * records, so that it stays quick. */
 static struct cox__cl_callback *find_free(struct cox__cl_callbacks *all)
 {
     const uint32_t count = all->chunk_count * CHUNK;
+
     for (uint32_t tries = 0; tries < count && (all->chunk_count < CHUNKS_MAX || tries < CHUNK);
          tries++) {
         struct cox__cl_callback *callback = at(all, all->next++ % count);
-
         if (atomic_load(&callback->state) == IDLE && !atomic_load(&callback->awaited))
             return callback;
     }
@@ -174,7 +174,6 @@ struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, c
 
     cox__cl_callback_disarm(callback);
     atomic_store(&callback->awaited, false);
-
     if (!all->refused)
         cox__cl_error_check(backend->log, code, "clSetEventCallback", device);
     all->refused = true;

@@ -105,7 +105,6 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
     backend->base.ops = &ops;
     backend->log = options->log;
     backend->post = options->post;
-
     if (options->cache_dir && !(backend->cache_dir = strdup(options->cache_dir)))
         goto fail;
 

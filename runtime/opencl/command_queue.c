@@ -70,12 +70,9 @@ cl_int cox__cl_command_queue_drain(cl_command_queue queue, const struct cox__cl_
         return code;
 
     code = clFlush(queue);
-
     while (code == CL_SUCCESS) {
         cl_int state = CL_QUEUED;
-
         code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-
         if (code == CL_SUCCESS && state <= CL_COMPLETE) {
             code = state;
             break;

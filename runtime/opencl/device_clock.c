@@ -9,7 +9,6 @@ void cox__cl_device_clock_enclose(struct cox__device_clock *clock, uint64_t stam
                                   uint64_t before_ns, uint64_t after_ns)
 {
     const int64_t low = (int64_t)(stamp - after_ns), high = (int64_t)(stamp - before_ns);
-
     if (after_ns < before_ns)
         return;
 

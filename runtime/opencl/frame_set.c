@@ -11,33 +11,16 @@ uint32_t cox__cl_frame_set_resident(struct cox__backend *base, const struct cox_
     return instance->resident;
 }
 
-/* Allocate a set and write its first bytes, since some drivers allocate at first use. */
 static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
-    const cl_uint zero = 0;
     cl_int code = CL_SUCCESS;
 
-    for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
-        if (!(pipeline->resident >> i & 1))
-            continue;
-
-        cl_mem made = clCreateBuffer(instance->context, CL_MEM_READ_WRITE,
-                                     (pipeline->bytes[i] + 3) / 4 * 4, NULL, &code);
-        if (code)
-            break;
-
-        set->mems[i] = made;
-        code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero,
-                                   sizeof zero, 0, sizeof zero, 0, NULL, NULL);
-    }
-
-    /* The fill commands must end before their buffers are released. */
-    const cl_int end = cox__cl_command_queue_drain(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                                   instance->shared, COX__CL_TIMEOUT_NS);
-    if (code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME)
-        return end;
-    return code;
+    for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++)
+        if (pipeline->resident >> i & 1)
+            code = cox__cl_instance_allocate(instance, CL_MEM_READ_WRITE, pipeline->bytes[i],
+                                             &set->mems[i]);
+    return cox__cl_instance_allocated(instance, code);
 }
 
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
@@ -61,12 +44,8 @@ cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
         return COX_OK;
     }
 
-    if (code == COX__CL_NOT_IN_TIME) {
-        cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
-                 instance->device->info.name);
-        instance->hangs = true;
-        return COX_E_DEVICE_LOST;
-    }
+    if (code == COX__CL_NOT_IN_TIME)
+        return cox__cl_instance_hangs(instance);
 
     cox__log(instance->backend->log, COX_LOG_INFO,
              "%s: %u frames do not fit (%s); what passes hand on is copied",

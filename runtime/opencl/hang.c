@@ -131,7 +131,6 @@ void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
         note->next = due;
         due = note;
     }
-
     pthread_mutex_unlock(&backend->hang_lock);
 
     while (due) {

@@ -12,7 +12,7 @@
 /* Buffers of two sizes are mapped and unmapped ROUNDS times each, and the shortest time counts. */
 enum { SMALL_BYTES = 64 << 10, LARGE_BYTES = 4 << 20, ROUNDS = 5, ATTEMPTS = 3 };
 
-/* Bytes per nanosecond: more than any copy by one thread or over a link reaches today. */
+/* Bytes per nanosecond: no copy by one thread or over a link reaches this rate today. */
 enum { FASTEST_COPY = 128 };
 
 /* The shortest time to map all of the buffer and unmap it again; UINT64_MAX = a call failed. */
@@ -25,7 +25,6 @@ static uint64_t map_ns(cl_command_queue queue, cl_mem mem, size_t bytes)
         const uint64_t begin_ns = cox__clock_ns();
         void *mapped = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
                                           0, NULL, NULL, &code);
-
         if (!mapped || code || clEnqueueUnmapMemObject(queue, mem, mapped, 0, NULL, NULL) ||
             clFinish(queue))
             return UINT64_MAX;
@@ -40,7 +39,6 @@ static uint64_t wrapped_ns(cl_context context, cl_command_queue queue, void *hos
     cl_int code;
     cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host,
                                 &code);
-
     if (code)
         return UINT64_MAX;
 
@@ -52,7 +50,6 @@ static uint64_t wrapped_ns(cl_context context, cl_command_queue queue, void *hos
 enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue queue)
 {
     void *host = NULL;
-
     if (posix_memalign(&host, COX__PAGE_BYTES, LARGE_BYTES))
         return COX_HOST_MEMORY_UNKNOWN;
 
@@ -63,7 +60,6 @@ enum cox_host_memory cox__cl_host_memory(cl_context context, cl_command_queue qu
     for (int attempt = 0; attempt < ATTEMPTS && found == COX_HOST_MEMORY_COPIED; attempt++) {
         const uint64_t small_ns = wrapped_ns(context, queue, host, SMALL_BYTES);
         const uint64_t large_ns = wrapped_ns(context, queue, host, LARGE_BYTES);
-
         if (small_ns == UINT64_MAX || large_ns == UINT64_MAX)
             found = COX_HOST_MEMORY_UNKNOWN;
         else if (large_ns <= small_ns + (LARGE_BYTES - SMALL_BYTES) / FASTEST_COPY)

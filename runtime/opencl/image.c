@@ -117,7 +117,7 @@ void cox__cl_image_clear(struct cox__cl_image *image)
     *image = (struct cox__cl_image){0};
 }
 
-/* Writes one pixel: some drivers allocate at first use, and a frame under way is the wrong time to
+/* Write one pixel: some drivers allocate at first use, and a frame under way is the wrong time to
  * run out of memory. */
 cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot,
                              uint32_t binding, uint32_t rows)
@@ -125,13 +125,11 @@ cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot
     static const cl_uint zeros[4]; /* no format has larger pixels */
     const size_t origin[3] = {0}, pixel[3] = {1, 1, 1};
     cl_int code;
-
     cl_mem made = make(instance, binding, rows, NULL, &code);
     if (!made)
         return code;
 
     slot->images[binding] = (struct cox__cl_image){.mem = made, .rows = rows};
-
     return clEnqueueWriteImage(instance->queues[COX__CL_QUEUE_COMPUTE], made, CL_FALSE, origin,
                                pixel, 0, 0, zeros, 0, NULL, NULL);
 }
@@ -145,7 +143,6 @@ static cox_status replace(struct cox__instance *instance, struct cox__cl_slot *s
 
     cl_int code;
     const struct cox__driver_call call = cox__cl_call(instance);
-
     cox__cl_image_clear(&old);
     cl_mem made = make(instance, binding, rows, data, &code);
     cox__cl_returned(&call);

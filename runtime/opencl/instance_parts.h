@@ -145,6 +145,18 @@ void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *i
 void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *instance);
 void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance);
 
+/* While the instance is made: allocate device memory and write its first bytes. Some drivers
+ * allocate at first use, and a frame under way is the wrong time to run out of memory. */
+cl_int cox__cl_instance_allocate(struct cox__instance *instance, cl_mem_flags flags, size_t bytes,
+                                 cl_mem *out);
+
+/* After allocations, of which the last returned `code`: wait for the writes, which must end before
+ * their buffers are released. Returns COX__CL_NOT_IN_TIME if the device does not answer. */
+cl_int cox__cl_instance_allocated(struct cox__instance *instance, cl_int code);
+
+/* Note that the device does not answer. Returns E_DEVICE_LOST. */
+cox_status cox__cl_instance_hangs(struct cox__instance *instance);
+
 /* ---- job.c: the backend's operations of these names ---- */
 
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);

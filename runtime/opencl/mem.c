@@ -149,7 +149,6 @@ static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
     cox__leak(mem->pages);
     cox__leak(mem->pinned);
     cox__leak(mem->mapped);
-
     mem->pages = NULL;
 }
 

@@ -32,7 +32,6 @@ static void log_build(const struct cox__cl_backend *backend, const struct cox__c
         return;
 
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, text, NULL);
-
     cox__log_text(backend->log, level, "compiler: ", text);
     free(text);
 }
@@ -41,7 +40,6 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
                      unsigned char key[32])
 {
     struct cox__digest sha;
-
     /* A sub-device compiles to the same code as its parent, but a driver's binary may differ. */
     const char *const texts[] = {COX_VERSION_STRING, device->platform_version, device->info.id,
                                  device->info.driver};
@@ -50,9 +48,7 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
     cox__cache_feed(&sha, cox__cache_kernels.magic, sizeof cox__cache_kernels.magic);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         cox__cache_feed(&sha, texts[i], strlen(texts[i]));
-
     cox__cache_feed(&sha, &device->info.compute_units, sizeof device->info.compute_units);
-
     cox__cache_feed(&sha, options, strlen(options));
     cox__cache_feed(&sha, source, strlen(source));
 
@@ -89,6 +85,7 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
     const unsigned char *binary = (unsigned char *)entry + list_bytes;
     cl_int status = CL_SUCCESS, code = CL_INVALID_BINARY;
     cl_program program = NULL;
+
     if (list_bytes)
         program = clCreateProgramWithBinary(context, 1, &device->id, &binary_bytes, &binary,
                                             &status, &code);
@@ -108,7 +105,6 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
 
     cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source",
              device->info.name);
-
     if (program)
         clReleaseProgram(program);
     free(entry);
@@ -253,7 +249,6 @@ static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32
         const bool stays = !program->users && !program->unsound && stay;
 
         stay -= stays;
-
         if (program->users || stays) {
             link = &program->next;
         } else {
@@ -277,8 +272,8 @@ static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t d
         program->users++;
         put_first(backend, program);
     }
-
     pthread_mutex_unlock(&backend->programs_lock);
+
     return program;
 }
 

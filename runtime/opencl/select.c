@@ -87,8 +87,8 @@ static bool number(struct span span, uint32_t *out)
 {
     if (span.length == 0)
         return false;
-    uint32_t value = 0;
 
+    uint32_t value = 0;
     for (size_t i = 0; i < span.length; i++) {
         if (!is_digit(span.at[i]))
             return false;
@@ -201,6 +201,7 @@ static cox_status parse_kind(struct span span, struct cox__select_entry *entry, 
     if (span.length >= sizeof entry->text)
         return refuse(why, why_bytes, "'%s': a part of a name has at most %zu characters",
                       entry->written, sizeof entry->text - 1);
+
     entry->kind = COX__SELECT_TEXT;
     for (size_t i = 0; i < span.length; i++)
         entry->text[i] = lower(span.at[i]);
@@ -236,7 +237,6 @@ cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, ch
         return refuse(why, why_bytes, "no place for the device selection");
 
     memset(out, 0, sizeof *out);
-
     if (!text || text[0] == '\0') {
         out->count = 1; /* the zeroed entry is ALL */
         memcpy(out->entries[0].written, "all", sizeof "all");
@@ -259,7 +259,6 @@ cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, ch
 
         out->count++;
         at += span.length;
-
         if (*at == '\0')
             return COX_OK;
     }
@@ -270,7 +269,6 @@ static bool contains(const char *text, const char *part)
 {
     for (;; text++) {
         size_t i = 0;
-
         while (part[i] && lower(text[i]) == part[i])
             i++;
 

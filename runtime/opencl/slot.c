@@ -124,13 +124,10 @@ static bool needs_mem(const struct cox__instance *instance, const struct cox__pa
            (instance->staged || binding->row_access == COX__REDUCE || cox__is_own(binding));
 }
 
-/* Allocate device memory of a binding, as much as the largest pass needs, and write its first
- * bytes: some drivers allocate at first use, and a frame under way is the wrong time to run out of
- * memory. */
+/* Allocate device memory of a binding, as much as the largest pass needs. */
 static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index,
                        const uint32_t *max_rows)
 {
-    const cl_uint zero = 0;
     cl_mem_flags flags = CL_MEM_READ_ONLY;
     size_t bytes = 0;
 
@@ -147,16 +144,7 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
     if (!bytes)
         return CL_SUCCESS;
 
-    cl_int code;
-    cl_mem made = clCreateBuffer(instance->context, flags, (bytes + 3) / 4 * 4, NULL, &code);
-    if (code) {
-        slot->mems[index] = NULL;
-        return code;
-    }
-
-    slot->mems[index] = made;
-    return clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero, sizeof zero, 0,
-                               sizeof zero, 0, NULL, NULL);
+    return cox__cl_instance_allocate(instance, flags, bytes, &slot->mems[index]);
 }
 
 /* Reserve the image of the largest band, as evidence that it fits. */
@@ -207,12 +195,7 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
 
-    /* The fill commands must end before their buffers are released. */
-    const cl_int end = cox__cl_command_queue_drain(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                                   instance->shared, COX__CL_TIMEOUT_NS);
-    if (code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME)
-        return end;
-    return code;
+    return cox__cl_instance_allocated(instance, code);
 }
 
 static size_t bytes_by_rows(const struct cox__pass *pass)
@@ -268,12 +251,8 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
         if (code == CL_SUCCESS)
             return COX_OK;
 
-        if (code == COX__CL_NOT_IN_TIME) {
-            cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
-                     instance->device->info.name);
-            instance->hangs = true;
-            return COX_E_DEVICE_LOST;
-        }
+        if (code == COX__CL_NOT_IN_TIME)
+            return cox__cl_instance_hangs(instance);
 
         for (uint32_t l = 0; l < instance->slot_count; l++)
             free_slot_mems(&instance->slots[l]);

@@ -60,6 +60,7 @@ char *cox__cl_writable_list(cl_program program, size_t *bytes)
 
     if (clCreateKernelsInProgram(program, 0, NULL, &count))
         count = 0;
+
     cl_kernel *kernels = NULL;
     if (count)
         kernels = calloc(count, sizeof *kernels);
@@ -96,7 +97,6 @@ const char *cox__cl_writable_find(const char *list, const char *kernel, uint32_t
     const size_t length = strlen(kernel);
     for (; *list; list += strlen(list) + 1) {
         char *end;
-
         if (strncmp(list, kernel, length) == 0 && list[length] == ' ' &&
             strtoul(list + length, &end, 10) == arg && *end == ' ')
             return end + 1;
