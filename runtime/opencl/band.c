@@ -407,8 +407,8 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
 /* Rows of a piece. A band with images is one piece: images are of the whole band.
  *
  * Each pass would cut a binding differently, and with NVIDIA 580 the process ends when overlapping
- * sub-buffers are released. So a band is cut only if each binding that its kernels get by rows is
- * used by this pass alone, or stays on the device: kernels get all of such a binding. */
+ * sub-buffers are released. So a band is cut only if each of its ROWS bindings is used by
+ * this pass alone or stays on the device. Kernels get all of a binding that stays there. */
 static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);

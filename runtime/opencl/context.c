@@ -196,8 +196,8 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
  * work on host memory share buffers too if the self-test passes. If it fails, each gets a separate
  * context.
  *
- * NVIDIA's devices never share buffers: a split that moves makes sub-buffers inside others, and
- * with driver 580 the process ends when the outer one is released before the inner one. */
+ * NVIDIA's devices never share buffers. A split that moves makes sub-buffers inside others, and
+ * with driver 580 the process ends if the outer one is released before the inner one. */
 static cox_status group_members(struct cox__cl_backend *backend, cl_context given,
                                 const uint32_t *members, uint32_t count)
 {

@@ -4,7 +4,7 @@
  * band. It is made when the rows are there, so that the driver needs no mapping to know of them.
  * PoCL makes one in 8 us, without a copy.
  *
- * Other devices have their own order of pixels, so the rows are copied in any case: the slot keeps
+ * Other devices have their own order of pixels, so the rows are copied in any case. The slot keeps
  * an image, and the band's rows are written to it. A band with another number of rows gets a new
  * image.
  *

@@ -55,10 +55,10 @@ static bool event_time(const struct cox__instance *instance, cl_event event,
 }
 
 /* Time that the band's commands of one kind took. Commands of a kind that follow each other are one
- * run on one queue: a run lasts from the start of its first to the end of its last.
+ * run on one queue. A run lasts from the start of its first to the end of its last.
  *
- * 0 if there are none, or if the device's times are impossible: an end before a start, more time
- * than the band took by the host's clock, or a start before the band was enqueued. */
+ * 0 if there are none, or if the device's times are impossible. Impossible are an end before a
+ * start, more time than the band took by the host's clock, or a start before the enqueueing. */
 static uint64_t profile(const struct cox__instance *instance, const struct cox__cl_slot *slot,
                         enum cox__cl_command kind, uint64_t most_ns)
 {

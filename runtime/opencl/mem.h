@@ -21,7 +21,7 @@ struct cox__cl_object {
     struct cox__cl_queue *queue;
     enum cox__access access;
     bool busy; /* a band under way uses it: its mapping may not have ended */
-    bool sub;  /* a sub-buffer of its group's parent, not a wrapper of its own */
+    bool sub;  /* a sub-buffer of its group's parent, not a wrapper */
     size_t offset;
     size_t bytes;
     /* the memory's count at the last use; the least recently used object is released first */
@@ -30,8 +30,8 @@ struct cox__cl_object {
 
 enum {
     COX__CL_OBJECTS_MAX = 256, /* more than the bands of a steady split need on every device */
-    /* After this many uses of its memory without a use of the object, a new object may take its
-     * place: the split has moved, or its device has a new instance and the object keeps the old
+    /* An object that was not among this many uses of its memory may give its place to a new one.
+     * Its split has moved, or its device has a new instance and the object keeps the old
      * context. */
     COX__CL_OBJECT_USES = 4 * COX__CL_OBJECTS_MAX,
 };

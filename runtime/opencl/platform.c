@@ -225,7 +225,7 @@ static bool is_software(const struct root *root)
            strncmp(root->info.name, "softpipe", 8) == 0;
 }
 
-/* Mark software GPUs without fma if the CPU has fma: such a device computes on the CPU, only
+/* Mark software GPUs without fma if the CPU has fma. Such a device computes on the CPU, only
  * slower, and with it all kernels would have to do without fma. */
 static void find_costly(struct discovery *found)
 {

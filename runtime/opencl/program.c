@@ -1,7 +1,7 @@
 /* Programs: built for one device, or loaded from the cache of binaries. A cache entry is the list
  * of the program's writable arguments, followed by the binary.
  *
- * Sessions share programs, and the latest ones stay when their session ends: a stream whose frame
+ * Sessions share programs, and the latest ones stay when their session ends. A stream whose frame
  * size changes continues with a new session, which needs the same kernels at once.
  *
  * Runs on the thread that makes the kernels: an application thread or a worker thread. Owns the
