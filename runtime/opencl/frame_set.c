@@ -18,9 +18,9 @@ static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
 
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++)
         if (pipeline->resident >> i & 1)
-            code = cox__cl_instance_allocate(instance, CL_MEM_READ_WRITE, pipeline->bytes[i],
-                                             &set->mems[i]);
-    return cox__cl_instance_allocated(instance, code);
+            code = cox__cl_device_memory_make(instance, CL_MEM_READ_WRITE, pipeline->bytes[i],
+                                              &set->mems[i]);
+    return cox__cl_device_memory_wait(instance, code);
 }
 
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
@@ -45,7 +45,7 @@ cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
     }
 
     if (code == COX__CL_NOT_IN_TIME)
-        return cox__cl_instance_hangs(instance);
+        return cox__cl_device_memory_hangs(instance);
 
     cox__log(instance->backend->log, COX_LOG_INFO,
              "%s: %u frames do not fit (%s); what passes hand on is copied",

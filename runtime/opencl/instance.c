@@ -157,37 +157,6 @@ fail:
     return status;
 }
 
-cl_int cox__cl_instance_allocate(struct cox__instance *instance, cl_mem_flags flags, size_t bytes,
-                                 cl_mem *out)
-{
-    const cl_uint zero = 0;
-    cl_int code;
-    cl_mem made = clCreateBuffer(instance->context, flags, (bytes + 3) / 4 * 4, NULL, &code);
-    if (code)
-        return code;
-
-    *out = made;
-    return clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero, sizeof zero, 0,
-                               sizeof zero, 0, NULL, NULL);
-}
-
-cl_int cox__cl_instance_allocated(struct cox__instance *instance, cl_int code)
-{
-    const cl_int end = cox__cl_command_queue_drain(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                                   instance->shared, COX__CL_TIMEOUT_NS);
-    if (code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME)
-        return end;
-    return code;
-}
-
-cox_status cox__cl_instance_hangs(struct cox__instance *instance)
-{
-    cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
-             instance->device->info.name);
-    instance->hangs = true;
-    return COX_E_DEVICE_LOST;
-}
-
 /* Whether a command has ended. `silent`: the driver answers with an error. */
 static bool has_ended(cl_event event, bool *silent)
 {

@@ -1,5 +1,6 @@
 /* A device instance: one device's part of one session. The parts that instance.c, slot.c, stage.c,
- * band.c, image.c, frame_set.c and job.c share. Only these files and cl.c include it.
+ * band.c, image.c, device_memory.c, frame_set.c and job.c share. Only these files and cl.c include
+ * it.
  *
  * An instance is made and destroyed on application threads and worker threads. While bands are
  * under way it is used with the engine lock held.
@@ -145,18 +146,6 @@ void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *i
 void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *instance);
 void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance);
 
-/* While the instance is made: allocate device memory and write its first bytes. Some drivers
- * allocate at first use, and a frame under way is the wrong time to run out of memory. */
-cl_int cox__cl_instance_allocate(struct cox__instance *instance, cl_mem_flags flags, size_t bytes,
-                                 cl_mem *out);
-
-/* After allocations, of which the last returned `code`: wait for the writes, which must end before
- * their buffers are released. Returns COX__CL_NOT_IN_TIME if the device does not answer. */
-cl_int cox__cl_instance_allocated(struct cox__instance *instance, cl_int code);
-
-/* Note that the device does not answer. Returns E_DEVICE_LOST. */
-cox_status cox__cl_instance_hangs(struct cox__instance *instance);
-
 /* ---- job.c: the backend's operations of these names ---- */
 
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
@@ -206,6 +195,20 @@ cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot
                              uint32_t binding, uint32_t rows);
 cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot,
                               uint32_t binding, uint32_t rows, void *data);
+
+/* ---- device_memory.c ---- */
+
+/* Allocate device memory and write its first bytes. Some drivers allocate at first use, and a frame
+ * under way is the wrong time to run out of memory. */
+cl_int cox__cl_device_memory_make(struct cox__instance *instance, cl_mem_flags flags, size_t bytes,
+                                  cl_mem *out);
+
+/* After allocations, of which the last returned `code`: wait for the writes, which must end before
+ * their buffers are released. Returns COX__CL_NOT_IN_TIME if the device does not answer. */
+cl_int cox__cl_device_memory_wait(struct cox__instance *instance, cl_int code);
+
+/* Note that the device does not answer. Returns E_DEVICE_LOST. */
+cox_status cox__cl_device_memory_hangs(struct cox__instance *instance);
 
 /* ---- frame_set.c ---- */
 

@@ -144,7 +144,7 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
     if (!bytes)
         return CL_SUCCESS;
 
-    return cox__cl_instance_allocate(instance, flags, bytes, &slot->mems[index]);
+    return cox__cl_device_memory_make(instance, flags, bytes, &slot->mems[index]);
 }
 
 /* Reserve the image of the largest band, as evidence that it fits. */
@@ -195,7 +195,7 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
 
-    return cox__cl_instance_allocated(instance, code);
+    return cox__cl_device_memory_wait(instance, code);
 }
 
 static size_t bytes_by_rows(const struct cox__pass *pass)
@@ -252,7 +252,7 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
             return COX_OK;
 
         if (code == COX__CL_NOT_IN_TIME)
-            return cox__cl_instance_hangs(instance);
+            return cox__cl_device_memory_hangs(instance);
 
         for (uint32_t l = 0; l < instance->slot_count; l++)
             free_slot_mems(&instance->slots[l]);
