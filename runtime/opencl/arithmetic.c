@@ -1,7 +1,7 @@
-/* Which of a * b + c and fma() the kernels of a runtime use. What a device can do decides, never a measurement: the
- * same devices must give the same bits in every run.
+/* Whether the kernels of a runtime use a * b + c or fma(). The devices' abilities decide this,
+ * never a measurement: the same devices must give the same bits in every run.
  *
- * Runs on the application's thread that makes the runtime.
+ * Runs on the application thread that creates the runtime.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "internal.h"
 
@@ -19,9 +19,10 @@ static bool host_has_fma(void)
 #endif
 }
 
-/* PoCL asks LLVM for features by the names that x86 has for them, so on arm64 it never reports CL_FP_FMA. Every arm64
- * processor has the instruction, and PoCL's fma() uses it: the bits are those of other devices. But PoCL 3.1 does not
- * inline its functions there: each fma() is a call, so it counts as slow. */
+/* PoCL asks LLVM for features by their names on x86, so on arm64 it never reports CL_FP_FMA. Every
+ * arm64 processor has the instruction, and PoCL's fma() uses it: the bits are those of other
+ * devices. But PoCL 3.1 does not inline its functions there. Each fma() is a call, so it counts as
+ * slow. */
 static bool hides_fma(const struct cox_device_info *info)
 {
 #if defined __aarch64__
@@ -33,17 +34,22 @@ static bool hides_fma(const struct cox_device_info *info)
 #endif
 }
 
-/* FP_FAST_FMAF, which OpenCL has for this, neither PoCL (3.1, 5.0) nor NVIDIA (580) defines, whose devices are quick at
- * it. GPUs that have no such instruction do not report CL_FP_FMA (llvmpipe). */
+/* OpenCL has FP_FAST_FMAF for this, but neither PoCL (3.1, 5.0) nor NVIDIA (580) defines it,
+ * although their devices have a fast fma. GPUs without the instruction do not report CL_FP_FMA
+ * (llvmpipe). */
 enum cox_fma cox__cl_arithmetic_fma_of(cl_device_id id, const struct cox_device_info *info)
 {
     cl_device_fp_config config = 0;
     if (hides_fma(info))
         return COX_FMA_SLOW;
+
     if (clGetDeviceInfo(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL) ||
         !(config & CL_FP_FMA))
         return COX_FMA_NONE;
-    return info->type == COX_DEVICE_CPU && !host_has_fma() ? COX_FMA_SLOW : COX_FMA_FAST;
+
+    if (info->type == COX_DEVICE_CPU && !host_has_fma())
+        return COX_FMA_SLOW;
+    return COX_FMA_FAST;
 }
 
 static cox_status check_fma(const struct cox__cl_backend *backend)
@@ -60,18 +66,28 @@ static cox_status check_fma(const struct cox__cl_backend *backend)
 cox_status cox__cl_arithmetic_choose(struct cox__cl_backend *backend, enum cox_arithmetic asked)
 {
     uint32_t fast = 0, slow = 0;
+
     for (uint32_t d = 0; d < backend->device_count; d++) {
-        const bool quick = backend->devices[d].info.fma == COX_FMA_FAST;
-        fast += quick;
-        slow = quick ? slow : d;
+        if (backend->devices[d].info.fma == COX_FMA_FAST)
+            fast++;
+        else
+            slow = d;
     }
-    const bool all = fast == backend->device_count;
-    backend->arithmetic = asked != COX_ARITHMETIC_AUTO ? asked
-                          : all                        ? COX_ARITHMETIC_FMA
-                                                       : COX_ARITHMETIC_MULADD;
-    if (asked == COX_ARITHMETIC_AUTO && fast && !all)
+
+    backend->arithmetic = asked;
+    if (asked == COX_ARITHMETIC_FMA)
+        return check_fma(backend);
+    if (asked != COX_ARITHMETIC_AUTO)
+        return COX_OK;
+
+    backend->arithmetic = COX_ARITHMETIC_FMA;
+    if (fast == backend->device_count)
+        return COX_OK;
+
+    backend->arithmetic = COX_ARITHMETIC_MULADD;
+    if (fast)
         cox__log(backend->log, COX_LOG_INFO,
                  "all kernels go without fma, since %s has no quick one",
                  backend->devices[slow].info.name);
-    return asked == COX_ARITHMETIC_FMA ? check_fma(backend) : COX_OK;
+    return COX_OK;
 }

@@ -8,8 +8,8 @@
  * out. The kernels wait for the copies in, and the copies out for the kernels. A band that is alone
  * on its device is cut into pieces, so that the copies of one piece overlap the kernels of another.
  * Otherwise the bands overlap each other, and each is one piece: every command costs the scheduler
- * thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. The engine says what
- * to copy of the rows that stay on the device from pass to pass (frame_set.c).
+ * thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. The engine decides
+ * which rows to copy of those that stay on the device from pass to pass (frame_set.c).
  *
  * In every mode, images (image.c) wrap the host's memory, or are written from it before the
  * kernels.
@@ -26,73 +26,101 @@ static cox_status clear_partials(struct cox__instance *instance, const struct co
                                  struct cox__cl_slot *slot, cl_mem *mems)
 {
     const cl_uchar zero = 0;
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (binding->row_access != COX__REDUCE)
             continue;
+
         mems[i] = slot->mems[i];
-        cl_event event; /* kept: no other command's event tells if this one fails */
+        cl_event event; /* kept: no other command's event reports a failure of this one */
         const struct cox__driver_call call = cox__cl_call(instance);
         cl_int code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], mems[i], &zero,
                                           1, 0, binding->bytes, 0, NULL, &event);
+
         const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_CLEAR, &call, code,
                                                         event, "clEnqueueFillBuffer");
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
 static cox_status read_partials(struct cox__instance *instance, const struct cox__pass *pass,
                                 struct cox__cl_slot *slot, cl_command_queue queue)
 {
-    bool across = queue != instance->queues[COX__CL_QUEUE_COMPUTE];
-    cl_event after = cox__cl_slot_newest(slot);
+    cl_event after = NULL;
+
+    /* An in-order queue needs no wait list for its own commands. */
+    if (queue != instance->queues[COX__CL_QUEUE_COMPUTE])
+        after = cox__cl_slot_newest(slot);
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (binding->row_access != COX__REDUCE)
             continue;
+
         cl_event event;
         const struct cox__driver_call call = cox__cl_call(instance);
         cl_int code = clEnqueueReadBuffer(queue, slot->mems[i], CL_FALSE, 0, binding->bytes,
-                                          slot->partials[i], across ? 1 : 0, across ? &after : NULL,
-                                          &event);
+                                          slot->partials[i], after != NULL,
+                                          cox__cl_wait_list(&after), &event);
+
         const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call,
                                                         code, event, "clEnqueueReadBuffer");
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
 /* Where a buffer row begins in a binding's memory. */
 static size_t row_offset(const struct cox__binding *binding, uint32_t row)
 {
-    return cox__by_rows(binding) ? (size_t)row * binding->pitch_bytes : 0;
+    if (!cox__by_rows(binding))
+        return 0;
+    return (size_t)row * binding->pitch_bytes;
 }
 
-/* The band's rows of a binding as the slot's image: wrapped, or written to it. */
+/* How many bytes `count` rows of a binding need; a binding without rows is taken as a whole. */
+static size_t rows_bytes(const struct cox__binding *binding, uint32_t count)
+{
+    if (!cox__by_rows(binding))
+        return binding->bytes;
+    return count * binding->pitch_bytes;
+}
+
+/* Make the slot's image of the band's rows of a binding: wrap the rows or write them to it. */
 static cox_status open_image(struct cox__instance *instance, const struct cox__job *job,
                              struct cox__cl_slot *slot, uint32_t index)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const struct cox__binding *binding = &pass->bindings[index];
     uint32_t first = 0, count = (uint32_t)(binding->bytes / binding->pitch_bytes);
+
     if (cox__by_rows(binding))
         cox__pipeline_binding_rows(pass, index, job->first_row, job->rows, &first, &count);
+
     char *rows = (char *)job->mems[index]->data + row_offset(binding, first);
     if (cox__cl_wraps_images(instance))
         return cox__cl_image_wrap(instance, slot, index, count, rows);
+
     const cox_status status = cox__cl_image_fit(instance, slot, index, count);
     if (status)
         return status;
-    const int queue = instance->staged ? COX__CL_QUEUE_IN : COX__CL_QUEUE_COMPUTE;
+
+    cl_command_queue queue = instance->queues[COX__CL_QUEUE_COMPUTE];
+    if (instance->staged)
+        queue = instance->queues[COX__CL_QUEUE_IN];
+
     const size_t origin[3] = {0}, region[3] = {instance->pipeline->images[index]->bytes, count, 1};
     cl_event event;
     const struct cox__driver_call call = cox__cl_call(instance);
-    const cl_int code = clEnqueueWriteImage(instance->queues[queue], slot->images[index].mem,
-                                            CL_FALSE, origin, region, binding->pitch_bytes, 0, rows,
-                                            0, NULL, &event);
+    const cl_int code = clEnqueueWriteImage(queue, slot->images[index].mem, CL_FALSE, origin,
+                                            region, binding->pitch_bytes, 0, rows, 0, NULL, &event);
+
     return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_IN, &call, code, event,
                                  "clEnqueueWriteImage");
 }
@@ -102,6 +130,7 @@ static cox_status open_images(struct cox__instance *instance, const struct cox__
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     cox_status status = COX_OK;
+
     for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++)
         if (pass->images >> i & 1)
             status = open_image(instance, job, slot, i);
@@ -114,11 +143,13 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
                                 struct cox__cl_slot *slot, cl_mem *mems, uint32_t *origins)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         uint32_t first = 0, count = 0;
         if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
             continue;
+
         if (cox__by_rows(binding))
             cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
         if (cox__is_own(binding) || pass->only_images >> i & 1) {
@@ -126,21 +157,24 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
             origins[i] = first;
             continue;
         }
-        size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
-        const enum cox__access access = job->preserve && binding->access == COX__WRITE
-                                           ? COX__READ_WRITE
-                                           : binding->access;
-        struct cox__cl_object *object = cox__cl_object_get(instance->backend, job->mems[i],
-                                                           instance->device_index, access,
-                                                           binding->row_access == COX__ROWS,
-                                                           row_offset(binding, first), bytes,
-                                                           instance->shared);
+
+        /* Bytes that no kernel writes must keep their value. */
+        enum cox__access access = binding->access;
+        if (job->preserve && access == COX__WRITE)
+            access = COX__READ_WRITE;
+
+        struct cox__cl_object *object =
+            cox__cl_object_get(instance->backend, job->mems[i], instance->device_index, access,
+                               binding->row_access == COX__ROWS, row_offset(binding, first),
+                               rows_bytes(binding, count), instance->shared);
         if (!object)
             return COX_E_DEVICE_MEMORY;
+
         slot->objects[i] = object;
         mems[i] = object->mem;
         origins[i] = first;
     }
+
     return COX_OK;
 }
 
@@ -150,16 +184,20 @@ static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slo
         struct cox__cl_object *object = slot->objects[i];
         if (!object)
             continue;
+
         cl_event event;
         cl_int code;
         const struct cox__driver_call call = cox__cl_call(instance);
         void *mapped = cox__cl_object_map(object, &event, &code);
+
         const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call,
                                                         code, event, "clEnqueueMapBuffer");
         if (status)
             return status;
+
         object->mapped = mapped;
     }
+
     return COX_OK;
 }
 
@@ -174,7 +212,8 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
                                           .rows = job->rows,
                                           .mems = mems,
                                           .origins = origins};
-    /* The images first, while all of the host's memory is mapped. */
+
+    /* The images come first, while all of the host's memory is mapped. */
     cox_status status = open_images(instance, job, slot);
     if (status == COX_OK)
         status = unmap_objects(instance, job, slot, mems, origins);
@@ -187,12 +226,14 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
     if (status == COX_OK)
         status = read_partials(instance, cox__cl_pass(instance, job), slot,
                                instance->queues[COX__CL_QUEUE_COMPUTE]);
+
     return status;
 }
 
 /* ---- staged mode ---- */
 
-/* Bytes of a binding's host memory, from `offset` on, to or from device memory, there from `there` on. */
+/* Copy `bytes` between a binding's host memory, from byte `offset` on, and device memory, from byte
+ * `there` on. `in`: to the device. */
 static cox_status copy(struct cox__instance *instance, struct cox__job *job,
                        struct cox__cl_slot *slot, uint32_t index, bool in, cl_mem mem, size_t there,
                        size_t offset, size_t bytes, cl_event after)
@@ -200,13 +241,20 @@ static cox_status copy(struct cox__instance *instance, struct cox__job *job,
     char *here = (char *)job->mems[index]->data + offset;
     cl_event event;
     const struct cox__driver_call call = cox__cl_call(instance);
-    cl_int code = in ? clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], mem, CL_FALSE,
-                                            there, bytes, here, 0, NULL, &event)
-                     : clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE,
-                                           there, bytes, here, after ? 1 : 0, after ? &after : NULL,
-                                           &event);
-    return cox__cl_slot_enqueued(instance, slot, in ? COX__CL_COPY_IN : COX__CL_COPY_OUT, &call,
-                                 code, event, in ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer");
+
+    if (in) {
+        const cl_int code = clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], mem, CL_FALSE,
+                                                 there, bytes, here, 0, NULL, &event);
+        return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_IN, &call, code, event,
+                                     "clEnqueueWriteBuffer");
+    }
+
+    const cl_int code = clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE,
+                                            there, bytes, here, after != NULL,
+                                            cox__cl_wait_list(&after), &event);
+
+    return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call, code, event,
+                                 "clEnqueueReadBuffer");
 }
 
 /* Rows of a binding to or from the slot's device memory, which begins at buffer row `origin`. */
@@ -215,12 +263,12 @@ static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *
                                uint32_t first, uint32_t count, cl_event after)
 {
     const struct cox__binding *binding = &cox__cl_pass(instance, job)->bindings[index];
-    const size_t bytes = cox__by_rows(binding) ? count * binding->pitch_bytes : binding->bytes;
     return copy(instance, job, slot, index, in, slot->mems[index],
-                row_offset(binding, first - origin), row_offset(binding, first), bytes, after);
+                row_offset(binding, first - origin), row_offset(binding, first),
+                rows_bytes(binding, count), after);
 }
 
-/* Rows of a binding to or from what the device keeps of the frame. */
+/* Copy rows of a binding to or from the frame's memory on the device. */
 static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *job,
                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
                               uint32_t count, cl_event after)
@@ -236,59 +284,88 @@ struct staging {
     uint32_t origins[COX_BUFFERS_MAX];      /* of the piece, for the kernel */
     uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
     uint32_t band_counts[COX_BUFFERS_MAX];  /* buffer rows that the band touches */
-    bool cut;                                /* into pieces */
+    bool cut;                               /* into pieces */
 };
 
-/* Of a binding that the device keeps, copy those of the ranges that lie in rows first .. end - 1. */
+/* Copy those ranges of a binding that stay on the device and lie in rows first .. end - 1. */
 static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *job,
                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
                               uint32_t end, cl_event after)
 {
-    const uint32_t count = in ? job->range_count : job->back_count;
+    const struct cox__job_range *ranges = job->back;
+    uint32_t count = job->back_count;
+    if (in) {
+        ranges = job->ranges;
+        count = job->range_count;
+    }
+
     for (uint32_t r = 0; r < count; r++) {
-        const struct cox__job_range *range = in ? &job->ranges[r] : &job->back[r];
-        const uint32_t from = range->first > first ? range->first : first;
-        const uint32_t to = range->first + range->count < end ? range->first + range->count : end;
+        const struct cox__job_range *range = &ranges[r];
+        const uint32_t from = cox__cl_max(range->first, first);
+        const uint32_t to = cox__cl_min(range->first + range->count, end);
         if (range->binding != index || from >= to)
             continue;
+
         const cox_status status = copy_of_set(instance, job, slot, index, in, from, to - from,
                                               after);
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
-/* Copy in a piece's rows. With the first piece, copy in also the buffers that are not cut into
- * pieces (HALO, WHOLE), since a kernel reads them as a whole. */
+/* Copy in a piece's rows of one binding, and set where the kernels find it. A binding that is not
+ * cut into pieces (HALO, WHOLE) is copied with the first piece, since a kernel reads all of it. */
+static cox_status copy_binding_in(struct cox__instance *instance, struct cox__job *job,
+                                  struct cox__cl_slot *slot, struct staging *state, uint32_t index,
+                                  uint32_t first_row, uint32_t rows, uint32_t piece)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const struct cox__binding *binding = &pass->bindings[index];
+    const bool cut = state->cut && binding->row_access == COX__ROWS;
+    const bool due = cut || piece == 0;
+    uint32_t first = state->band_origins[index], count = state->band_counts[index];
+
+    if (cut)
+        cox__pipeline_binding_rows(pass, index, first_row, rows, &first, &count);
+
+    if (cox__cl_keeps(job, index)) {
+        state->mems[index] = instance->sets[job->set].mems[index];
+        state->origins[index] = 0;
+        if (!due)
+            return COX_OK;
+
+        uint32_t end = UINT32_MAX;
+        if (cox__by_rows(binding))
+            end = first + count;
+        return copy_ranges(instance, job, slot, index, true, first, end, NULL);
+    }
+
+    state->mems[index] = slot->mems[index];
+    if (cut)
+        state->mems[index] = slot->pieces[index][piece];
+    state->origins[index] = first;
+
+    const bool copied = !cox__is_own(binding) && !(pass->only_images >> index & 1);
+    if (!copied || !due || (binding->access == COX__WRITE && !job->preserve))
+        return COX_OK;
+    return copy_of_slot(instance, job, slot, index, true, state->band_origins[index], first, count,
+                        NULL);
+}
+
 static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot, struct staging *state,
                                 uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox__binding *binding = &pass->bindings[i];
-        uint32_t first = state->band_origins[i], count = state->band_counts[i];
-        bool cut = state->cut && binding->row_access == COX__ROWS;
-        cox_status status = COX_OK;
-        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
+        const enum cox__row_access access = pass->bindings[i].row_access;
+        if (access == COX__REDUCE || access == COX__UNUSED)
             continue;
-        if (cut)
-            cox__pipeline_binding_rows(pass, i, first_row, rows, &first, &count);
-        if (cox__cl_keeps(job, i)) {
-            state->mems[i] = instance->sets[job->set].mems[i];
-            state->origins[i] = 0;
-            if (cut || piece == 0)
-                status = copy_ranges(instance, job, slot, i, true, first,
-                                     cox__by_rows(binding) ? first + count : UINT32_MAX, NULL);
-        } else {
-            state->mems[i] = cut ? slot->pieces[i][piece] : slot->mems[i];
-            state->origins[i] = first;
-            const bool copied = !cox__is_own(binding) && !(pass->only_images >> i & 1);
-            if (copied && (binding->access != COX__WRITE || job->preserve) && (cut || piece == 0))
-                status = copy_of_slot(instance, job, slot, i, true, state->band_origins[i], first,
-                                      count, NULL);
-        }
+
+        const cox_status status = copy_binding_in(instance, job, slot, state, i, first_row, rows,
+                                                  piece);
         if (status)
             return status;
     }
@@ -302,13 +379,16 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const bool last = first_row + rows == job->first_row + job->rows;
     cl_event after = cox__cl_slot_newest(slot);
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const bool kept = cox__cl_keeps(job, i);
         cox_status status = COX_OK;
         if (!cox__written_by_rows(&pass->bindings[i]))
             continue;
+
         uint32_t first, count;
         cox__pipeline_binding_rows(pass, i, first_row, rows, &first, &count);
+
         if (!kept)
             status = copy_of_slot(instance, job, slot, i, false, state->band_origins[i], first,
                                   count, after);
@@ -316,20 +396,25 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
             status = copy_of_set(instance, job, slot, i, false, first, count, after);
         else if (last) /* all that it gives back: a copy out ends the band */
             status = copy_ranges(instance, job, slot, i, false, 0, UINT32_MAX, after);
+
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
-/* Rows of a piece. Images are of the whole band. Each pass would cut a binding differently, and sub-buffers that lie in
- * others end the process with NVIDIA 580 when they are released: so a band is cut only if no other pass touches what
- * its kernels get by rows, or the device keeps it, for then kernels get all of it. */
+/* Rows of a piece. A band with images is one piece: images are of the whole band.
+ *
+ * Each pass would cut a binding differently, and with NVIDIA 580 the process ends when overlapping
+ * sub-buffers are released. So a band is cut only if each of its ROWS bindings is used by
+ * this pass alone or stays on the device. Kernels get all of a binding that stays there. */
 static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     if (!job->alone || pass->images)
         return job->rows;
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (pass->bindings[i].row_access == COX__ROWS && instance->pipeline->in_several >> i & 1 &&
             !cox__cl_keeps(job, i))
@@ -343,42 +428,54 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const uint32_t piece_rows = rows_of_piece(instance, job);
     struct staging state = {.cut = piece_rows < job->rows};
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
             cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i],
                                        &state.band_counts[i]);
+
     cox_status status = clear_partials(instance, pass, slot, state.mems);
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
-        uint32_t rows = job->rows - done < piece_rows ? job->rows - done : piece_rows;
+        const uint32_t rows = cox__cl_min(job->rows - done, piece_rows);
         const struct cox__cl_launch launch = {.job = job,
                                               .slot = slot,
                                               .first_row = job->first_row + done,
                                               .rows = rows,
                                               .mems = state.mems,
                                               .origins = state.origins};
-        uint32_t before = slot->event_count;
+        const uint32_t before = slot->event_count;
+
         status = copy_piece_in(instance, job, slot, &state, launch.first_row, rows, piece);
         if (status == COX_OK && piece == 0)
             status = open_images(instance, job, slot);
+
+        /* The kernels wait for the newest copy in, if this piece has one. */
+        cl_event copied = NULL;
+        if (slot->event_count > before)
+            copied = cox__cl_slot_newest(slot);
+
         if (status == COX_OK)
-            status = cox__cl_stages_run(instance, &launch,
-                                        slot->event_count > before ? cox__cl_slot_newest(slot)
-                                                                   : NULL);
+            status = cox__cl_stages_run(instance, &launch, copied);
         if (status == COX_OK)
             status = copy_piece_out(instance, job, slot, &state, launch.first_row, rows);
         done += rows;
     }
-    return status == COX_OK
-               ? read_partials(instance, pass, slot, instance->queues[COX__CL_QUEUE_OUT])
-               : status;
+
+    if (status)
+        return status;
+    return read_partials(instance, pass, slot, instance->queues[COX__CL_QUEUE_OUT]);
 }
 
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot)
 {
-    if (job->fetch) /* the pass that wrote it is over */
-        return copy_of_set(instance, job, slot, job->ranges[0].binding, false, job->ranges[0].first,
-                           job->ranges[0].count, NULL);
-    return instance->staged ? enqueue_staged(instance, job, slot)
-                            : enqueue_direct(instance, job, slot);
+    if (job->fetch) { /* the pass that wrote these rows is over */
+        const struct cox__job_range *range = &job->ranges[0];
+        return copy_of_set(instance, job, slot, range->binding, false, range->first, range->count,
+                           NULL);
+    }
+
+    if (instance->staged)
+        return enqueue_staged(instance, job, slot);
+    return enqueue_direct(instance, job, slot);
 }

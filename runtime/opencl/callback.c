@@ -1,20 +1,21 @@
 /* Completion callbacks, from drivers that may call back early, late, twice or never.
  *
- * A callback only says: poll now. Each callback has a record that outlives what the callback may be late for: the band,
- * the queue slot, the session. A record is armed for one event and one job, and disarmed when it shall have no further
- * effect:
+ * A callback only tells the scheduler thread to poll. Each callback has a record that outlives the
+ * band, the queue slot and the session, since the callback may come late. A record is armed for one
+ * event and one job, and disarmed when it must have no further effect:
  *
  *     IDLE ──arm──► ARMED ──callback──► POSTING ──► ARMED … ──disarm──► IDLE
  *
- * Only the callback that has made POSTING of ARMED touches the job, and disarm waits for it; so after disarm the job
- * may be freed. A record is armed again only when its callback has come, since otherwise the callback of an earlier
- * event may still come. A second callback of an earlier event finds another event in the record, or the same handle
- * given out again, and then posts a job once too often, which the engine allows.
+ * Only the callback that changed ARMED to POSTING touches the job, and disarm waits for it. So the
+ * job may be freed after disarm. A record is armed again only when its callback has come: until
+ * then the callback of an earlier event may still come. A second callback of an earlier event finds
+ * another event in the record, or the same handle in use again. In the second case it posts a job
+ * once too often, which the engine allows.
  *
- * Records are freed with the backend; but they are leaked if a callback has not come, or if the driver was seen to call
- * too often or too early.
+ * Records are freed with the backend. They are leaked if a callback has not come, or if the driver
+ * called too often or too early.
  *
- * Records are armed and disarmed with the engine lock held; callbacks run on the driver's threads.
+ * Records are armed and disarmed with the engine lock held. Callbacks run on the driver's threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "callback.h"
 #include "host/leak.h"
@@ -60,16 +61,19 @@ void cox__cl_callbacks_destroy(struct cox__cl_callbacks *all, const struct cox__
 {
     if (!all)
         return;
+
     uint32_t awaited = 0;
     for (uint32_t c = 0; c < all->chunk_count; c++)
         for (uint32_t i = 0; i < CHUNK; i++)
             awaited += atomic_load(&all->chunks[c]->callbacks[i].awaited);
+
     if (awaited || atomic_load(&all->distrusted)) {
         cox__log(log, COX_LOG_WARN, "%u callbacks never came%s; their memory is leaked", awaited,
                  atomic_load(&all->distrusted) ? ", others too early or twice" : "");
         cox__leak(all);
         return;
     }
+
     for (uint32_t c = 0; c < all->chunk_count; c++)
         free(all->chunks[c]);
     free(all);
@@ -84,53 +88,64 @@ static bool add_chunk(struct cox__cl_callbacks *all)
 {
     if (all->chunk_count == CHUNKS_MAX)
         return false;
+
     struct chunk *chunk = calloc(1, sizeof *chunk);
     if (!chunk)
         return false;
+
     for (uint32_t i = 0; i < CHUNK; i++)
         chunk->callbacks[i].all = all;
+
     all->next = all->chunk_count * CHUNK;
     all->chunks[all->chunk_count++] = chunk;
     return true;
 }
 
-/* A record whose callback has come. When there are as many records as there may be, the search stops after CHUNK of
- * them: it must not cost time. */
+/* A record whose callback has come. If no chunk can be added, the search stops after CHUNK
+ * records, so that it stays quick. */
 static struct cox__cl_callback *find_free(struct cox__cl_callbacks *all)
 {
     const uint32_t count = all->chunk_count * CHUNK;
+
     for (uint32_t tries = 0; tries < count && (all->chunk_count < CHUNKS_MAX || tries < CHUNK);
          tries++) {
         struct cox__cl_callback *callback = at(all, all->next++ % count);
         if (atomic_load(&callback->state) == IDLE && !atomic_load(&callback->awaited))
             return callback;
     }
-    return add_chunk(all) ? at(all, all->next++) : NULL;
+
+    if (!add_chunk(all))
+        return NULL;
+    return at(all, all->next++);
 }
 
-/* Runs on a driver's thread. Posts, and does nothing else: no OpenCL call is safe here, and the status that the driver
- * gives is not to be trusted. */
+/* Runs on a driver's thread. It only posts: no OpenCL call is safe here, and the driver's status
+ * cannot be trusted. */
 static void CL_CALLBACK on_complete(cl_event event, cl_int status, void *user)
 {
     struct cox__cl_callback *callback = user;
     struct cox__cl_callbacks *all = callback->all;
     (void)status;
+
     if (event != atomic_load(&callback->event)) {
         atomic_store(&all->distrusted, true);
         return;
     }
+
     int armed = ARMED;
     if (!atomic_compare_exchange_strong(&callback->state, &armed, POSTING)) {
         if (!atomic_exchange(&callback->awaited, false))
             atomic_store(&all->distrusted, true);
         return;
     }
+
     uint64_t none = 0;
     atomic_compare_exchange_strong(&callback->end_ns, &none, cox__clock_ns());
     all->post.post(all->post.ctx, atomic_load(&callback->job));
+
     if (!atomic_exchange(&callback->awaited, false))
         atomic_store(&all->distrusted, true);
-    atomic_store(&callback->state, ARMED); /* last: the record may be disarmed and go now */
+    atomic_store(&callback->state, ARMED); /* last: from here on the record may be disarmed */
 }
 
 struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, cl_event event,
@@ -140,19 +155,23 @@ struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, c
     struct cox__cl_callback *callback = find_free(all);
     if (!callback)
         return NULL;
+
     atomic_store(&callback->event, event);
     atomic_store(&callback->job, job);
     atomic_store(&callback->end_ns, 0);
     atomic_store(&callback->awaited, true);
     atomic_store(&callback->state, ARMED);
+
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
     const cl_int code = clSetEventCallback(event, CL_COMPLETE, on_complete, callback);
     if (!cox__watchdog_call_end(&call)) {
         cox__cl_callback_disarm(callback); /* no queue slot knows the record */
         cox__watchdog_call_abandon(&call);
     }
+
     if (code == CL_SUCCESS)
         return callback;
+
     cox__cl_callback_disarm(callback);
     atomic_store(&callback->awaited, false);
     if (!all->refused)
@@ -163,7 +182,9 @@ struct cox__cl_callback *cox__cl_callback_arm(struct cox__cl_backend *backend, c
 
 uint64_t cox__cl_callback_end_ns(const struct cox__cl_callback *callback)
 {
-    return callback ? atomic_load(&callback->end_ns) : 0;
+    if (!callback)
+        return 0;
+    return atomic_load(&callback->end_ns);
 }
 
 void cox__cl_callback_was_early(struct cox__cl_callback *callback, uint64_t end_ns, bool proven)

@@ -1,7 +1,7 @@
-/* The OpenCL backend: its creation, its end, its table of operations.
+/* The OpenCL backend: its creation, its destruction, its table of operations.
  *
- * Owns the list of platforms and devices, the contexts, the callbacks' records and the deferred releases. Created and
- * destroyed on an application thread.
+ * Owns the list of platforms and devices, the contexts, the records of the callbacks and the
+ * deferred releases. Created and destroyed on an application thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cl.h"
 #include "callback.h"
@@ -15,15 +15,19 @@
 static void destroy(struct cox__backend *base)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+
     cox__cl_hang_leak_deferred(backend);
     cox__cl_programs_drop(backend);
     cox__cl_contexts_drop(backend);
     cox__cl_callbacks_destroy(backend->callbacks, backend->log);
+
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (backend->devices[d].is_subdevice)
             clReleaseDevice(backend->devices[d].id);
+
     pthread_mutex_destroy(&backend->hang_lock);
     pthread_mutex_destroy(&backend->programs_lock);
+
     free(backend->cache_dir);
     free(backend);
 }
@@ -38,9 +42,10 @@ static void device_info(struct cox__backend *base, uint32_t index, struct cox_de
     *info = ((struct cox__cl_backend *)base)->devices[index].info;
 }
 
-/* PoCL's device without threads executes commands inside whichever call finds them ready, on the calling thread. If
- * another thread unmaps memory at that moment, PoCL 3.1 locks an event twice, and the call never returns. The device's
- * name begins with "basic" in PoCL 3.1 and with "cpu-minimal" in PoCL 6. */
+/* PoCL's device without threads executes commands inside the call that finds them ready, on the
+ * calling thread. If another thread unmaps memory at that moment, PoCL 3.1 locks an event twice,
+ * and the call never returns. The device's name begins with "basic" in PoCL 3.1 and with
+ * "cpu-minimal" in PoCL 6. */
 static bool has_no_threads(const struct cox_device_info *info)
 {
     return strcmp(info->platform, "Portable Computing Language") == 0 &&
@@ -93,19 +98,24 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
     cox_status status = COX_E_NOMEM;
     if (!backend)
         return status;
+
     pthread_mutex_init(&backend->hang_lock, NULL);
     pthread_mutex_init(&backend->programs_lock, NULL);
+
     backend->base.ops = &ops;
     backend->log = options->log;
     backend->post = options->post;
     if (options->cache_dir && !(backend->cache_dir = strdup(options->cache_dir)))
         goto fail;
+
     backend->callbacks = cox__cl_callbacks_create(options->post);
     if (!backend->callbacks)
         goto fail;
+
     status = cox__cl_platforms_discover(backend, options);
     if (status)
         goto fail;
+
     cox__topology_enter(options->topology);
     status = cox__cl_contexts_make(backend, options->given);
     if (status == COX_OK)
@@ -113,6 +123,7 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
     cox__topology_leave(options->topology);
     if (status)
         goto fail;
+
     *out = &backend->base;
     return COX_OK;
 

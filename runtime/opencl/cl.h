@@ -8,7 +8,7 @@
 #include "host/topology.h"
 
 struct cox__cl_options {
-    const char *devices; /* selection */
+    const char *devices; /* the selection (select.h) */
     const char *cache_dir;
     enum cox_arithmetic arithmetic;
     const struct cox_opencl_contexts *given; /* may be NULL */
@@ -17,13 +17,13 @@ struct cox__cl_options {
     const struct cox__log *log;
 };
 
-/* Errors: as cox_runtime_create. */
+/* Errors: see cox_runtime_create. */
 cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_options *options);
 
-/* What the kernels use. */
+/* The arithmetic that the kernels use. */
 enum cox_arithmetic cox__cl_chosen_arithmetic(const struct cox__backend *backend);
 
-/* Platforms of the machine, for diagnosis. `backend` is one from cox__cl_create. */
+/* The machine's platforms, for diagnosis. `backend` must come from cox__cl_create. */
 uint32_t cox__cl_platform_count(struct cox__backend *backend);
 void cox__cl_platform_info(struct cox__backend *backend, uint32_t index,
                            struct cox_platform_info *info);

@@ -1,6 +1,7 @@
 /* Queues that several objects share, and waiting for a queue.
  *
- * No function here waits in the driver: the end of the commands is learnt by asking, so that a thread can stop waiting.
+ * No function here waits in the driver: each asks for the state of the commands, so that a thread
+ * can stop waiting.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command_queue.h"
 #include "host/leak.h"
@@ -14,8 +15,10 @@ struct cox__cl_queue *cox__cl_command_queue_new(cl_command_queue id, cl_context 
     struct cox__cl_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
+
     atomic_init(&queue->refs, 1);
     atomic_init(&queue->state, COX__CL_SOUND);
+
     queue->id = id;
     queue->context = context;
     queue->subbuffers = subbuffers;
@@ -32,8 +35,8 @@ void cox__cl_command_queue_unref(struct cox__cl_queue *queue)
 {
     if (atomic_fetch_sub(&queue->refs, 1) > 1)
         return;
-    clReleaseCommandQueue(
-        queue->id); /* never an abandoned queue: its instance has a reference until it has ended */
+    /* Never an abandoned queue: its instance keeps a reference until it has ended. */
+    clReleaseCommandQueue(queue->id);
     free(queue);
 }
 
@@ -58,11 +61,14 @@ cl_int cox__cl_command_queue_drain(cl_command_queue queue, const struct cox__cl_
                                    uint64_t timeout_ns)
 {
     const uint64_t until_ns = cox__clock_ns() + timeout_ns;
+    const long longest_pause_ns = 1000000;
     long pause_ns = 20000;
     cl_event event;
+
     cl_int code = clEnqueueMarkerWithWaitList(queue, 0, NULL, &event);
     if (code)
         return code;
+
     code = clFlush(queue);
     while (code == CL_SUCCESS) {
         cl_int state = CL_QUEUED;
@@ -71,14 +77,18 @@ cl_int cox__cl_command_queue_drain(cl_command_queue queue, const struct cox__cl_
             code = state;
             break;
         }
+
         if (code == CL_SUCCESS && must_stop(shared, until_ns)) {
             cox__leak(event); /* releasing it may block */
             return COX__CL_NOT_IN_TIME;
         }
+
         const struct timespec pause = {.tv_sec = 0, .tv_nsec = pause_ns};
         nanosleep(&pause, NULL);
-        pause_ns = pause_ns < 1000000 ? pause_ns * 2 : pause_ns;
+        if (pause_ns < longest_pause_ns)
+            pause_ns *= 2;
     }
+
     clReleaseEvent(event);
     return code;
 }

@@ -9,23 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `given`: a context of the application's that has all members, or NULL. */
+/* Make a context of the members and a service queue for each. `given`: a context of the application
+ * that has all members, or NULL. */
 static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
                              const uint32_t *members, uint32_t count)
 {
     struct cox__cl_group *group = &backend->groups[backend->group_count];
     cl_device_id ids[COX_DEVICES_MAX];
+    const char *call = "clCreateContext";
+    const char *name = backend->devices[members[0]].info.name;
+    cl_int code;
+
     for (uint32_t i = 0; i < count; i++)
         ids[i] = backend->devices[members[i]].id;
-    const cl_context_properties properties[] = {
-        CL_CONTEXT_PLATFORM, (cl_context_properties)backend->devices[members[0]].platform, 0};
-    cl_int code = given ? clRetainContext(given) : CL_SUCCESS;
-    group->context = given ? given : clCreateContext(properties, count, ids, NULL, NULL, &code);
-    cox_status status = cox__cl_error_check(backend->log, code,
-                                            given ? "clRetainContext" : "clCreateContext",
-                                            backend->devices[members[0]].info.name);
+
+    if (given) {
+        call = "clRetainContext";
+        code = clRetainContext(given);
+        group->context = given;
+    } else {
+        const cl_context_properties properties[] = {
+            CL_CONTEXT_PLATFORM, (cl_context_properties)backend->devices[members[0]].platform, 0};
+        group->context = clCreateContext(properties, count, ids, NULL, NULL, &code);
+    }
+
+    cox_status status = cox__cl_error_check(backend->log, code, call, name);
     if (status)
         return status;
+
     group->subbuffers = false;
     for (uint32_t i = 0; i < count && status == COX_OK; i++) {
         struct cox__cl_device *device = &backend->devices[members[i]];
@@ -33,6 +44,7 @@ static cox_status make_group(struct cox__cl_backend *backend, cl_context given,
         device->service = clCreateCommandQueue(group->context, device->id, 0, &code);
         status = cox__cl_error_check(backend->log, code, "clCreateCommandQueue", device->info.name);
     }
+
     backend->group_count++;
     return status;
 }
@@ -44,6 +56,7 @@ static void drop_group(struct cox__cl_backend *backend, uint32_t index)
             clReleaseCommandQueue(backend->devices[d].service);
             backend->devices[d].service = NULL;
         }
+
     if (backend->groups[index].context)
         clReleaseContext(backend->groups[index].context);
     backend->groups[index].context = NULL;
@@ -57,6 +70,7 @@ void cox__cl_contexts_drop(struct cox__cl_backend *backend)
         else
             cox__log(backend->log, COX_LOG_WARN, "a context is leaked: a device of it hangs");
     }
+
     backend->group_count = 0;
 }
 
@@ -79,51 +93,62 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
                            cl_mem parent, uint32_t index)
 {
     cl_int code;
-    const cl_buffer_region region = {.origin = (size_t)index * TEST_WORDS * 4,
-                                     .size = TEST_WORDS * 4};
-    band->device = device;
+    const size_t bytes = TEST_WORDS * 4;
+    const cl_buffer_region region = {.origin = index * bytes, .size = bytes};
     cl_context context = backend->groups[backend->devices[device].group].context;
+
+    band->device = device;
     if (cox__cl_program_get(backend, device, context, test_source, "", &band->program))
         return false;
+
     band->kernel = clCreateKernel(band->program->id, "cox_test", &code);
     if (code)
         return false;
+
     band->sub = clCreateSubBuffer(parent, CL_MEM_WRITE_ONLY, CL_BUFFER_CREATE_TYPE_REGION, &region,
                                   &code);
     return code == CL_SUCCESS && !clSetKernelArg(band->kernel, 0, sizeof band->sub, &band->sub);
 }
 
-/* Every device writes its own band of one buffer at the same time; all of it must be there afterwards. */
+/* All devices write their own bands of one buffer at the same time. Afterwards the buffer must hold
+ * all bands. */
 static bool test_round(struct cox__cl_backend *backend, struct test_band *bands, uint32_t count,
                        uint32_t round, const cl_uint *host)
 {
     const size_t global = TEST_WORDS, local = TEST_LOCAL;
     void *mapped[COX_DEVICES_MAX] = {0};
     bool good = true;
+
     for (uint32_t i = 0; i < count; i++) {
         cl_uint seed = round * 977 + i;
         cl_command_queue queue = backend->devices[bands[i].device].service;
         cl_int code;
+
         good &= !clSetKernelArg(bands[i].kernel, 1, sizeof seed, &seed) &&
                 !clEnqueueNDRangeKernel(queue, bands[i].kernel, 1, NULL, &global, &local, 0, NULL,
                                         NULL);
+
         mapped[i] = clEnqueueMapBuffer(queue, bands[i].sub, CL_FALSE, CL_MAP_READ, 0,
                                        TEST_WORDS * 4, 0, NULL, NULL, &code);
         good &= code == CL_SUCCESS && !clFlush(queue);
     }
+
     for (uint32_t i = 0; i < count; i++)
         good &= !clFinish(backend->devices[bands[i].device].service);
     for (uint32_t i = 0; i < count; i++)
         for (cl_uint w = 0; good && w < TEST_WORDS; w++)
             good = host[(size_t)i * TEST_WORDS + w] == ((round * 977 + i) ^ (w * 2654435761u));
+
     for (uint32_t i = 0; i < count; i++) {
         cl_command_queue queue = backend->devices[bands[i].device].service;
         if (mapped[i])
             clEnqueueUnmapMemObject(queue, bands[i].sub, mapped[i], 0, NULL, NULL);
         clFlush(queue); /* all before the first wait */
     }
+
     for (uint32_t i = 0; i < count; i++)
         clFinish(backend->devices[bands[i].device].service);
+
     return good;
 }
 
@@ -133,17 +158,22 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
     struct test_band bands[COX_DEVICES_MAX] = {{0}};
     void *host = NULL;
     cl_int code;
-    size_t bytes = (size_t)count * TEST_WORDS * 4;
+    const size_t bytes = (size_t)count * TEST_WORDS * 4;
+
     if (posix_memalign(&host, COX__PAGE_BYTES, bytes))
         return false;
+
     memset(host, 0, bytes);
     cl_mem parent = clCreateBuffer(backend->groups[group].context,
                                    CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, host, &code);
     bool good = code == CL_SUCCESS;
+
     for (uint32_t i = 0; good && i < count; i++)
         good = test_band_make(backend, &bands[i], members[i], parent, i);
+
     for (uint32_t round = 1; good && round <= TEST_ROUNDS; round++)
         good = test_round(backend, bands, count, round, host);
+
     for (uint32_t i = 0; i < count; i++) {
         if (bands[i].sub)
             clReleaseMemObject(bands[i].sub);
@@ -151,24 +181,29 @@ static bool self_test(struct cox__cl_backend *backend, uint32_t group, const uin
             clReleaseKernel(bands[i].kernel);
         cox__cl_program_put(backend, bands[i].program, true);
     }
-    cox__cl_programs_drop(backend); /* no session asks for this one */
+    cox__cl_programs_drop(backend); /* no session will request this one */
+
     if (parent)
         clReleaseMemObject(parent);
     free(host);
+
     return good;
 }
 
 /* ---- grouping ---- */
 
-/* Devices of one platform share a context: `given` (which has them all), or a new one. Those that
+/* Devices of one platform share a context: `given`, which has them all, or a new one. Those that
  * work on host memory share buffers too if the self-test passes. If it fails, each gets a separate
- * context. NVIDIA's never share buffers, because a split that moves makes sub-buffers that lie in
- * others. With driver 580 the process ends when the outer one is released before the inner one. */
+ * context.
+ *
+ * NVIDIA's devices never share buffers. A split that moves makes sub-buffers inside others, and
+ * with driver 580 the process ends if the outer one is released before the inner one. */
 static cox_status group_members(struct cox__cl_backend *backend, cl_context given,
                                 const uint32_t *members, uint32_t count)
 {
     uint32_t sharing[COX_DEVICES_MAX], shares = 0;
     bool asked = false;
+
     for (uint32_t i = 0; i < count; i++) {
         struct cox_device_info *info = &backend->devices[members[i]].info;
         if (!info->mode && !info->unified)
@@ -177,31 +212,37 @@ static cox_status group_members(struct cox__cl_backend *backend, cl_context give
             sharing[shares++] = members[i];
         asked |= info->mode == COX_MODE_SHARED;
     }
+
     uint32_t group = backend->group_count;
     cox_status status = make_group(backend, given, members, count);
     if (status)
         return status;
-    const bool nvidia = strstr(backend->devices[members[0]].info.platform, "NVIDIA") != NULL;
-    const bool share = (shares > 1 || asked) && !nvidia &&
-                       self_test(backend, group, sharing, shares);
-    if ((shares > 1 || asked) && !share)
+
+    const char *platform = backend->devices[members[0]].info.platform;
+    const bool nvidia = strstr(platform, "NVIDIA") != NULL;
+    const bool wanted = shares > 1 || asked;
+    const bool share = wanted && !nvidia && self_test(backend, group, sharing, shares);
+    if (wanted && !share)
         cox__log(backend->log, COX_LOG_WARN,
-                 "%s: concurrent sub-buffers of one buffer %s; using separate contexts",
-                 backend->devices[members[0]].info.platform,
+                 "%s: concurrent sub-buffers of one buffer %s; using separate contexts", platform,
                  nvidia ? "make the driver crash" : "fail the self-test");
+
     backend->groups[group].subbuffers = share;
     for (uint32_t i = 0; i < shares; i++)
         backend->devices[sharing[i]].info.mode = share ? COX_MODE_SHARED : COX_MODE_MAPPED;
+
     if (share || shares < 2)
         return COX_OK;
+
     drop_group(backend, group);
     backend->group_count = group;
     for (uint32_t i = 0; i < count && status == COX_OK; i++)
         status = make_group(backend, NULL, &members[i], 1);
+
     return status;
 }
 
-/* What is known of a device's way to the host's memory once its mode is settled. */
+/* Find out how a device reaches the host's memory, after its mode is set. */
 static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device *device)
 {
     struct cox_device_info *info = &device->info;
@@ -209,6 +250,7 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
         info->host_memory = COX_HOST_MEMORY_COPIED;
         return;
     }
+
     info->host_memory = cox__cl_host_memory(backend->groups[device->group].context,
                                             device->service);
     if (info->host_memory == COX_HOST_MEMORY_COPIED)
@@ -216,7 +258,7 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
                  info->name);
 }
 
-/* Devices in one context, as many as a platform is asked for. */
+/* Most devices of a context that the application gives. */
 enum { GIVEN_DEVICES_MAX = 64 };
 
 static bool has_device(const cl_device_id *ids, size_t count, cl_device_id id)
@@ -227,25 +269,29 @@ static bool has_device(const cl_device_id *ids, size_t count, cl_device_id id)
     return false;
 }
 
-/* Those devices that have no context yet and belong to one that the application gives. */
+/* Group the devices that have no context yet and are in this one of the application's. */
 static cox_status group_given(struct cox__cl_backend *backend, cl_context context, bool *done)
 {
     cl_device_id ids[GIVEN_DEVICES_MAX];
     size_t bytes = 0;
     uint32_t members[COX_DEVICES_MAX], count = 0;
-    const cl_int code = context
-                            ? clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes)
-                            : CL_INVALID_CONTEXT;
+    cl_int code = CL_INVALID_CONTEXT;
+
+    if (context)
+        code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes);
     if (cox__cl_error_check(backend->log, code, "clGetContextInfo", "a context that was given"))
         return COX_E_INVALID;
+
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (!done[d] && has_device(ids, bytes / sizeof *ids, backend->devices[d].id))
             done[members[count++] = d] = true;
+
     if (count)
         return group_members(backend, context, members, count);
-    cox__log(
-        backend->log, COX_LOG_WARN,
-        "a context that was given is not used: none of the runtime's devices is in it that another one has not");
+
+    cox__log(backend->log, COX_LOG_WARN,
+             "a context that was given is not used: "
+             "none of the runtime's devices is in it that another one has not");
     return COX_OK;
 }
 
@@ -267,21 +313,27 @@ cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
                                  const struct cox_opencl_contexts *given)
 {
     bool done[COX_DEVICES_MAX] = {false};
-    const cox_status given_status = given ? group_all_given(backend, given, done) : COX_OK;
-    if (given_status)
-        return given_status;
-    for (uint32_t d = 0; d < backend->device_count; d++) {
+    cox_status status = COX_OK;
+
+    if (given)
+        status = group_all_given(backend, given, done);
+
+    for (uint32_t d = 0; d < backend->device_count && status == COX_OK; d++) {
         uint32_t members[COX_DEVICES_MAX], count = 0;
         for (uint32_t e = d; e < backend->device_count; e++)
             if (!done[e] && backend->devices[e].platform == backend->devices[d].platform) {
                 members[count++] = e;
                 done[e] = true;
             }
-        cox_status status = count ? group_members(backend, NULL, members, count) : COX_OK;
-        if (status)
-            return status;
+
+        if (count)
+            status = group_members(backend, NULL, members, count);
     }
+    if (status)
+        return status;
+
     for (uint32_t d = 0; d < backend->device_count; d++)
         settle_memory(backend, &backend->devices[d]);
+
     return COX_OK;
 }

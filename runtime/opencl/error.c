@@ -1,4 +1,4 @@
-/* The one place where OpenCL's error codes become a cox_status.
+/* The only place that maps OpenCL's error codes to a cox_status.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "internal.h"
 
@@ -54,11 +54,21 @@ static const struct {
 #undef E
 };
 
+enum { ERROR_COUNT = sizeof errors / sizeof *errors };
+
+static size_t find(cl_int code)
+{
+    size_t i = 0;
+    while (i < ERROR_COUNT && errors[i].code != code)
+        i++;
+    return i;
+}
+
 const char *cox__cl_error_name(cl_int code)
 {
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].code == code)
-            return errors[i].name;
+    const size_t i = find(code);
+    if (i < ERROR_COUNT)
+        return errors[i].name;
     return code == CL_SUCCESS ? "CL_SUCCESS" : "unknown OpenCL error";
 }
 
@@ -67,10 +77,12 @@ cox_status cox__cl_error_check(const struct cox__log *log, cl_int code, const ch
 {
     if (code == CL_SUCCESS)
         return COX_OK;
+
     cox__log(log, COX_LOG_WARN, "%s: %s failed: %s (%d)", device, call, cox__cl_error_name(code),
              code);
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].code == code)
-            return errors[i].status;
+
+    const size_t i = find(code);
+    if (i < ERROR_COUNT)
+        return errors[i].status;
     return COX_E_DEVICE_LOST;
 }

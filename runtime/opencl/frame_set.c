@@ -1,5 +1,5 @@
-/* What a staged device keeps of a frame from pass to pass: memory of the whole frame, made with its instance.
- *
+/* Frame sets: the memory of a whole frame on a staged device, for rows that stay there from pass to
+ * pass. Made and freed with the instance.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 
@@ -11,54 +11,46 @@ uint32_t cox__cl_frame_set_resident(struct cox__backend *base, const struct cox_
     return instance->resident;
 }
 
-/* The first bytes are written, since some drivers allocate at first use. */
 static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
-    const cl_uint zero = 0;
     cl_int code = CL_SUCCESS;
-    for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
-        if (!(pipeline->resident >> i & 1))
-            continue;
-        cl_mem made = clCreateBuffer(instance->context, CL_MEM_READ_WRITE,
-                                     (pipeline->bytes[i] + 3) / 4 * 4, NULL, &code);
-        if (code)
-            break;
-        set->mems[i] = made;
-        code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], made, &zero,
-                                   sizeof zero, 0, sizeof zero, 0, NULL, NULL);
-    }
-    /* The fill commands end before their buffers are released. */
-    const cl_int end = cox__cl_command_queue_drain(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                                   instance->shared, COX__CL_TIMEOUT_NS);
-    return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
+
+    for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++)
+        if (pipeline->resident >> i & 1)
+            code = cox__cl_device_memory_make(instance, CL_MEM_READ_WRITE, pipeline->bytes[i],
+                                              &set->mems[i]);
+    return cox__cl_device_memory_wait(instance, code);
 }
 
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
     cl_int code = CL_SUCCESS;
+
     if (!instance->staged || !pipeline->resident)
         return COX_OK;
+
     instance->sets = calloc(pipeline->sets, sizeof *instance->sets);
     if (!instance->sets)
         return COX_OK;
+
     instance->set_count = pipeline->sets;
     for (uint32_t s = 0; s < instance->set_count && code == CL_SUCCESS; s++)
         code = make_set(instance, &instance->sets[s]);
+
     if (code == CL_SUCCESS) {
         instance->resident = pipeline->resident;
         return COX_OK;
     }
-    if (code == COX__CL_NOT_IN_TIME) {
-        cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
-                 instance->device->info.name);
-        instance->hangs = true;
-        return COX_E_DEVICE_LOST;
-    }
+
+    if (code == COX__CL_NOT_IN_TIME)
+        return cox__cl_device_memory_hangs(instance);
+
     cox__log(instance->backend->log, COX_LOG_INFO,
              "%s: %u frames do not fit (%s); what passes hand on is copied",
              instance->device->info.name, instance->set_count, cox__cl_error_name(code));
+
     cox__cl_frame_sets_free(instance);
     return COX_OK;
 }
@@ -71,6 +63,7 @@ void cox__cl_frame_sets_free(struct cox__instance *instance)
             if (set->mems[i])
                 clReleaseMemObject(set->mems[i]);
     }
+
     free(instance->sets);
     instance->sets = NULL;
     instance->set_count = 0;

@@ -1,9 +1,11 @@
-/* Devices that hang, and what is released only when they have ended.
+/* Devices that hang, and memory objects that are released only when these devices have ended.
  *
- * Memory objects that a hung device may still touch are deferred: a note names the queue or the group of devices that
- * the release waits for, and the destruction of the abandoned instance makes the release, once all that the instance
- * had under way has ended. The note is written and the queue's state is read under one lock, and so are the state's
- * change and the taking of the notes: no note is missed.
+ * The release of a memory object that a hung device may still use is deferred. A note names the
+ * queue or the group of devices that the release waits for. When all commands of the abandoned
+ * instance have ended, the destruction of the instance releases the object.
+ *
+ * One lock covers two pairs of steps: to read the queue's state and add a note, and to change the
+ * state and take the notes. So no note is missed.
  *
  * Lock order: `hang_lock` is taken last, and no driver is called with it held.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -15,11 +17,10 @@
 /* A note: release `mem`. */
 struct cox__cl_deferred {
     struct cox__cl_deferred *next;
-    struct cox__cl_queue
-        *queue;     /* the release waits until this queue is not abandoned; NULL = for `group` */
-    uint32_t group; /* the release waits until no device of this group hangs */
+    struct cox__cl_queue *queue; /* wait until this queue is not abandoned; NULL = for `group` */
+    uint32_t group;              /* wait until no device of this group hangs */
     cl_mem mem;
-    void *mapped; /* unmapped first, since a mapping keeps the memory object; may be NULL */
+    void *mapped; /* unmapped before, since a mapping keeps the memory object; may be NULL */
     struct cox__cl_pages *pages; /* on which `mem` lies; may be NULL */
 };
 
@@ -33,8 +34,9 @@ bool cox__cl_hang_in_group(const struct cox__cl_backend *backend, uint32_t group
 
 static bool must_wait(const struct cox__cl_backend *backend, const struct cox__cl_deferred *note)
 {
-    return note->queue ? cox__cl_command_queue_state(note->queue) == COX__CL_ABANDONED
-                       : cox__cl_hang_in_group(backend, note->group);
+    if (note->queue)
+        return cox__cl_command_queue_state(note->queue) == COX__CL_ABANDONED;
+    return cox__cl_hang_in_group(backend, note->group);
 }
 
 /* The queue on which the note's memory was mapped. For a band object, this is the object's queue.
@@ -44,6 +46,7 @@ static cl_command_queue mapped_on(const struct cox__cl_backend *backend,
 {
     if (note->queue)
         return note->queue->id;
+
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (backend->devices[d].group == note->group && backend->devices[d].service)
             return backend->devices[d].service;
@@ -52,16 +55,20 @@ static cl_command_queue mapped_on(const struct cox__cl_backend *backend,
 
 static void release(const struct cox__cl_backend *backend, struct cox__cl_deferred *note)
 {
-    cl_command_queue queue = note->mapped ? mapped_on(backend, note) : NULL;
+    cl_command_queue queue = NULL;
+    if (note->mapped)
+        queue = mapped_on(backend, note);
+
+    /* The unmapping must end before the pages go. */
     if (queue) {
         clEnqueueUnmapMemObject(queue, note->mem, note->mapped, 0, NULL, NULL);
-        cox__cl_command_queue_drain(
-            queue, note->queue,
-            COX__CL_SHORT_TIMEOUT_NS); /* the unmapping must end before the pages go */
+        cox__cl_command_queue_drain(queue, note->queue, COX__CL_SHORT_TIMEOUT_NS);
     }
+
     clReleaseMemObject(note->mem);
     if (note->queue)
         cox__cl_command_queue_unref(note->queue);
+
     cox__cl_shared_pages_unref(note->pages);
     free(note);
 }
@@ -76,11 +83,13 @@ void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, voi
                  "no memory to note what a hung device keeps; it is leaked");
         return;
     }
+
     *note = (struct cox__cl_deferred){.queue = queue,
                                       .group = group,
                                       .mem = mem,
                                       .mapped = mapped,
                                       .pages = cox__cl_shared_pages_ref(pages)};
+
     pthread_mutex_lock(&backend->hang_lock);
     const bool waits = must_wait(backend, note);
     if (waits) {
@@ -88,6 +97,7 @@ void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, voi
         backend->deferred = note;
     }
     pthread_mutex_unlock(&backend->hang_lock);
+
     if (!waits)
         release(backend, note);
 }
@@ -104,21 +114,25 @@ void cox__cl_hang_begins(struct cox__cl_backend *backend, uint32_t device,
 void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
                        struct cox__cl_queue *queue)
 {
-    struct cox__cl_deferred *due = NULL;
+    struct cox__cl_deferred *due = NULL; /* the notes whose wait is over */
+
     pthread_mutex_lock(&backend->hang_lock);
     atomic_store(&queue->state, COX__CL_FAILED);
     atomic_fetch_sub(&backend->devices[device].hung, 1);
+
     for (struct cox__cl_deferred **link = &backend->deferred; *link;) {
         struct cox__cl_deferred *note = *link;
         if (must_wait(backend, note)) {
             link = &note->next;
             continue;
         }
+
         *link = note->next;
         note->next = due;
         due = note;
     }
     pthread_mutex_unlock(&backend->hang_lock);
+
     while (due) {
         struct cox__cl_deferred *note = due;
         due = note->next;
@@ -129,16 +143,19 @@ void cox__cl_hang_ends(struct cox__cl_backend *backend, uint32_t device,
 void cox__cl_hang_leak_deferred(struct cox__cl_backend *backend)
 {
     uint32_t count = 0;
+
     while (backend->deferred) {
         struct cox__cl_deferred *note = backend->deferred;
         backend->deferred = note->next;
+
         cox__leak(note->mem);
         if (note->queue)
-            cox__cl_command_queue_unref(
-                note->queue); /* not the last reference: the queue's instance has another */
+            cox__cl_command_queue_unref(note->queue); /* not the last: its instance has another */
+
         free(note);
         count++;
     }
+
     if (count)
         cox__log(backend->log, COX_LOG_WARN, "%u memory objects of hung devices are leaked", count);
 }

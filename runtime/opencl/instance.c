@@ -1,7 +1,7 @@
 /* Device instances: their context, queues, kernels and queue slots, made and given back.
  *
- * instance_create and instance_destroy run on application threads and worker threads; isolate, abandon and flush with
- * the engine lock held.
+ * instance_create and instance_destroy run on application threads and worker threads. isolate,
+ * abandon and flush run with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 #include "hang.h"
@@ -10,52 +10,99 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A profile costs each command 7 us of the thread that enqueues it, on an NVIDIA H200. What is always timed on a staged
- * device is the copies out: the last one's end is the band's. Where rows stay on the device it is a kernel's. */
+/* On an NVIDIA H200 a profile costs the thread that enqueues 7 us per command. So a staged device
+ * times only the copies out, since the last one's end is the band's end. If rows stay on the
+ * device, a band may end with a kernel, and the kernels are timed too. */
+static cl_command_queue_properties queue_properties(const struct cox__instance *instance, int queue)
+{
+    const bool resident = instance->pipeline->resident;
+    if (!instance->staged || instance->pipeline->profile || queue == COX__CL_QUEUE_OUT ||
+        (queue == COX__CL_QUEUE_COMPUTE && resident))
+        return CL_QUEUE_PROFILING_ENABLE;
+    return 0;
+}
+
 static cox_status make_queues(struct cox__instance *instance)
 {
     for (int q = 0; q < COX__CL_QUEUE_COUNT; q++) {
         if (!instance->staged && q != COX__CL_QUEUE_COMPUTE)
             continue;
+
         cl_int code;
-        const bool profiled = !instance->staged || q == COX__CL_QUEUE_OUT ||
-                              instance->pipeline->profile ||
-                              (q == COX__CL_QUEUE_COMPUTE && instance->pipeline->resident);
         instance->queues[q] = clCreateCommandQueue(instance->context, instance->device->id,
-                                                   profiled ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
-        cox_status status = cox__cl_instance_check(instance, code, "clCreateCommandQueue");
+                                                   queue_properties(instance, q), &code);
+        const cox_status status = cox__cl_instance_check(instance, code, "clCreateCommandQueue");
         if (status) {
             instance->queues[q] = NULL;
             return status;
         }
     }
-    const struct cox__cl_group *group = &instance->backend->groups[instance->device->group];
-    instance->shared =
-        cox__cl_command_queue_new(instance->queues[COX__CL_QUEUE_COMPUTE], instance->context,
-                                  !instance->own_context &&
-                                      instance->device->info.mode == COX_MODE_SHARED &&
-                                      group->subbuffers);
-    return instance->shared ? COX_OK : COX_E_NOMEM;
+
+    const bool subbuffers = !instance->own_context &&
+                            instance->device->info.mode == COX_MODE_SHARED &&
+                            instance->backend->groups[instance->device->group].subbuffers;
+    instance->shared = cox__cl_command_queue_new(instance->queues[COX__CL_QUEUE_COMPUTE],
+                                                 instance->context, subbuffers);
+    if (!instance->shared)
+        return COX_E_NOMEM;
+    return COX_OK;
 }
 
-/* The group's context, which shared mode needs; a device that was lost on that one gets a context of its own. */
+/* Use the group's context, which shared mode needs. A device that was lost on that context gets its
+ * own (`fresh`). */
 static cox_status make_context(struct cox__instance *instance, bool fresh)
 {
     instance->context = instance->backend->groups[instance->device->group].context;
     if (!fresh)
         return COX_OK;
+
     const cl_context_properties properties[] = {
         CL_CONTEXT_PLATFORM, (cl_context_properties)instance->device->platform, 0};
     cl_bool available = CL_TRUE;
     cl_int code = clGetDeviceInfo(instance->device->id, CL_DEVICE_AVAILABLE, sizeof available,
                                   &available, NULL);
+
     if (code == CL_SUCCESS && !available)
         code = CL_DEVICE_NOT_AVAILABLE;
     if (code)
         return cox__cl_instance_check(instance, code, "clGetDeviceInfo");
+
     instance->context = clCreateContext(properties, 1, &instance->device->id, NULL, NULL, &code);
     instance->own_context = code == CL_SUCCESS;
     return cox__cl_instance_check(instance, code, "clCreateContext");
+}
+
+static cox_status make_stages(struct cox__instance *instance)
+{
+    const struct cox__pipeline *pipeline = instance->pipeline;
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++) {
+            struct cox__cl_stage *made = &instance->stages[p][s];
+            made->stage = &pipeline->passes[p].stages[s];
+
+            const cox_status status = cox__cl_stage_make(instance, made);
+            if (status)
+                return status;
+        }
+    return COX_OK;
+}
+
+/* Make the parts that need the device, from the context to the frame sets. */
+static cox_status make_parts(struct cox__instance *instance, uint32_t *max_rows)
+{
+    cox_status status = make_context(instance, atomic_load(&instance->device->lost));
+
+    if (status == COX_OK)
+        status = cox__cl_images_check(instance);
+    if (status == COX_OK)
+        status = make_stages(instance);
+    if (status == COX_OK)
+        status = make_queues(instance);
+    if (status == COX_OK)
+        status = cox__cl_slots_allocate(instance, max_rows);
+    if (status == COX_OK)
+        status = cox__cl_frame_sets_allocate(instance);
+    return status;
 }
 
 cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
@@ -67,45 +114,35 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
     struct cox__instance *instance = calloc(1, sizeof *instance);
     if (!instance)
         return status;
+
     instance->backend = backend;
     instance->device = &backend->devices[device];
     instance->device_index = device;
     instance->pipeline = pipeline;
     instance->staged = instance->device->info.mode == COX_MODE_STAGED;
     instance->pass_count = pipeline->pass_count;
-    instance->event_max = COX__CL_PIECES_MAX * (COX_FUSED_MAX + 2 * pipeline->binding_count) +
-                          (pipeline->resident ? COX__JOB_RANGES_MAX + COX__JOB_BACK_MAX : 0);
+    instance->event_max = COX__CL_PIECES_MAX * (COX_FUSED_MAX + 2 * pipeline->binding_count);
+    if (pipeline->resident)
+        instance->event_max += COX__JOB_RANGES_MAX + COX__JOB_BACK_MAX;
+
     if (fresh)
         atomic_store(&instance->device->lost, true);
+
     instance->slots = calloc(slots, sizeof *instance->slots);
     if (!instance->slots)
         goto fail;
+
     instance->slot_count = slots;
     for (uint32_t l = 0; l < slots; l++) {
         status = cox__cl_slot_make(instance, &instance->slots[l]);
         if (status)
             goto fail;
     }
-    status = make_context(instance, atomic_load(&instance->device->lost));
-    if (status == COX_OK)
-        status = cox__cl_images_check(instance);
+
+    status = make_parts(instance, max_rows);
     if (status)
         goto fail;
-    for (uint32_t p = 0; p < pipeline->pass_count; p++)
-        for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++) {
-            instance->stages[p][s].stage = &pipeline->passes[p].stages[s];
-            status = cox__cl_stage_make(instance, &instance->stages[p][s]);
-            if (status)
-                goto fail;
-        }
-    status = make_queues(instance);
-    if (status)
-        goto fail;
-    status = cox__cl_slots_allocate(instance, max_rows);
-    if (status == COX_OK)
-        status = cox__cl_frame_sets_allocate(instance);
-    if (status)
-        goto fail;
+
     *out = instance;
     return COX_OK;
 
@@ -120,23 +157,27 @@ fail:
     return status;
 }
 
-/* Whether a command has ended. `silent`: the driver answers with an error only. */
+/* Whether a command has ended. `silent`: the driver answers with an error. */
 static bool has_ended(cl_event event, bool *silent)
 {
     cl_int state = CL_QUEUED;
-    *silent = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
-                             NULL) != CL_SUCCESS;
+    const cl_int code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
+                                       &state, NULL);
+    *silent = code != CL_SUCCESS;
     return !*silent && state <= CL_COMPLETE;
 }
 
-/* Wait until all commands under way have ended, for as long as that takes: nothing else proves that a device does not
- * hang any more. A command for which the driver has answered with errors only for a while counts as ended. */
+/* Wait until all commands under way have ended, however long that takes: nothing else proves that a
+ * device does not hang any more. If the driver answers with errors only for a while, a command
+ * counts as ended. */
 static void drain_slots(struct cox__instance *instance)
 {
     const struct timespec pause = {.tv_sec = 0, .tv_nsec = 10000000};
+
     for (uint32_t l = 0; l < instance->slot_count; l++) {
         struct cox__cl_slot *slot = &instance->slots[l];
         uint64_t since_ns = 0;
+
         while (slot->event_count) {
             bool silent;
             if (has_ended(slot->events[slot->event_count - 1], &silent)) {
@@ -144,51 +185,66 @@ static void drain_slots(struct cox__instance *instance)
                 since_ns = 0;
                 continue;
             }
+
             const uint64_t now = cox__clock_ns();
-            since_ns = !silent ? 0 : since_ns ? since_ns : now;
+            if (!silent)
+                since_ns = 0;
+            else if (!since_ns)
+                since_ns = now;
             if (silent && now - since_ns > COX__CL_SHORT_TIMEOUT_NS)
                 break;
+
             nanosleep(&pause, NULL);
         }
     }
 }
 
-/* An abandoned instance may outlive its session, and so its pipeline, which is not read here. */
+/* An abandoned instance may outlive its session and its pipeline, so the pipeline is not read
+ * here. */
 void cox__cl_instance_destroy(struct cox__backend *base, struct cox__instance *instance,
                               cox__ended_fn *ended, void *ctx)
 {
     (void)base;
-    /* A context of the instance's own goes with it. */
+
+    /* A program of the instance's own context cannot be used by others. */
     const bool sound = !instance->abandoned && !instance->own_context && instance->shared &&
                        cox__cl_command_queue_state(instance->shared) == COX__CL_SOUND;
+
     if (instance->abandoned) {
         drain_slots(instance);
         cox__cl_hang_ends(instance->backend, instance->device_index, instance->shared);
     }
+
     for (uint32_t l = 0; l < instance->slot_count; l++)
         cox__cl_slot_clear(&instance->slots[l]);
+
     cox__cl_frame_sets_free(instance);
     for (uint32_t p = 0; p < COX_PASSES_MAX; p++)
         for (uint32_t s = 0; s < COX_FUSED_MAX; s++)
             cox__cl_stage_clear(instance, &instance->stages[p][s], sound);
+
     for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
         if (instance->queues[q] && !(instance->shared && q == COX__CL_QUEUE_COMPUTE))
             clReleaseCommandQueue(instance->queues[q]);
+
     if (instance->shared)
         cox__cl_command_queue_unref(instance->shared);
     if (instance->own_context)
         clReleaseContext(instance->context);
+
     free(instance->slots);
     free(instance);
+
     if (ended)
         ended(ctx);
 }
 
-/* Touches nothing that a job_* function reads: a thread is inside one. */
+/* Change nothing that a job_* function reads: a thread is inside one. */
 void cox__cl_instance_isolate(struct cox__backend *base, struct cox__instance *instance)
 {
     if (instance->abandoned)
         return;
+
     instance->abandoned = true;
     atomic_store(&instance->device->lost, true);
     cox__cl_hang_begins((struct cox__cl_backend *)base, instance->device_index, instance->shared);
@@ -202,23 +258,29 @@ void cox__cl_instance_abandon(struct cox__backend *base, struct cox__instance *i
     cox__cl_instance_isolate(base, instance);
 }
 
-/* What was enqueued on a queue that cannot be flushed may never begin: so each band under way fails, once its commands
- * have ended or the engine's timeout is over. */
+/* Commands on a queue that cannot be flushed may never begin. So each band under way fails, once
+ * its commands have ended or the engine's timeout is over. */
 void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *instance)
 {
     (void)base;
     cl_int code = CL_SUCCESS;
+
     for (int q = 0; q < COX__CL_QUEUE_COUNT; q++)
         if (instance->queues[q]) {
             const struct cox__driver_call call = cox__cl_call(instance);
             const cl_int one = clFlush(instance->queues[q]);
             cox__cl_returned(&call);
-            code = code ? code : one;
+
+            if (!code)
+                code = one;
         }
+
     if (!code)
         return;
+
     cox__cl_instance_check(instance, code, "clFlush");
     cox__cl_command_queue_failed(instance->shared);
+
     for (uint32_t l = 0; l < instance->slot_count; l++)
         instance->slots[l].failed |= instance->slots[l].event_count > 0;
 }

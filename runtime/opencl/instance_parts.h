@@ -1,8 +1,9 @@
-/* A device instance: one device's part of one session. What instance.c, slot.c, stage.c, band.c and job.c share;
- * included by these files and backend.c only.
+/* A device instance: one device's part of one session. The parts that instance.c, slot.c, stage.c,
+ * band.c, image.c, device_memory.c, frame_set.c and job.c share. Only these files and cl.c include
+ * it.
  *
- * An instance is made and destroyed on application threads and worker threads; while bands are under way it is used
- * with the engine lock held.
+ * An instance is made and destroyed on application threads and worker threads. While bands are
+ * under way it is used with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_INSTANCE_PARTS_H
 #define COX_OPENCL_INSTANCE_PARTS_H
@@ -14,21 +15,22 @@
 enum { COX__CL_QUEUE_IN, COX__CL_QUEUE_COMPUTE, COX__CL_QUEUE_OUT, COX__CL_QUEUE_COUNT };
 enum { COX__CL_PIECES_MAX = 4 };
 
-/* What kind of command an event of a band stands for. */
+/* The kind of command that an event of a band belongs to. */
 enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__CL_CLEAR };
 
-/* What kernels get of a binding as an image. */
+/* The image of a binding's rows for kernels. */
 struct cox__cl_image {
     cl_mem mem; /* NULL = none */
     uint32_t rows;
 };
 
-/* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is created per frame. */
+/* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is
+ * created per frame. */
 struct cox__cl_slot {
     cl_mem mems[COX_BUFFERS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
-    cl_mem pieces[COX_BUFFERS_MAX]
-                 [COX__CL_PIECES_MAX]; /* staged, ROWS in a single pass: sub-buffers of mems */
-    void *partials[COX_BUFFERS_MAX];  /* REDUCE: where the partial is read to */
+    /* staged, ROWS in a single pass: sub-buffers of mems */
+    cl_mem pieces[COX_BUFFERS_MAX][COX__CL_PIECES_MAX];
+    void *partials[COX_BUFFERS_MAX]; /* REDUCE: the host's copy of the partial */
     struct cox__cl_image images[COX_BUFFERS_MAX];
     /* borrowed for the band under way; NULL = none */
     struct cox__cl_object *objects[COX_BUFFERS_MAX];
@@ -37,23 +39,23 @@ struct cox__cl_slot {
     uint32_t event_count;
     uint64_t submit_ns;
     uint64_t enqueued_ns[2]; /* when the calls that enqueued the last two commands had returned */
-    uint64_t looked_ns;      /* when the states of all commands were asked for last */
-    /* when a poll last began that found the newest command running; 0 = none did */
+    uint64_t looked_ns;      /* when the states of all commands were last checked */
+    /* start of the last poll that found the newest command running; 0 = no poll did */
     uint64_t running_ns;
     bool failed; /* a command of the band under way has failed */
     /* of the band under way; NULL = no band, or a band without one */
     struct cox__cl_callback *callback;
 };
 
-/* Staged: the device's memory of one frame's resident bindings (engine/backend.h), the whole frame's. A kernel is given
- * all of it, from origin 0: no band needs a sub-buffer. */
+/* Staged: device memory for the resident bindings (engine/backend.h) of one whole frame. A kernel
+ * gets all of it, from origin 0: no band needs a sub-buffer. */
 struct cox__cl_set {
     cl_mem mems[COX_BUFFERS_MAX];
 };
 
-/* The last value of a kernel argument: setting it again is not free. */
+/* The last value of a kernel argument: to set it again costs time. */
 struct cox__cl_memo {
-    size_t bytes; /* 0 = not known */
+    size_t bytes; /* 0 = unknown */
     unsigned char value[COX_CONSTANTS_BYTES_MAX];
 };
 
@@ -62,8 +64,8 @@ struct cox__cl_kernel {
     struct cox__cl_memo *memos; /* one for each argument */
 };
 
-/* Staged mode has a kernel for each queue slot: a slot's memory stays the same, so from frame to frame hardly any
- * argument changes. */
+/* Staged mode has a kernel for each queue slot: a slot's memory stays the same, so few arguments
+ * change from frame to frame. */
 struct cox__cl_stage {
     const struct cox__stage *stage;
     const struct cox__variant *variant;
@@ -114,11 +116,17 @@ static inline bool cox__cl_wraps_images(const struct cox__instance *instance)
     return !instance->staged && instance->device->info.type == COX_DEVICE_CPU;
 }
 
-/* Before a driver call in a job_* function or instance_flush; after it comes cox__cl_returned or
- * cox__cl_slot_enqueued. */
+/* Call this before a driver call in a job_* function or instance_flush, and cox__cl_returned or
+ * cox__cl_slot_enqueued after it. */
 static inline struct cox__driver_call cox__cl_call(const struct cox__instance *instance)
 {
     return cox__watchdog_call_begin(instance->backend->post.watchdog);
+}
+
+/* The wait list of a command that waits for `event` alone; NULL if there is no event. */
+static inline const cl_event *cox__cl_wait_list(const cl_event *event)
+{
+    return *event ? event : NULL;
 }
 
 static inline cox_status cox__cl_instance_check(const struct cox__instance *instance, cl_int code,
@@ -144,26 +152,26 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);
 const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
 
-/* ---- kernel.c ---- */
+/* ---- stage.c ---- */
 
 /* The backend's operation of this name. */
 const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
                                     uint32_t pass, uint32_t stage, uint32_t arg);
 
-/* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors (logged): E_UNSUPPORTED,
- * E_BUILD, E_INVALID, … */
+/* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors
+ * (logged): E_UNSUPPORTED, E_BUILD, E_INVALID, … */
 cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made);
-/* Half-made is accepted, and zeros. `sound`: as of cox__cl_program_put. */
+/* Accepts zeros and a partly made stage. `sound`: see cox__cl_program_put. */
 void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound);
 
-/* What a kernel launch works on: the whole band, or one piece of it. */
+/* The rows of a kernel launch: the whole band, or one piece of it. */
 struct cox__cl_launch {
     const struct cox__job *job;
     struct cox__cl_slot *slot;
     uint32_t first_row;
     uint32_t rows;
     const cl_mem *mems;      /* per binding */
-    const uint32_t *origins; /* per binding: buffer row at which its memory begins */
+    const uint32_t *origins; /* per binding: the buffer row at which its memory begins */
 };
 
 /* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
@@ -172,10 +180,12 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
 
 /* ---- image.c ---- */
 
-/* Refuse images that the device has not. Errors (logged): E_UNSUPPORTED, E_INVALID (a row has fewer pixels). */
+/* Refuse images that the device does not support. Errors (logged): E_UNSUPPORTED, E_INVALID (a row
+ * has fewer pixels). */
 cox_status cox__cl_images_check(const struct cox__instance *instance);
 
-/* If images do not wrap: make the slot's image of a binding, `rows` high, and write a pixel. */
+/* Make the slot's image of a binding, `rows` high, and write a pixel. Only if images do not
+ * wrap. */
 cl_int cox__cl_image_reserve(struct cox__instance *instance, struct cox__cl_slot *slot,
                              uint32_t binding, uint32_t rows);
 void cox__cl_image_clear(struct cox__cl_image *image);
@@ -186,34 +196,48 @@ cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot
 cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot,
                               uint32_t binding, uint32_t rows, void *data);
 
+/* ---- device_memory.c ---- */
+
+/* Allocate device memory and write its first bytes. Some drivers allocate at first use, and a frame
+ * under way is the wrong time to run out of memory. */
+cl_int cox__cl_device_memory_make(struct cox__instance *instance, cl_mem_flags flags, size_t bytes,
+                                  cl_mem *out);
+
+/* After allocations, of which the last returned `code`: wait for the writes, which must end before
+ * their buffers are released. Returns COX__CL_NOT_IN_TIME if the device does not answer. */
+cl_int cox__cl_device_memory_wait(struct cox__instance *instance, cl_int code);
+
+/* Note that the device does not answer. Returns E_DEVICE_LOST. */
+cox_status cox__cl_device_memory_hangs(struct cox__instance *instance);
+
 /* ---- frame_set.c ---- */
 
 /* The backend's operation of this name. */
 uint32_t cox__cl_frame_set_resident(struct cox__backend *base,
                                     const struct cox__instance *instance);
 
-/* Device memory for what is resident; without enough of it the instance keeps nothing. E_DEVICE_LOST with
- * `instance->hangs` set. */
+/* Allocate device memory for the resident bindings. If it does not fit, the instance keeps nothing.
+ * Errors (logged): E_DEVICE_LOST with `instance->hangs` set. */
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance);
 void cox__cl_frame_sets_free(struct cox__instance *instance);
 
 /* ---- slot.c ---- */
 
 cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot *slot);
-void cox__cl_slot_clear(struct cox__cl_slot *slot); /* half-made is accepted, and zeros */
+void cox__cl_slot_clear(struct cox__cl_slot *slot); /* accepts zeros and a partly made slot */
 
-/* Device memory of all slots, for bands of as many rows as fit: max_rows[pass]. Errors (logged): E_DEVICE_MEMORY,
- * E_DEVICE_LOST with `instance->hangs` set. */
+/* Allocate device memory of all slots, for bands of as many rows as fit: max_rows[pass]. Errors
+ * (logged): E_DEVICE_MEMORY, E_DEVICE_LOST with `instance->hangs` set. */
 cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_rows);
 
-/* The band has ended, and its commands with it. */
+/* The band and its commands have ended. */
 void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot *slot);
 
-/* The band is abandoned: its callback and its band objects are let go, its events stay. */
+/* The band is abandoned: give up its callback and its band objects, and keep its events. */
 void cox__cl_slot_abandon(struct cox__cl_slot *slot);
 
-/* The call that enqueues a command has returned `code`: keep the event of a command that was enqueued. Does not return
- * if the engine lock was revoked meanwhile. */
+/* The call that enqueues a command has returned `code`: keep the event if the command was enqueued.
+ * Does not return if the engine lock was revoked during the call. */
 cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_slot *slot,
                                  enum cox__cl_command kind, const struct cox__driver_call *call,
                                  cl_int code, cl_event event, const char *name);
@@ -225,7 +249,8 @@ static inline cl_event cox__cl_slot_newest(const struct cox__cl_slot *slot)
 
 /* ---- band.c ---- */
 
-/* Enqueue all that the band needs. On failure some commands may be enqueued: those whose events the slot has. */
+/* Enqueue all commands of the band. On failure some commands may be enqueued: their events are in
+ * the slot. */
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot);
 

@@ -1,5 +1,5 @@
-/* What applications that use OpenCL themselves take and give (coxswain/opencl.h). Stands above the library's interface:
- * a mapped memory object is a wrapped buffer that knows how it is unmapped.
+/* The interface to applications that use OpenCL themselves (coxswain/opencl.h). It is built on the
+ * library's public interface: a mapped memory object is a wrapped buffer with its own unmapping.
  *
  * Runs on application threads.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,11 +7,13 @@
 #include "mem.h"
 #include <coxswain/opencl.h>
 
-/* An error of a call that has the application's objects for arguments: those are at fault, no device. */
+/* Check a call that has the application's objects as arguments: if they are invalid, the caller is
+ * at fault, not the device. */
 static cox_status check(const struct cox__log *log, cl_int code, const char *call,
                         const char *function)
 {
     const cox_status status = cox__cl_error_check(log, code, call, function);
+
     switch (code) {
     case CL_INVALID_CONTEXT:
     case CL_INVALID_DEVICE:
@@ -30,12 +32,15 @@ cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_cont
 {
     if (!runtime || !context || !device)
         return COX_E_INVALID;
+
     const struct cox__cl_backend *backend = (const struct cox__cl_backend *)runtime->backend;
     if (index >= backend->device_count)
         return COX_E_NOT_FOUND;
+
     const struct cox__cl_device *of = &backend->devices[index];
     if (atomic_load(&of->lost))
         return COX_E_DEVICE_LOST;
+
     *context = backend->groups[of->group].context;
     *device = of->id;
     return COX_OK;
@@ -43,7 +48,7 @@ cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index, cl_cont
 
 /* ---- copies ---- */
 
-/* Where in the buffer's memory the copy begins; NULL = it is refused. */
+/* Where in the buffer's memory the copy begins; NULL = invalid arguments. */
 static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, const void *queue,
                       const void *mem, const char *function)
 {
@@ -51,6 +56,7 @@ static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, con
         cox__misuse_null(buffer->runtime, queue, function, "queue") ||
         cox__misuse_null(buffer->runtime, mem, function, "the memory object"))
         return NULL;
+
     if (!bytes || offset > buffer->bytes || bytes > buffer->bytes - offset) {
         cox__log(&buffer->runtime->log, COX_LOG_ERROR,
                  "%s: %zu bytes from %zu on, of a buffer of %zu", function, bytes, offset,
@@ -67,6 +73,7 @@ cox_status cox_opencl_read(cox_buffer *to, size_t offset, cl_command_queue queue
     char *place = place_of(to, offset, bytes, queue, from, "cox_opencl_read");
     if (!place)
         return COX_E_INVALID;
+
     return check(&to->runtime->log,
                  clEnqueueReadBuffer(queue, from, CL_FALSE, from_offset, bytes, place, wait_count,
                                      wait, event),
@@ -80,6 +87,7 @@ cox_status cox_opencl_write(const cox_buffer *from, size_t offset, cl_command_qu
     const char *place = place_of(from, offset, bytes, queue, to, "cox_opencl_write");
     if (!place)
         return COX_E_INVALID;
+
     return check(&from->runtime->log,
                  clEnqueueWriteBuffer(queue, to, CL_FALSE, to_offset, bytes, place, wait_count,
                                       wait, event),
@@ -92,6 +100,7 @@ cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem m
                           cox_released_fn *released, void *user, cox_buffer **out)
 {
     static const char function[] = "cox_opencl_map";
+
     if (out)
         *out = NULL;
     if (!runtime || cox__misuse_null(runtime, out, function, "out") ||
@@ -99,14 +108,17 @@ cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem m
         cox__misuse_null(runtime, queue, function, "queue") ||
         cox__misuse_null(runtime, mem, function, "mem"))
         return COX_E_INVALID;
+
     size_t bytes;
     cl_int code = clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
     if (code)
         return check(&runtime->log, code, "clGetMemObjectInfo", function);
+
     void *data = clEnqueueMapBuffer(queue, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0,
                                     NULL, NULL, &code);
     if (code)
         return check(&runtime->log, code, "clEnqueueMapBuffer", function);
+
     const cox_status status = cox_buffer_wrap(runtime, data, bytes, released, user, out);
     if (status == COX_OK) {
         cox__cl_mem_set_mapped((*out)->mem, mem, queue);
@@ -114,12 +126,14 @@ cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem m
         clEnqueueUnmapMemObject(queue, mem, data, 0, NULL, NULL);
         clFlush(queue);
     }
+
     return status;
 }
 
 /* ---- memory of other interfaces ---- */
 
-/* OpenCL 3.0's, whose header may be older: the loader has it, or it is NULL. */
+/* A function of OpenCL 3.0, declared here since the header may be older. NULL if the loader lacks
+ * it. */
 #pragma weak clCreateBufferWithProperties
 cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context, const cl_ulong *properties,
                                                 cl_mem_flags flags, size_t bytes, void *host,
@@ -132,14 +146,16 @@ enum {
     HANDLE_TYPES_MAX = 32
 };
 
-/* Drivers that know nothing of handles answer with an error. */
+/* Drivers without support for handles answer with an error. */
 static bool imports_fds(cl_device_id device)
 {
     cl_uint types[HANDLE_TYPES_MAX];
     size_t bytes = 0;
+
     if (!clCreateBufferWithProperties ||
         clGetDeviceInfo(device, IMPORT_HANDLE_TYPES, sizeof types, types, &bytes) != CL_SUCCESS)
         return false;
+
     for (size_t i = 0; i < bytes / sizeof *types; i++)
         if (types[i] == OPAQUE_FD)
             return true;
@@ -153,29 +169,34 @@ cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index, int 
     cl_context context;
     cl_device_id device;
     cl_int code;
+
     if (out)
         *out = NULL;
     if (!runtime || cox__misuse_null(runtime, out, function, "out") ||
         cox__misuse_forked(runtime, function))
         return COX_E_INVALID;
-    const cox_status status = fd < 0 || !bytes
-                                  ? COX_E_INVALID
-                                  : cox_opencl_device(runtime, index, &context, &device);
+
+    cox_status status = COX_E_INVALID;
+    if (fd >= 0 && bytes)
+        status = cox_opencl_device(runtime, index, &context, &device);
     if (status) {
         cox__log(&runtime->log, COX_LOG_ERROR, "%s: descriptor %d, %zu bytes, for device %u: %s",
                  function, fd, bytes, index, cox_status_text(status));
         return status;
     }
+
     if (!imports_fds(device)) {
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "%s: device %u imports no memory from opaque file descriptors", function, index);
         return COX_E_UNSUPPORTED;
     }
+
     const cl_ulong properties[] = {
         OPAQUE_FD, (cl_ulong)fd, DEVICE_HANDLE_LIST, (cl_ulong)(uintptr_t)device, 0, 0};
     cl_mem mem = clCreateBufferWithProperties(context, properties, CL_MEM_READ_WRITE, bytes, NULL,
                                               &code);
     if (code == CL_SUCCESS)
         *out = mem;
+
     return check(&runtime->log, code, "clCreateBufferWithProperties", function);
 }

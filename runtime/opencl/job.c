@@ -9,11 +9,15 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
 {
     struct cox__instance *instance = job->instance;
     struct cox__cl_slot *slot = &instance->slots[job->slot];
+
     job->failing = false;
     slot->submit_ns = slot->enqueued_ns[1] = slot->looked_ns = cox__clock_ns();
     slot->running_ns = 0;
-    slot->failed =
-        true; /* for a thread that does not come back: what it has enqueued is a part of the band */
+
+    /* Failed until the enqueueing ends: a thread may not return from it, and then the slot holds
+     * only a part of the band. */
+    slot->failed = true;
+
     cox_status status = cox__cl_band_enqueue(instance, job, slot);
     if (status == COX_OK) {
         slot->failed = false;
@@ -22,12 +26,16 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
                                                   instance->device->info.name);
         return COX_OK;
     }
+
     cox__cl_command_queue_failed(instance->shared);
     cox__cl_instance_flush(base, instance);
-    if (slot->event_count) { /* commands were enqueued and run: a band that fails, once they have ended */
+
+    /* Some commands were enqueued and run: the band fails once they have ended. */
+    if (slot->event_count) {
         job->failing = true;
         return COX_OK;
     }
+
     cox__cl_slot_end(instance, slot);
     return status;
 }
@@ -40,20 +48,24 @@ static bool event_time(const struct cox__instance *instance, cl_event event,
     cl_ulong stamp = 0;
     const struct cox__driver_call call = cox__cl_call(instance);
     const cl_int code = clGetEventProfilingInfo(event, which, sizeof stamp, &stamp, NULL);
+
     cox__cl_returned(&call);
     *ns = stamp;
     return !code && stamp;
 }
 
-/* Time that the commands of a kind took: for each run of them, which one queue does one after the other, from the start
- * of the first to the end of the last. 0 if there are none, or the device's times cannot be: an end before a start,
- * more than the band took by the host's clock, a start before the band was enqueued. */
+/* Time that the band's commands of one kind took. Commands of a kind that follow each other are one
+ * run on one queue. A run lasts from the start of its first to the end of its last.
+ *
+ * 0 if there are none, or if the device's times are impossible. Impossible are an end before a
+ * start, more time than the band took by the host's clock, or a start before the enqueueing. */
 static uint64_t profile(const struct cox__instance *instance, const struct cox__cl_slot *slot,
                         enum cox__cl_command kind, uint64_t most_ns)
 {
     const struct cox__device_clock *clock = &instance->device->clock;
     const uint64_t error_ns = cox__cl_device_clock_error_ns(clock);
     uint64_t sum = 0;
+
     for (uint32_t first = 0, last; first < slot->event_count; first = last + 1) {
         uint64_t start, end;
         last = first;
@@ -61,14 +73,17 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
             last++;
         if (slot->kinds[first] != kind)
             continue;
+
         if (!event_time(instance, slot->events[first], CL_PROFILING_COMMAND_START, &start) ||
             !event_time(instance, slot->events[last], CL_PROFILING_COMMAND_END, &end) ||
             end < start || end - start > most_ns - sum ||
             (clock->known &&
              cox__cl_device_clock_host_ns(clock, start) + error_ns < slot->submit_ns))
             return 0;
+
         sum += end - start;
     }
+
     return sum;
 }
 
@@ -81,40 +96,62 @@ static uint64_t profile(const struct cox__instance *instance, const struct cox__
 #define CLOCK_LIES_MAX 4
 
 /* When the band's last command ended: by the device's clock, converted to the host's time.
- * `told_ns`: when the callback came, 0 if it has not. Returns 0 if the end is unknown.
+ * `callback_ns`: when the callback came, 0 if it has not. Returns 0 if the end is unknown.
  *
  * Some drivers give impossible times (rusticl 22.3 says 1 ns for every kernel). So a clock is
  * trusted only after it has given an end shortly after a poll found the band running, or shortly
  * before its callback. */
 static uint64_t device_end_ns(const struct cox__instance *instance, const struct cox__cl_slot *slot,
-                              uint64_t told_ns, uint64_t now_ns)
+                              uint64_t callback_ns, uint64_t now_ns)
 {
     struct cox__cl_device *device = instance->device;
     cl_event newest = cox__cl_slot_newest(slot);
     uint64_t queued, end;
+
     if (device->clock_lies >= CLOCK_LIES_MAX ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_END, &end))
         return 0;
+
     cox__cl_device_clock_enclose(&device->clock, queued, slot->enqueued_ns[0],
                                  slot->enqueued_ns[1]);
+
     const uint64_t at = cox__cl_device_clock_host_ns(&device->clock, end);
     const uint64_t slack_ns = CLOCK_SLACK_NS + cox__cl_device_clock_error_ns(&device->clock);
-    if (at < slot->submit_ns || at + slack_ns < slot->running_ns ||
-        at > (told_ns ? told_ns : now_ns) + slack_ns) {
+
+    uint64_t latest_ns = now_ns;
+    if (callback_ns)
+        latest_ns = callback_ns;
+
+    if (at < slot->submit_ns || at + slack_ns < slot->running_ns || at > latest_ns + slack_ns) {
         device->clock_lies++;
         return 0;
     }
+
     device->clock_lies = 0;
     device->clock_checked |= (slot->running_ns && now_ns - slot->running_ns < CLOCK_NEAR_NS) ||
-                             (told_ns && told_ns < at + CLOCK_NEAR_NS);
-    return !device->clock_checked ? 0 : at < now_ns ? at : now_ns;
+                             (callback_ns && callback_ns < at + CLOCK_NEAR_NS);
+    if (!device->clock_checked)
+        return 0;
+    return cox__cl_min(at, now_ns);
 }
 
 /* ---- polls ---- */
 
-/* While the newest command runs, the others are looked at only so often: for failures. */
+/* The interval of the checks for failed commands while the newest command runs. */
 #define LOOK_NS 5000000ull
+
+/* Note in the slot that a command of its band has failed. */
+static void note_failure(struct cox__instance *instance, struct cox__cl_slot *slot, cl_int code,
+                         const char *what)
+{
+    if (slot->failed)
+        return;
+
+    cox__cl_instance_check(instance, code, what);
+    cox__cl_command_queue_failed(instance->shared);
+    slot->failed = true;
+}
 
 static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index)
 {
@@ -123,25 +160,28 @@ static bool command_ended(struct cox__instance *instance, struct cox__cl_slot *s
     cl_int code = clGetEventInfo(slot->events[index], CL_EVENT_COMMAND_EXECUTION_STATUS,
                                  sizeof state, &state, NULL);
     cox__cl_returned(&call);
-    if ((code || state < 0) && !slot->failed) {
-        cox__cl_error_check(instance->backend->log, code ? code : state,
-                            code ? "clGetEventInfo" : "a command of a band",
-                            instance->device->info.name);
-        cox__cl_command_queue_failed(instance->shared);
-        slot->failed = true;
+
+    if (code) {
+        note_failure(instance, slot, code, "clGetEventInfo");
+        return false;
     }
-    return !code && state <= CL_COMPLETE;
+    if (state < 0)
+        note_failure(instance, slot, state, "a command of a band");
+    return state <= CL_COMPLETE;
 }
 
-/* Whether all commands of the slot's band have ended; `*newest_ended`: whether the last one has. Notes in the slot if
- * one of them failed. A command about which the driver answers with an error may still be running. */
+/* Whether all commands of the slot's band have ended; `*newest_ended`: whether the last one has.
+ * Notes a failure in the slot. If the driver answers with an error, the command may still run. */
 static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, bool *newest_ended)
 {
     const uint64_t now = cox__clock_ns();
+
     *newest_ended = command_ended(instance, slot, slot->event_count - 1);
-    slot->running_ns = *newest_ended ? slot->running_ns : now;
+    if (!*newest_ended)
+        slot->running_ns = now;
     if (!*newest_ended && now - slot->looked_ns < LOOK_NS)
         return false;
+
     bool all = *newest_ended;
     slot->looked_ns = now;
     for (uint32_t e = 0; e + 1 < slot->event_count; e++)
@@ -149,8 +189,8 @@ static bool ended(struct cox__instance *instance, struct cox__cl_slot *slot, boo
     return all;
 }
 
-/* Whether a band that was enqueued before has failed. What that was given of rows that stay on the device this one may
- * have read. */
+/* Whether a band that was enqueued earlier has failed. This band may have read rows of it that stay
+ * on the device. */
 static bool older_failed(struct cox__instance *instance, const struct cox__cl_slot *slot)
 {
     bool failed = false;
@@ -158,6 +198,7 @@ static bool older_failed(struct cox__instance *instance, const struct cox__cl_sl
         struct cox__cl_slot *other = &instance->slots[l];
         if (other == slot || other->submit_ns > slot->submit_ns)
             continue;
+
         for (uint32_t e = 0; e < other->event_count; e++)
             command_ended(instance, other, e);
         failed |= other->event_count && other->failed;
@@ -165,42 +206,66 @@ static bool older_failed(struct cox__instance *instance, const struct cox__cl_sl
     return failed;
 }
 
+/* Set what the engine learns from a band that has ended. */
+static void measure(struct cox__instance *instance, const struct cox__cl_slot *slot,
+                    struct cox__job *job, uint64_t callback_ns)
+{
+    const uint64_t now = cox__clock_ns(), most_ns = now - slot->submit_ns;
+
+    /* This comes before the profile, since it sets the clock. */
+    const uint64_t end_ns = device_end_ns(instance, slot, callback_ns, now);
+
+    job->clock_error_ns = UINT64_MAX;
+    if (end_ns) {
+        job->end_ns = end_ns;
+        job->clock_error_ns = cox__cl_device_clock_error_ns(&instance->device->clock);
+    } else if (callback_ns) {
+        job->end_ns = callback_ns;
+    } else {
+        job->end_ns = now;
+    }
+
+    job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
+    if (!instance->staged || instance->pipeline->profile)
+        job->kernel_ns = profile(instance, slot, COX__CL_KERNEL, most_ns);
+    if (instance->staged && instance->pipeline->profile)
+        job->copy_in_ns = profile(instance, slot, COX__CL_COPY_IN, most_ns);
+    if (instance->staged)
+        job->copy_out_ns = profile(instance, slot, COX__CL_COPY_OUT, most_ns);
+}
+
+static enum cox__job_state fail(struct cox__instance *instance, struct cox__cl_slot *slot,
+                                struct cox__job *job)
+{
+    job->failing = true;
+    cox__cl_slot_end(instance, slot);
+    return COX__JOB_FAILED;
+}
+
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job)
 {
     (void)base;
     struct cox__instance *instance = job->instance;
     struct cox__cl_slot *slot = &instance->slots[job->slot];
-    const uint64_t told_ns =
-        cox__cl_callback_end_ns(slot->callback); /* read before the device is polled */
+    /* Read before the device is polled. */
+    const uint64_t callback_ns = cox__cl_callback_end_ns(slot->callback);
     bool newest_ended;
-    if (!slot->event_count) { /* a thread did not come back from the first call */
-        job->failing = true;
-        cox__cl_slot_end(instance, slot);
-        return COX__JOB_FAILED;
-    }
+
+    if (!slot->event_count) /* a thread did not return from the first call */
+        return fail(instance, slot, job);
+
     if (!ended(instance, slot, &newest_ended)) {
-        if (told_ns)
-            cox__cl_callback_was_early(slot->callback, told_ns, !newest_ended);
+        if (callback_ns)
+            cox__cl_callback_was_early(slot->callback, callback_ns, !newest_ended);
         job->failing = slot->failed;
         return COX__JOB_RUNNING;
     }
+
     slot->failed = slot->failed || (job->resident && older_failed(instance, slot));
-    if (slot->failed) {
-        job->failing = true;
-        cox__cl_slot_end(instance, slot);
-        return COX__JOB_FAILED;
-    }
-    const uint64_t now = cox__clock_ns(), most_ns = now - slot->submit_ns;
-    const uint64_t end_ns = device_end_ns(instance, slot, told_ns,
-                                          now); /* before the profile: it sets the clock */
-    job->end_ns = end_ns ? end_ns : told_ns ? told_ns : now;
-    job->clock_error_ns = end_ns ? cox__cl_device_clock_error_ns(&instance->device->clock)
-                                 : UINT64_MAX;
-    const bool all = !instance->staged || instance->pipeline->profile;
-    job->kernel_ns = all ? profile(instance, slot, COX__CL_KERNEL, most_ns) : 0;
-    job->copy_in_ns = all && instance->staged ? profile(instance, slot, COX__CL_COPY_IN, most_ns)
-                                              : 0;
-    job->copy_out_ns = instance->staged ? profile(instance, slot, COX__CL_COPY_OUT, most_ns) : 0;
+    if (slot->failed)
+        return fail(instance, slot, job);
+
+    measure(instance, slot, job, callback_ns);
     cox__cl_slot_end(instance, slot);
     return COX__JOB_DONE;
 }

@@ -1,4 +1,4 @@
-/* Host allocations: made, pinned where a staged device can use it, and given back.
+/* Host allocations: made, pinned if a staged device can use that, and given back.
  *
  * Runs on application threads and worker threads, one at a time per allocation.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -20,18 +20,21 @@ static uint32_t first_staged(const struct cox__cl_backend *backend)
     return backend->device_count;
 }
 
-/* Page-locked memory comes from the driver of the first staged device that works: a buffer that stays mapped all its
- * life, one page longer than asked for, since not every driver makes it begin on a page. */
+/* Make page-locked memory: a buffer of the first staged device that works. It stays mapped all its
+ * life, and is one page longer, since not every driver makes it begin on a page. Without it the
+ * allocation uses ordinary memory. */
 static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
-    uint32_t d = first_staged(backend);
+    const uint32_t d = first_staged(backend);
     if (d == backend->device_count)
         return;
+
     struct cox__cl_device *device = &backend->devices[d];
     cl_int code;
     if (mem->padded_bytes > SIZE_MAX - COX__PAGE_BYTES)
         return;
-    size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
+
+    const size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
     cl_mem pinned = clCreateBuffer(backend->groups[device->group].context,
                                    CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
     if (code == CL_SUCCESS) {
@@ -40,6 +43,7 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
                                           &code);
         if (code == CL_SUCCESS)
             code = cox__cl_command_queue_drain(device->service, NULL, COX__CL_TIMEOUT_NS);
+
         if (code == CL_SUCCESS && mapped) {
             mem->data = mapped +
                         (COX__PAGE_BYTES - (uintptr_t)mapped % COX__PAGE_BYTES) % COX__PAGE_BYTES;
@@ -48,11 +52,13 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
             mem->pinned_device = d;
             return;
         }
+
         if (code == COX__CL_NOT_IN_TIME)
             atomic_store(&device->lost, true);
         else
             clReleaseMemObject(pinned);
     }
+
     cox__log(backend->log, COX_LOG_WARN,
              "%s gives no pinned memory of %zu bytes; copies will be slower", device->info.name,
              mem->padded_bytes);
@@ -65,13 +71,16 @@ cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t byte
     struct cox__mem *mem = calloc(1, sizeof *mem);
     if (!mem)
         return COX_E_NOMEM;
+
     mem->bytes = bytes;
     mem->data = host;
     mem->wrapped = host != NULL;
-    mem->padded_bytes = host ? bytes
-                             : (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
+    mem->padded_bytes = bytes;
+    if (!host)
+        mem->padded_bytes = (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
     if (mem->padded_bytes < bytes)
         goto no_memory;
+
     if (!host)
         pin(backend, mem);
     if (mem->pinned) {
@@ -82,6 +91,7 @@ cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t byte
             goto no_memory;
         mem->data = mem->pages->data;
     }
+
     *out = mem;
     return COX_OK;
 
@@ -116,14 +126,16 @@ void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
                                      .zero_copy = (uintptr_t)mem->data % COX__PAGE_BYTES == 0};
 }
 
-/* ---- given back ---- */
+/* ---- release ---- */
 
-/* The pinned buffer, and the parents of the sub-buffers: their release waits for all devices of their group. */
+/* Release the pinned buffer and the parents of the sub-buffers, when no device of their group
+ * hangs. */
 static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     for (uint32_t g = 0; g < COX_DEVICES_MAX; g++)
         if (mem->parents[g])
             cox__cl_hang_release_after(backend, mem->parents[g], NULL, NULL, g, mem->pages);
+
     if (mem->pinned)
         cox__cl_hang_release_after(backend, mem->pinned, mem->pinned_map, NULL,
                                    backend->devices[mem->pinned_device].group, NULL);
@@ -133,38 +145,47 @@ static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     cox__log(backend->log, COX_LOG_WARN,
              "%zu bytes are leaked: a hung device may still write to them", mem->padded_bytes);
+
     cox__leak(mem->pages);
     cox__leak(mem->pinned);
     cox__leak(mem->mapped);
     mem->pages = NULL;
 }
 
-/* Unmap the pinned buffer and wait until that is done, unless a device of its group hangs. False: now its device
- * hangs. */
+/* Unmap the pinned buffer and wait for the end of that, unless a device of its group hangs. False:
+ * its device hangs from now on. */
 static bool unpin(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     struct cox__cl_device *device = &backend->devices[mem->pinned_device];
     if (!mem->pinned || cox__cl_hang_in_group(backend, device->group))
         return true;
+
     clEnqueueUnmapMemObject(device->service, mem->pinned, mem->pinned_map, 0, NULL, NULL);
     mem->pinned_map = NULL;
-    const uint64_t timeout_ns = atomic_load(&device->lost) ? COX__CL_SHORT_TIMEOUT_NS
-                                                           : COX__CL_TIMEOUT_NS;
+
+    uint64_t timeout_ns = COX__CL_TIMEOUT_NS;
+    if (atomic_load(&device->lost))
+        timeout_ns = COX__CL_SHORT_TIMEOUT_NS;
+
     if (cox__cl_command_queue_drain(device->service, NULL, timeout_ns) != COX__CL_NOT_IN_TIME)
         return true;
+
     atomic_store(&device->lost, true);
     return false;
 }
 
-/* The application's memory object, once no device has anything on it. Its queue tells when that is done. */
+/* Unmap the application's memory object when no device uses it any more. The application's queue
+ * reports the end of the unmapping. */
 static void unmap(struct cox__cl_backend *backend, struct cox__mem *mem)
 {
     if (!mem->mapped)
         return;
+
     cl_int code = clEnqueueUnmapMemObject(mem->mapped_queue, mem->mapped, mem->data, 0, NULL, NULL);
     if (code == CL_SUCCESS)
         code = clFlush(mem->mapped_queue);
     cox__cl_error_check(backend->log, code, "unmapping", "a memory object of the application's");
+
     clReleaseMemObject(mem->mapped);
     clReleaseCommandQueue(mem->mapped_queue);
 }
@@ -173,12 +194,14 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     const bool unmapped = cox__cl_objects_unmap(mem), unpinned = unpin(backend, mem);
-    if (!unmapped ||
-        !unpinned) { /* no instance is abandoned, so no event would say when the device has ended */
+
+    /* No instance is abandoned, so no event would report the end of the device's work. */
+    if (!unmapped || !unpinned) {
         leak_data(backend, mem);
         cox__leak(mem);
         return;
     }
+
     cox__cl_objects_release(backend, mem);
     release_common(backend, mem);
     unmap(backend, mem);
@@ -190,6 +213,7 @@ void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     leak_data(backend, mem);
+
     cox__cl_objects_release(backend, mem);
     mem->pinned = NULL; /* the pinned buffer is the leaked memory itself */
     release_common(backend, mem);

@@ -1,4 +1,4 @@
-/* Host allocations and what devices have on them. Only mem.c and object.c look inside.
+/* Host allocations and the devices' objects on them. Only mem.c and object.c use the fields.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_MEMORY_H
 #define COX_OPENCL_MEMORY_H
@@ -7,28 +7,32 @@
 #include "shared_pages.h"
 #include "command_queue.h"
 
-/* One band of a host allocation as one device sees it: a sub-buffer or a wrapper. Between frames it is mapped, so that
- * the application may touch the memory, unless a sub-buffer that overlaps it has taken its place. */
+/* One device's buffer for one band of a host allocation: a sub-buffer or a wrapper. Between frames
+ * it is mapped, so that the application may use the memory. It stays unmapped if a sub-buffer that
+ * overlaps it has taken its place. */
 struct cox__cl_object {
     cl_mem mem;
     void *mapped;
-    /* does not know what the application wrote since its last use, or since its parent was made */
+    /* the device has not seen what the application wrote since the last use, or since the parent
+     * was made */
     bool stale;
-    /* counted; in order. What overlaps may have the object unmapped in its own */
+    /* a counted reference; an in-order queue. An overlapping object may unmap this one on its own
+     * queue */
     struct cox__cl_queue *queue;
     enum cox__access access;
-    bool busy; /* a band under way uses it: a driver may refuse to unmap what is not mapped yet */
-    bool sub;  /* a sub-buffer of its group's parent, not a wrapper of its own */
+    bool busy; /* a band under way uses it: its mapping may not have ended */
+    bool sub;  /* a sub-buffer of its group's parent, not a wrapper */
     size_t offset;
     size_t bytes;
-    /* when, on the memory's own count; the least recently used object is released first */
+    /* the memory's count at the last use; the least recently used object is released first */
     uint64_t used;
 };
 
 enum {
     COX__CL_OBJECTS_MAX = 256, /* more than the bands of a steady split need on every device */
-    /* An object that had none of so many uses of its memory may give its place to a new one: its split has moved on, or
-     * its device was made anew, and it keeps the old context. One that is not mapped goes before it. */
+    /* An object that was not among this many uses of its memory may give its place to a new one.
+     * Its split has moved, or its device has a new instance and the object keeps the old
+     * context. */
     COX__CL_OBJECT_USES = 4 * COX__CL_OBJECTS_MAX,
 };
 
@@ -42,7 +46,7 @@ struct cox__mem {
     cl_mem pinned;               /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
     void *pinned_map;
     uint32_t pinned_device;
-    /* not NULL: `data` is this memory object of the application's, mapped on the queue; both
+    /* not NULL: `data` is this memory object of the application, mapped on the queue; both are
      * retained */
     cl_mem mapped;
     cl_command_queue mapped_queue;
@@ -52,7 +56,8 @@ struct cox__mem {
     struct cox__cl_object objects[COX__CL_OBJECTS_MAX];
 };
 
-/* `mem` wraps what mapping the application's memory object gave: retains both, and unmaps it when it is destroyed. */
+/* `mem` wraps the application's memory object, mapped on `queue`: retain both, and unmap the object
+ * when `mem` is destroyed. */
 void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue);
 
 /* The backend's operations of these names. */

@@ -1,7 +1,7 @@
 /* Band objects: made, kept for the next frame, mapped and unmapped.
  *
- * The objects belong to their struct cox__mem; cox__cl_object_get and _put run with the engine lock held, the rest when
- * no band is under way on the memory.
+ * The objects belong to their struct cox__mem. cox__cl_object_get and _put run with the engine lock
+ * held. The other functions run when no band is under way on the memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "object.h"
 #include "hang.h"
@@ -14,27 +14,31 @@ static bool usable(const struct cox__cl_object *object)
 static void unmap_object(struct cox__cl_object *object, cl_command_queue queue)
 {
     void *mapped = object->mapped;
-    object->mapped = NULL; /* once, even if the call does not return */
+    object->mapped = NULL; /* before the call, which may not return */
     object->stale = true;
     clEnqueueUnmapMemObject(queue, object->mem, mapped, 0, NULL, NULL);
 }
 
-/* `by`: the queue that will work on the memory next, which the unmapping must come before; NULL = none will. */
+/* `next`: the queue that will work on the memory next; the unmapping must come before that work.
+ * NULL = none. */
 static void release_object(struct cox__cl_backend *backend, struct cox__mem *mem,
-                           struct cox__cl_object *object, const struct cox__cl_queue *by)
+                           struct cox__cl_object *object, const struct cox__cl_queue *next)
 {
     if (!usable(object)) {
         cox__cl_hang_release_after(backend, object->mem, object->mapped, object->queue, 0,
                                    mem->pages);
         return;
     }
+
     if (object->mapped) {
-        const struct cox__cl_queue *queue = by && by->context == object->queue->context
-                                                ? by
-                                                : object->queue;
+        const struct cox__cl_queue *queue = object->queue;
+        if (next && next->context == queue->context)
+            queue = next;
+
         unmap_object(object, queue->id);
         clFlush(queue->id);
     }
+
     clReleaseMemObject(object->mem);
     cox__cl_command_queue_unref(object->queue);
 }
@@ -53,8 +57,11 @@ static cl_mem wrap(const struct cox__cl_backend *backend, const struct cox__cl_q
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
     cl_mem made = clCreateBuffer(queue->context, flags_of(access) | CL_MEM_USE_HOST_PTR, bytes,
                                  data, code);
+
     cox__cl_returned(&call);
-    return *code ? NULL : made;
+    if (*code)
+        return NULL;
+    return made;
 }
 
 enum { LINE_BYTES = 64 };
@@ -62,11 +69,12 @@ enum { LINE_BYTES = 64 };
 static cl_mem make_wrapper(const struct cox__cl_backend *backend, const struct cox__mem *mem,
                            const struct cox__cl_object *object, cl_int *code)
 {
-    /* A size that is no multiple of a cache line makes drivers of integrated GPUs copy. Behind a frame's last rows the
-     * library's own memory has the rest of a page. */
+    /* Drivers of integrated GPUs copy if the size is no multiple of a cache line. Behind a frame's
+     * last rows the library's own memory has the rest of a page. */
     size_t bytes = (object->bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
     if (object->offset + object->bytes < mem->bytes || object->offset + bytes > mem->padded_bytes)
         bytes = object->bytes;
+
     return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, bytes,
                 code);
 }
@@ -78,8 +86,11 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
     cl_mem *parent = &mem->parents[device->group];
     if (!*parent)
         *parent = wrap(backend, object->queue, COX__READ_WRITE, mem->data, mem->padded_bytes, code);
-    if (!*parent) /* larger than one of the devices allows: then each band has a wrapper of its own */
+
+    /* The parent exceeds a limit of one of the devices: each band gets its own wrapper. */
+    if (!*parent)
         return make_wrapper(backend, mem, object, code);
+
     const cl_buffer_region region = {.origin = object->offset, .size = object->bytes};
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
     cl_mem made = clCreateSubBuffer(*parent, flags_of(object->access), CL_BUFFER_CREATE_TYPE_REGION,
@@ -88,22 +99,26 @@ static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__
     return made;
 }
 
-/* Out of use for so long that it may go for a new object. What an abandoned queue may still work on may not
- * (overlaps_abandoned). */
+/* Unused for so long that a new object may take its place. An abandoned queue may still work on its
+ * objects, so these keep their place (overlaps_abandoned). */
 static bool out_of_use(const struct cox__mem *mem, const struct cox__cl_object *object)
 {
     return mem->uses - object->used > COX__CL_OBJECT_USES && usable(object);
 }
 
-/* Which of two goes first: one that is not mapped, since another device may be about to write where an unmapping is
- * still under way; one that is out of use; of those, one of a device that has failed, since it keeps an old context;
- * then the less recently used. */
+/* Which of two objects is replaced first, by these criteria in order:
+ *   1. one that is not mapped, since another device may be about to write where an unmapping is
+ *      under way;
+ *   2. one that is out of use;
+ *   3. if both are, one of a device that has failed, since it keeps an old context;
+ *   4. the less recently used one. */
 static bool goes_before(const struct cox__mem *mem, const struct cox__cl_object *one,
                         const struct cox__cl_object *other)
 {
     const bool old_one = out_of_use(mem, one), old_other = out_of_use(mem, other);
     const bool sound_one = cox__cl_command_queue_state(one->queue) == COX__CL_SOUND;
     const bool sound_other = cox__cl_command_queue_state(other->queue) == COX__CL_SOUND;
+
     if (!one->mapped != !other->mapped)
         return !one->mapped;
     if (old_one != old_other)
@@ -113,49 +128,60 @@ static bool goes_before(const struct cox__mem *mem, const struct cox__cl_object 
     return one->used < other->used;
 }
 
-/* A place for a new object: that of one out of use; else one at the end; if there is none, that of the least recently
- * used. NULL if all are busy. */
+/* The place of a new object: that of an object out of use; else a free one at the end; else that of
+ * the least recently used object. NULL if all are busy. */
 static struct cox__cl_object *object_place(struct cox__mem *mem)
 {
     struct cox__cl_object *first = NULL;
     for (uint32_t i = 0; i < mem->object_count; i++)
         if (!mem->objects[i].busy && (!first || goes_before(mem, &mem->objects[i], first)))
             first = &mem->objects[i];
+
     const bool full = mem->object_count == COX__CL_OBJECTS_MAX;
-    return full || (first && out_of_use(mem, first)) ? first : &mem->objects[mem->object_count];
+    if (full || (first && out_of_use(mem, first)))
+        return first;
+    return &mem->objects[mem->object_count];
 }
 
-/* Put a new object there. What had the place is released after that: should a call on it not return, the memory's
- * objects are in order. */
+/* Put a new object in its place, then release the old one. In this order the memory's objects are
+ * valid even if a call on the old one does not return. */
 static void place_object(struct cox__cl_backend *backend, struct cox__mem *mem,
                          struct cox__cl_object *place, const struct cox__cl_object *fresh)
 {
     const bool taken = place < mem->objects + mem->object_count;
     struct cox__cl_object old = *place;
     *place = *fresh;
+
     if (!taken) {
         mem->object_count++;
         return;
     }
+
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
     release_object(backend, mem, &old, fresh->queue);
     cox__cl_returned(&call);
 }
 
-/* No two sub-buffers of one parent that overlap stay mapped. The unmapping comes before the kernel in its queue, so
- * that it has ended when the band has: in another queue no band would wait for it. But a mapping that may not have
- * ended yet, since two frames in flight read the same buffer, has to be undone in its own. */
+/* Keep two overlapping sub-buffers of one parent from being mapped at once. The unmapping comes
+ * before the kernel in the kernel's queue, so that it has ended when the band has: a band waits for
+ * no other queue. But if the mapping may not have ended yet, since two frames in flight read the
+ * same buffer, it is undone in its own queue. */
 static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__mem *mem,
                            const struct cox__cl_object *object)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *other = &mem->objects[i];
+
         if (other == object || !other->mapped || !other->sub || !usable(other) ||
             other->offset >= object->offset + object->bytes ||
             object->offset >= other->offset + other->bytes)
             continue;
+
         const bool own = other->busy || other->queue->context != object->queue->context;
-        cl_command_queue queue = (own ? other : object)->queue->id;
+        cl_command_queue queue = object->queue->id;
+        if (own)
+            queue = other->queue->id;
+
         const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
         unmap_object(other, queue);
         clFlush(queue);
@@ -168,18 +194,24 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
                           struct cox__cl_object *object)
 {
     cl_int code = CL_SUCCESS;
+
     if (!object->mapped && object->sub)
         unmap_overlaps(backend, mem, object);
-    /* A copy: once the lock is revoked inside the first call, the memory may be freed. */
+
+    /* A copy: if the lock is revoked inside the first call, the memory may be freed. */
     const struct cox__cl_object is = *object;
     void *mapped = is.mapped;
+
     const struct cox__driver_call call = cox__watchdog_call_begin(backend->post.watchdog);
+    /* This mapping fetches nothing. Its unmapping gives the device the memory as the application
+     * left it. */
     if (!mapped && is.stale && is.access != COX__WRITE)
-        /* This mapping fetches nothing, and its unmapping gives the device the memory as the application left it. */
         mapped = clEnqueueMapBuffer(is.queue->id, is.mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION,
                                     0, is.bytes, 0, NULL, NULL, &code);
+
     if (mapped && code == CL_SUCCESS)
         code = clEnqueueUnmapMemObject(is.queue->id, is.mem, mapped, 0, NULL, NULL);
+
     cox__cl_returned(&call);
     object->mapped = NULL;
     object->stale = code != CL_SUCCESS;
@@ -199,8 +231,9 @@ static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox
     return NULL;
 }
 
-/* PoCL 3.1 finds the mapping of a sub-buffer by its address in the parent. An abandoned queue may still hold a map
- * command for these bytes: unmapping another sub-buffer there would free what that command works on. */
+/* PoCL 3.1 finds the mapping of a sub-buffer by its address in the parent. An abandoned queue may
+ * still hold a map command for these bytes. To unmap another sub-buffer there would free what that
+ * command works on. */
 static bool overlaps_abandoned(const struct cox__mem *mem, size_t offset, size_t bytes)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
@@ -212,6 +245,37 @@ static bool overlaps_abandoned(const struct cox__mem *mem, size_t offset, size_t
     return false;
 }
 
+/* A new object in the memory's list; NULL on failure (logged). */
+static struct cox__cl_object *make_object(struct cox__cl_backend *backend, struct cox__mem *mem,
+                                          const struct cox__cl_device *owner,
+                                          struct cox__cl_object *fresh)
+{
+    const char *call = "clCreateBuffer";
+    cl_int code;
+
+    if (fresh->sub) {
+        call = "clCreateSubBuffer";
+        fresh->mem = make_subbuffer(backend, mem, owner, fresh, &code);
+    } else {
+        fresh->mem = make_wrapper(backend, mem, fresh, &code);
+    }
+    if (cox__cl_error_check(backend->log, code, call, owner->info.name))
+        return NULL;
+
+    struct cox__cl_object *place = object_place(mem);
+    if (!place) {
+        cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer",
+                 COX__CL_OBJECTS_MAX);
+        clReleaseMemObject(fresh->mem);
+        return NULL;
+    }
+
+    cox__cl_command_queue_ref(fresh->queue);
+    fresh->stale = fresh->sub; /* the parent may be older than what the application wrote */
+    place_object(backend, mem, place, fresh);
+    return place;
+}
+
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
                                           uint32_t device, enum cox__access access, bool disjoint,
                                           size_t offset, size_t bytes, struct cox__cl_queue *queue)
@@ -219,30 +283,20 @@ struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struc
     const struct cox__cl_device *owner = &backend->devices[device];
     const bool sub = disjoint && queue->subbuffers && !overlaps_abandoned(mem, offset, bytes);
     struct cox__cl_object *object = find_object(mem, queue, access, sub, offset, bytes);
-    cl_int code;
+
     if (!object) {
         struct cox__cl_object fresh = {
             .queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
-        fresh.mem = sub ? make_subbuffer(backend, mem, owner, &fresh, &code)
-                        : make_wrapper(backend, mem, &fresh, &code);
-        if (cox__cl_error_check(backend->log, code, sub ? "clCreateSubBuffer" : "clCreateBuffer",
-                                owner->info.name))
+        object = make_object(backend, mem, owner, &fresh);
+        if (!object)
             return NULL;
-        object = object_place(mem);
-        if (!object) {
-            cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer",
-                     COX__CL_OBJECTS_MAX);
-            clReleaseMemObject(fresh.mem);
-            return NULL;
-        }
-        cox__cl_command_queue_ref(queue);
-        fresh.stale = sub; /* the parent may have been made before the application wrote */
-        place_object(backend, mem, object, &fresh);
     }
+
     object->used = ++mem->uses;
-    code = open_object(backend, mem, object);
+    const cl_int code = open_object(backend, mem, object);
     if (cox__cl_error_check(backend->log, code, "unmapping a band", owner->info.name))
         return NULL;
+
     object->busy = true;
     return object;
 }
@@ -266,31 +320,38 @@ void cox__cl_object_put(struct cox__cl_object *object)
 
 /* ---- with their memory ---- */
 
-/* Those too are waited for that made place for an overlapping object. */
+/* Objects that were unmapped to make room for an overlapping one are waited for too. */
 bool cox__cl_objects_unmap(struct cox__mem *mem)
 {
     bool all = true;
+
     for (uint32_t i = 0; i < mem->object_count; i++)
         if (mem->objects[i].mapped && usable(&mem->objects[i])) {
             unmap_object(&mem->objects[i], mem->objects[i].queue->id);
             clFlush(mem->objects[i].queue->id); /* all before the first wait */
         }
+
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_queue *queue = mem->objects[i].queue;
         uint32_t before = 0;
         while (before < i && mem->objects[before].queue != queue)
             before++;
+
         const enum cox__cl_command_queue_state state = cox__cl_command_queue_state(queue);
         if (before < i || state == COX__CL_ABANDONED)
             continue;
-        const uint64_t timeout_ns = state == COX__CL_SOUND ? COX__CL_TIMEOUT_NS
-                                                           : COX__CL_SHORT_TIMEOUT_NS;
+
+        uint64_t timeout_ns = COX__CL_SHORT_TIMEOUT_NS;
+        if (state == COX__CL_SOUND)
+            timeout_ns = COX__CL_TIMEOUT_NS;
+
         if (cox__cl_command_queue_drain(queue->id, queue, timeout_ns) == COX__CL_NOT_IN_TIME &&
             cox__cl_command_queue_state(queue) != COX__CL_ABANDONED) {
             cox__cl_command_queue_failed(queue);
             all = false;
         }
     }
+
     return all;
 }
 

@@ -1,12 +1,13 @@
-/* Band objects: what a kernel gets as its buffer in shared and mapped mode, kept from frame to frame.
+/* Band objects: the buffers of kernels in shared and mapped mode, kept from frame to frame. Used by
+ * bands, queue slots and host allocations.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_BAND_OBJECT_H
 #define COX_OPENCL_BAND_OBJECT_H
 
 #include "mem.h"
 
-/* The band object for a range, from the cache or new. A command on `queue`, the instance's, unmaps
- * it. NULL on failure (logged). With the engine lock held.
+/* The band object for a range: an existing one or a new one. A command on `queue`, the instance's
+ * queue, unmaps it. NULL on failure (logged). With the engine lock held.
  *
  * `disjoint`: no other device's band in flight overlaps the range (ROWS). Other ranges (HALO,
  * WHOLE) never become sub-buffers. PoCL 3.1 keeps the mappings of all sub-buffers with their parent
@@ -21,10 +22,11 @@ void cox__cl_object_put(struct cox__cl_object *object);
 /* Enqueue the mapping that gives the object's memory back to the application. */
 void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, cl_int *code);
 
-/* Unmap all objects of the memory and wait until that is done, so that the memory may go. False: a queue hangs. */
+/* Unmap all objects of the memory and wait for the end of that, so that the memory may be freed.
+ * False: a queue hangs. */
 bool cox__cl_objects_unmap(struct cox__mem *mem);
 
-/* Release all objects of the memory; those of an abandoned queue later (hang.h). */
+/* Release all objects of the memory. Those of an abandoned queue are released later (hang.h). */
 void cox__cl_objects_release(struct cox__cl_backend *backend, struct cox__mem *mem);
 
 #endif

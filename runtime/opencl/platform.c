@@ -28,10 +28,9 @@ struct root {
     struct cox_device_info info;
     char platform_version[128];
     char place[64]; /* PCI address or UUID; "" = unknown */
-    bool duplicate; /* the same silicon was listed before */
-    /* with it no device could use fma, and it computes on the processor (find_costly) */
-    bool costly;
-    bool used;
+    bool duplicate; /* an earlier root is the same silicon (is_duplicate) */
+    bool costly;    /* using it would deny fma to all devices (find_costly) */
+    bool used;      /* an entry of the selection has taken it */
 };
 
 struct discovery {
@@ -41,14 +40,14 @@ struct discovery {
     struct root roots[ROOTS_MAX];
 };
 
-/* Drivers pad with blanks, before and behind. */
+/* Copy a driver's text without the blanks around it. */
 static void copy_trimmed(char *out, size_t bytes, const char *text)
 {
     text += strspn(text, " ");
     size_t length = strlen(text);
     while (length && text[length - 1] == ' ')
         length--;
-    snprintf(out, bytes, "%.*s", (int)(length < bytes ? length : bytes - 1), text);
+    snprintf(out, bytes, "%.*s", (int)cox__cl_min(length, bytes - 1), text);
 }
 
 static void platform_text(cl_platform_id platform, cl_platform_info what, char *out, size_t bytes)
@@ -70,25 +69,31 @@ static void device_text(cl_device_id device, cl_device_info what, char *out, siz
 static uint32_t device_uint(cl_device_id device, cl_device_info what)
 {
     cl_uint value = 0;
-    return clGetDeviceInfo(device, what, sizeof value, &value, NULL) ? 0 : value;
+    if (clGetDeviceInfo(device, what, sizeof value, &value, NULL))
+        return 0;
+    return value;
 }
 
 static uint64_t device_ulong(cl_device_id device, cl_device_info what)
 {
     cl_ulong value = 0;
-    return clGetDeviceInfo(device, what, sizeof value, &value, NULL) ? 0 : value;
+    if (clGetDeviceInfo(device, what, sizeof value, &value, NULL))
+        return 0;
+    return value;
 }
 
-/* Where the device sits: asked only of drivers that list the extension. */
+/* Where the device sits. Only drivers that list the extension are asked. */
 static void find_place(struct root *root)
 {
     char extensions[8192] = "";
     if (clGetDeviceInfo(root->id, CL_DEVICE_EXTENSIONS, sizeof extensions, extensions, NULL))
         extensions[0] = 0;
+
     struct {
         cl_uint domain, bus, device, function;
     } pci;
     cl_uchar uuid[16];
+
     if (strstr(extensions, "cl_khr_pci_bus_info") &&
         !clGetDeviceInfo(root->id, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof pci, &pci, NULL)) {
         snprintf(root->place, sizeof root->place, "pci %04x:%02x:%02x.%x", pci.domain, pci.bus,
@@ -106,23 +111,34 @@ static void find_place(struct root *root)
     }
 }
 
+/* A simulator may claim several types at once: the first that matches counts. */
+static enum cox_device_type device_type(cl_device_id device)
+{
+    const cl_device_type type = device_ulong(device, CL_DEVICE_TYPE);
+    if (type & CL_DEVICE_TYPE_CPU)
+        return COX_DEVICE_CPU;
+    if (type & CL_DEVICE_TYPE_GPU)
+        return COX_DEVICE_GPU;
+    if (type & CL_DEVICE_TYPE_ACCELERATOR)
+        return COX_DEVICE_ACCELERATOR;
+    return COX_DEVICE_OTHER;
+}
+
 static void describe(struct root *root, const struct cox_platform_info *platform,
                      uint32_t platform_index, uint32_t device_index)
 {
     struct cox_device_info *info = &root->info;
-    cl_device_type type = device_ulong(root->id, CL_DEVICE_TYPE);
     size_t group = 0;
+
     device_text(root->id, CL_DEVICE_NAME, info->name, sizeof info->name);
     device_text(root->id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
     snprintf(info->platform, sizeof info->platform, "%s", platform->name);
     snprintf(root->platform_version, sizeof root->platform_version, "%s", platform->version);
-    /* A simulator may claim several types at once. */
-    info->type = type & CL_DEVICE_TYPE_CPU           ? COX_DEVICE_CPU
-                 : type & CL_DEVICE_TYPE_GPU         ? COX_DEVICE_GPU
-                 : type & CL_DEVICE_TYPE_ACCELERATOR ? COX_DEVICE_ACCELERATOR
-                                                     : COX_DEVICE_OTHER;
+
+    info->type = device_type(root->id);
     info->platform_index = platform_index;
     info->device_index = device_index;
+
     info->compute_units = info->parent_units = device_uint(root->id, CL_DEVICE_MAX_COMPUTE_UNITS);
     if (!clGetDeviceInfo(root->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group, NULL))
         info->max_work_group = (uint32_t)group;
@@ -130,22 +146,25 @@ static void describe(struct root *root, const struct cox_platform_info *platform
     info->base_align_bytes = device_uint(root->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     info->global_bytes = device_ulong(root->id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_ulong(root->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+
     info->unified = info->type == COX_DEVICE_CPU ||
                     device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
     info->fma = cox__cl_arithmetic_fma_of(root->id, info);
+
     find_place(root);
     snprintf(info->id, sizeof info->id, "%.60s/%.60s/%.60s", info->platform, info->name,
              root->place[0] ? root->place : "-");
 }
 
-/* The same silicon twice: one PCI address or UUID under two drivers, one driver registered twice, or a second platform
- * for the one CPU. */
+/* The same silicon twice: one PCI address or UUID under two drivers, one driver registered twice,
+ * or a second platform for the one CPU. */
 static bool is_duplicate(const struct discovery *found, const struct root *root)
 {
     for (uint32_t i = 0; i < found->root_count; i++) {
         const struct root *other = &found->roots[i];
         if (other->platform == root->platform)
             continue;
+
         if (root->place[0] && strcmp(root->place, other->place) == 0)
             return true;
         if (root->info.type == COX_DEVICE_CPU && other->info.type == COX_DEVICE_CPU)
@@ -163,18 +182,23 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
     struct cox_platform_info *info = &found->backend->platforms[platform_index];
     cl_device_id ids[ROOTS_MAX];
     cl_uint count = 0;
+
     platform_text(platform, CL_PLATFORM_NAME, info->name, sizeof info->name);
     platform_text(platform, CL_PLATFORM_VENDOR, info->vendor, sizeof info->vendor);
     platform_text(platform, CL_PLATFORM_VERSION, info->version, sizeof info->version);
+
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, ROOTS_MAX, ids, &count))
         return; /* a platform without devices is normal */
+
     info->devices = count;
     for (cl_uint i = 0; i < count && i < ROOTS_MAX && found->root_count < ROOTS_MAX; i++) {
         struct root *root = &found->roots[found->root_count];
         cl_bool available = CL_TRUE, compiler = CL_TRUE;
+
         root->platform = platform;
         root->id = ids[i];
         describe(root, info, platform_index, i);
+
         clGetDeviceInfo(ids[i], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
         clGetDeviceInfo(ids[i], CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
         if (!available || !compiler) {
@@ -183,11 +207,13 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
             memset(root, 0, sizeof *root);
             continue;
         }
+
         root->duplicate = is_duplicate(found, root);
         if (root->duplicate)
             cox__log(found->backend->log, COX_LOG_INFO,
                      "%s (%s) is a second driver for silicon already listed: left out unless named",
                      root->info.name, root->info.platform);
+
         found->root_count++;
     }
 }
@@ -199,22 +225,23 @@ static bool is_software(const struct root *root)
            strncmp(root->info.name, "softpipe", 8) == 0;
 }
 
-/* A GPU that is the processor once more, slower, and has no fma: with it all devices would have to go without. */
+/* Mark software GPUs without fma if the CPU has fma. Such a device computes on the CPU, only
+ * slower, and with it all kernels would have to do without fma. */
 static void find_costly(struct discovery *found)
 {
     bool processor = false;
     for (uint32_t r = 0; r < found->root_count; r++)
         processor |= found->roots[r].info.type == COX_DEVICE_CPU &&
                      found->roots[r].info.fma == COX_FMA_FAST;
+
     for (uint32_t r = 0; r < found->root_count; r++) {
         struct root *root = &found->roots[r];
         root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
         if (root->costly)
-            cox__log(
-                found->backend->log, COX_LOG_INFO,
-                "%s computes on the processor, and without fma, which the others would have to do without, too: "
-                "left out unless named",
-                root->info.name);
+            cox__log(found->backend->log, COX_LOG_INFO,
+                     "%s computes on the processor, and without fma, "
+                     "which the others would have to do without, too: left out unless named",
+                     root->info.name);
     }
 }
 
@@ -223,14 +250,17 @@ static cox_status list_platforms(struct discovery *found)
     cl_platform_id ids[COX__CL_PLATFORMS_MAX];
     cl_uint count = 0;
     cl_int code = clGetPlatformIDs(COX__CL_PLATFORMS_MAX, ids, &count);
+
     if (code || !count) {
         cox__log(found->backend->log, COX_LOG_ERROR,
                  "no OpenCL platform is installed (for the CPU: Debian's package pocl-opencl-icd)");
         return COX_E_NO_PLATFORM;
     }
-    found->backend->platform_count = count < COX__CL_PLATFORMS_MAX ? count : COX__CL_PLATFORMS_MAX;
+
+    found->backend->platform_count = cox__cl_min(count, COX__CL_PLATFORMS_MAX);
     for (uint32_t p = 0; p < found->backend->platform_count; p++)
         list_devices(found, ids[p], p);
+
     find_costly(found);
     if (!found->root_count) {
         cox__log(found->backend->log, COX_LOG_ERROR,
@@ -238,6 +268,7 @@ static cox_status list_platforms(struct discovery *found)
                  count == 1 ? " is" : "s are");
         return COX_E_NO_DEVICE;
     }
+
     return COX_OK;
 }
 
@@ -247,10 +278,12 @@ static cox_status add_device(struct discovery *found, const struct root *root, c
                              uint32_t subdevice, uint32_t units, enum cox_memory_mode mode)
 {
     struct cox__cl_backend *backend = found->backend;
+
     if (backend->device_count == COX_DEVICES_MAX) {
         cox__log(backend->log, COX_LOG_ERROR, "more than %d devices are selected", COX_DEVICES_MAX);
         return COX_E_INVALID;
     }
+
     struct cox__cl_device *device = &backend->devices[backend->device_count++];
     device->info = root->info;
     device->info.compute_units = units;
@@ -260,12 +293,14 @@ static cox_status add_device(struct discovery *found, const struct root *root, c
     device->id = id;
     device->is_subdevice = id != root->id;
     memcpy(device->platform_version, root->platform_version, sizeof device->platform_version);
+
     if (subdevice) {
         size_t used = strlen(device->info.id);
         snprintf(device->info.id + used, sizeof device->info.id - used, "#%u", subdevice);
         used = strlen(device->info.name);
         snprintf(device->info.name + used, sizeof device->info.name - used, " #%u", subdevice);
     }
+
     return COX_OK;
 }
 
@@ -274,44 +309,53 @@ static cox_status partition(struct discovery *found, const struct root *root, ui
 {
     cl_device_partition_property properties[COX_DEVICES_MAX + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
     cl_uint made = 0;
+
     for (uint32_t i = 0; i < count; i++)
         properties[1 + i] = units; /* closed by CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0 */
+
     cl_int code = clCreateSubDevices(root->id, properties, count, ids, &made);
     if (code == CL_SUCCESS && made == count)
         return COX_OK;
-    return cox__cl_error_check(found->backend->log, code ? code : CL_DEVICE_PARTITION_FAILED,
-                               "clCreateSubDevices", root->info.name);
+
+    if (code == CL_SUCCESS)
+        code = CL_DEVICE_PARTITION_FAILED;
+    return cox__cl_error_check(found->backend->log, code, "clCreateSubDevices", root->info.name);
 }
 
 static cox_status add_subdevices(struct discovery *found, const struct root *root,
                                  const struct cox__select_entry *entry)
 {
     cl_device_id ids[COX_DEVICES_MAX];
+
     if (entry->subdevices > COX_DEVICES_MAX ||
         (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
         cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has %u compute units",
                  entry->written, root->info.name, root->info.compute_units);
         return COX_E_INVALID;
     }
+
     cox_status status = partition(found, root, entry->subdevices, entry->units, ids);
     if (status)
         return status;
+
     for (uint32_t i = 0; i < entry->subdevices; i++) {
         if (status == COX_OK)
             status = add_device(found, root, ids[i], i + 1, entry->units, entry->mode);
         if (status)
             clReleaseDevice(ids[i]);
     }
+
     return status;
 }
 
-/* A whole device; a CPU with a core reserved is used through a sub-device that much smaller. */
+/* Add a whole device. A CPU with a reserved core is used through a sub-device without that core. */
 static cox_status add_whole(struct discovery *found, const struct root *root,
                             const struct cox__select_entry *entry)
 {
     struct cox__topology *topology = found->options->topology;
     uint32_t cpus = cox__topology_worker_cpus(topology);
     cl_device_id id;
+
     if (root->info.type == COX_DEVICE_CPU && cox__topology_reserved(topology) && cpus &&
         cpus < root->info.compute_units && partition(found, root, 1, cpus, &id) == COX_OK)
         return add_device(found, root, id, 0, cpus, entry->mode);
@@ -326,22 +370,27 @@ static bool entry_takes(const struct cox__select_entry *entry, const struct root
            cox__cl_select_match(entry, &root->info);
 }
 
-/* First pass of the selection: whether an asynchronous device and a CPU are in it, which decides on the reservation. */
+/* First pass of the selection: find out whether it holds an asynchronous device and a CPU. Both
+ * decide on the reservation of a core. */
 static cox_status survey(struct discovery *found, const struct cox__selection *selection,
                          bool *async, bool *cpu)
 {
     *async = *cpu = false;
+
     for (uint32_t e = 0; e < selection->count; e++) {
         const struct cox__select_entry *entry = &selection->entries[e];
         bool any = false;
+
         for (uint32_t r = 0; r < found->root_count; r++) {
             const struct root *root = &found->roots[r];
             any |= cox__cl_select_match(entry, &root->info);
             if (!entry_takes(entry, root))
                 continue;
+
             *cpu |= root->info.type == COX_DEVICE_CPU;
             *async |= root->info.type != COX_DEVICE_CPU || entry->mode == COX_MODE_STAGED;
         }
+
         if (!any) {
             cox__log(found->backend->log, COX_LOG_ERROR, "no device matches '%s'", entry->written);
             for (uint32_t r = 0; r < found->root_count; r++)
@@ -352,6 +401,7 @@ static cox_status survey(struct discovery *found, const struct cox__selection *s
             return COX_E_NOT_FOUND;
         }
     }
+
     return COX_OK;
 }
 
@@ -361,14 +411,21 @@ static cox_status take(struct discovery *found, const struct cox__selection *sel
         for (uint32_t r = 0; r < found->root_count; r++) {
             const struct cox__select_entry *entry = &selection->entries[e];
             struct root *root = &found->roots[r];
+
             if (!entry_takes(entry, root))
                 continue;
+
             root->used = true;
-            cox_status status = entry->subdevices ? add_subdevices(found, root, entry)
-                                                  : add_whole(found, root, entry);
+
+            cox_status status;
+            if (entry->subdevices)
+                status = add_subdevices(found, root, entry);
+            else
+                status = add_whole(found, root, entry);
             if (status)
                 return status;
         }
+
     return found->backend->device_count ? COX_OK : COX_E_NO_DEVICE;
 }
 
@@ -378,25 +435,31 @@ cox_status cox__cl_platforms_discover(struct cox__cl_backend *backend,
     struct cox__selection selection;
     char why[256];
     cox_status status = cox__cl_select_parse(options->devices, &selection, why, sizeof why);
+
     if (status) {
         cox__log(backend->log, COX_LOG_ERROR, "device selection: %s", why);
         return status;
     }
+
     struct discovery *found = calloc(1, sizeof *found);
     if (!found)
         return COX_E_NOMEM;
+
     found->backend = backend;
     found->options = options;
     bool async, cpu;
+
     cox__topology_enter(options->topology);
     status = list_platforms(found);
     cox__topology_leave(options->topology);
+
     if (status == COX_OK)
         status = survey(found, &selection, &async, &cpu);
     if (status == COX_OK) {
         cox__topology_decide(options->topology, async, cpu);
         status = take(found, &selection);
     }
+
     free(found);
     return status;
 }

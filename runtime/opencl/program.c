@@ -1,10 +1,11 @@
-/* Programs: built for one device, or loaded from the cache of binaries. An entry of the cache is the list of the
- * program's writable arguments, and the binary behind it.
+/* Programs: built for one device, or loaded from the cache of binaries. A cache entry is the list
+ * of the program's writable arguments, followed by the binary.
  *
- * Sessions share them, and the latest ones stay when their session ends: a stream whose frames change their size goes
- * on with a new session, which needs the same kernels at once.
+ * Sessions share programs, and the latest ones stay when their session ends. A stream whose frame
+ * size changes continues with a new session, which needs the same kernels at once.
  *
- * Runs on the thread that makes the kernels: an application's or a worker thread. Owns the backend's list of programs.
+ * Runs on the thread that makes the kernels: an application thread or a worker thread. Owns the
+ * backend's list of programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/cache.h"
 #include "internal.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Programs that no session uses, at most. */
+/* Most programs that stay without a user. */
 enum { IDLE_MAX = 32 };
 
 static void log_build(const struct cox__cl_backend *backend, const struct cox__cl_device *device,
@@ -23,9 +24,13 @@ static void log_build(const struct cox__cl_backend *backend, const struct cox__c
 {
     size_t bytes = 0;
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
-    char *text = bytes > 1 ? calloc(1, bytes + 1) : NULL;
+    if (bytes <= 1) /* only the terminator */
+        return;
+
+    char *text = calloc(1, bytes + 1);
     if (!text)
         return;
+
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, text, NULL);
     cox__log_text(backend->log, level, "compiler: ", text);
     free(text);
@@ -35,9 +40,10 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
                      unsigned char key[32])
 {
     struct cox__digest sha;
-    /* A sub-device compiles to the same code as its parent, yet may be told apart by a driver's binary. */
+    /* A sub-device compiles to the same code as its parent, but a driver's binary may differ. */
     const char *const texts[] = {COX_VERSION_STRING, device->platform_version, device->info.id,
                                  device->info.driver};
+
     cox__digest_begin(&sha);
     cox__cache_feed(&sha, cox__cache_kernels.magic, sizeof cox__cache_kernels.magic);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -45,17 +51,21 @@ static void make_key(const struct cox__cl_device *device, const char *source, co
     cox__cache_feed(&sha, &device->info.compute_units, sizeof device->info.compute_units);
     cox__cache_feed(&sha, options, strlen(options));
     cox__cache_feed(&sha, source, strlen(source));
+
     cox__digest_end(&sha, key);
 }
 
-/* With what tells of the kernels' arguments, which changes no code. Drivers older than OpenCL 1.2 do not know it. */
+/* Build with the information on kernel arguments, which changes no code. Drivers older than
+ * OpenCL 1.2 refuse the option. */
 static cl_int build(cl_program program, const struct cox__cl_device *device, const char *options)
 {
     char *all_options;
     if (asprintf(&all_options, "%s -cl-kernel-arg-info", options) < 0)
         return CL_OUT_OF_HOST_MEMORY;
+
     cl_int code = clBuildProgram(program, 1, &device->id, all_options, NULL, NULL);
     free(all_options);
+
     if (code == CL_INVALID_BUILD_OPTIONS)
         code = clBuildProgram(program, 1, &device->id, options, NULL, NULL);
     return code;
@@ -69,25 +79,30 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
                                   backend->log);
     if (!entry)
         return false;
-    const size_t list_bytes = cox__cl_writable_bytes(entry, bytes),
-                 binary_bytes = bytes - list_bytes;
+
+    const size_t list_bytes = cox__cl_writable_bytes(entry, bytes);
+    const size_t binary_bytes = bytes - list_bytes;
     const unsigned char *binary = (unsigned char *)entry + list_bytes;
     cl_int status = CL_SUCCESS, code = CL_INVALID_BINARY;
     cl_program program = NULL;
+
     if (list_bytes)
         program = clCreateProgramWithBinary(context, 1, &device->id, &binary_bytes, &binary,
                                             &status, &code);
     if (code)
         program = NULL;
-    /* What a binary is built with must be what it was made with. */
+
+    /* A binary must be built with the options that it was made with. */
     if (program && status == CL_SUCCESS && build(program, device, options) == CL_SUCCESS) {
         out->id = program;
         out->writable = malloc(list_bytes);
         if (out->writable)
             memcpy(out->writable, entry, list_bytes);
+
         free(entry);
         return true;
     }
+
     cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source",
              device->info.name);
     if (program)
@@ -96,7 +111,7 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
     return false;
 }
 
-/* PoCL names a sub-device's parent as what its program is for. */
+/* PoCL reports the parent of a sub-device as the device of its program. */
 static bool is_or_holds(cl_device_id id, const struct cox__cl_device *device)
 {
     cl_device_id parent = NULL;
@@ -110,23 +125,29 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
     cl_device_id ids[COX_DEVICES_MAX];
     size_t sizes[COX_DEVICES_MAX] = {0}, got = 0;
     const size_t list_bytes = program->writable_bytes;
-    unsigned char *binaries[COX_DEVICES_MAX] = {0}, *entry;
+    unsigned char *binaries[COX_DEVICES_MAX] = {0};
+
     if (clGetProgramInfo(program->id, CL_PROGRAM_DEVICES, sizeof ids, ids, &got) ||
         clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL))
         return;
+
     size_t count = got / sizeof *ids;
     for (size_t i = 0; i < count; i++) {
         if (!is_or_holds(ids[i], device) || !sizes[i])
             continue;
-        entry = malloc(list_bytes + sizes[i]);
+
+        unsigned char *entry = malloc(list_bytes + sizes[i]);
         if (!entry)
             return;
+
         memcpy(entry, program->writable, list_bytes);
-        binaries[i] = entry + list_bytes; /* NULL for the other devices: theirs are not wanted */
+        binaries[i] = entry + list_bytes; /* NULL for the other devices: the driver skips them */
+
         if (clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
                              NULL) == CL_SUCCESS)
             cox__cache_store(backend->cache_dir, &cox__cache_kernels, program->key, entry,
                              list_bytes + sizes[i], backend->log);
+
         free(entry);
         return;
     }
@@ -142,6 +163,7 @@ static cox_status compile(const struct cox__cl_backend *backend,
     if (code)
         return cox__cl_error_check(backend->log, code, "clCreateProgramWithSource",
                                    device->info.name);
+
     code = build(*out, device, options);
     if (code) {
         cox__cl_error_check(backend->log, code, "clBuildProgram", device->info.name);
@@ -150,6 +172,7 @@ static cox_status compile(const struct cox__cl_backend *backend,
         *out = NULL;
         return COX_E_BUILD;
     }
+
     log_build(backend, device, *out, COX_LOG_DEBUG);
     return COX_OK;
 }
@@ -160,10 +183,12 @@ static cox_status make(struct cox__cl_backend *backend, const char *source, cons
     const struct cox__cl_device *device = &backend->devices[program->device];
     if (backend->cache_dir && load(backend, device, program->context, options, program))
         return COX_OK;
+
     const cox_status status = compile(backend, device, program->context, source, options,
                                       &program->id);
     if (status)
         return status;
+
     program->writable = cox__cl_writable_list(program->id, &program->writable_bytes);
     program->uncached = backend->cache_dir && program->writable;
     return COX_OK;
@@ -179,7 +204,7 @@ static void release(struct cox__cl_program *program)
 
 /* ---- the list; called with the lock held ---- */
 
-/* Take the program out that `link` points to. */
+/* Take the program at `link` out of the list. */
 static struct cox__cl_program *unlink_program(struct cox__cl_program **link)
 {
     struct cox__cl_program *program = *link;
@@ -194,23 +219,35 @@ static void put_first(struct cox__cl_backend *backend, struct cox__cl_program *p
     backend->programs = program;
 }
 
+static bool is_match(const struct cox__cl_program *program, uint32_t device, cl_context context,
+                     const unsigned char key[32])
+{
+    return !program->unsound && program->device == device && program->context == context &&
+           memcmp(program->key, key, sizeof program->key) == 0;
+}
+
 static struct cox__cl_program *find(struct cox__cl_backend *backend, uint32_t device,
                                     cl_context context, const unsigned char key[32])
 {
     struct cox__cl_program **link = &backend->programs;
-    while (*link && ((*link)->unsound || (*link)->device != device || (*link)->context != context ||
-                     memcmp((*link)->key, key, sizeof(*link)->key) != 0))
+    while (*link && !is_match(*link, device, context, key))
         link = &(*link)->next;
-    return *link ? unlink_program(link) : NULL;
+
+    if (!*link)
+        return NULL;
+    return unlink_program(link);
 }
 
-/* Take out what has no user, but for the first `stay` sound ones, as a list. */
+/* Take out the programs without users, except the first `stay` sound ones. Returns them as a
+ * list. */
 static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32_t stay)
 {
     struct cox__cl_program *taken = NULL;
+
     for (struct cox__cl_program **link = &backend->programs; *link;) {
         struct cox__cl_program *program = *link;
         const bool stays = !program->users && !program->unsound && stay;
+
         stay -= stays;
         if (program->users || stays) {
             link = &program->next;
@@ -223,9 +260,9 @@ static struct cox__cl_program *take_idle(struct cox__cl_backend *backend, uint32
     return taken;
 }
 
-/* ---- what others call ---- */
+/* ---- get and put ---- */
 
-/* Get a program that is there; NULL = there is none. */
+/* Get a program that exists; NULL = none. */
 static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t device,
                                      cl_context context, const unsigned char key[32])
 {
@@ -236,34 +273,41 @@ static struct cox__cl_program *share(struct cox__cl_backend *backend, uint32_t d
         put_first(backend, program);
     }
     pthread_mutex_unlock(&backend->programs_lock);
+
     return program;
 }
 
-/* Two threads that ask for the same program at the same time build it twice. */
+/* Two threads that request the same program at the same time build it twice. */
 cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context,
                                const char *source, const char *options,
                                struct cox__cl_program **out)
 {
     unsigned char key[32];
     make_key(&backend->devices[device], source, options, key);
+
     *out = share(backend, device, context, key);
     if (*out)
         return COX_OK;
+
     struct cox__cl_program *program = calloc(1, sizeof *program);
     if (!program)
         return COX_E_NOMEM;
+
     program->context = context;
     program->device = device;
     program->users = 1;
     memcpy(program->key, key, sizeof key);
+
     const cox_status status = make(backend, source, options, program);
     if (status) {
         free(program);
         return status;
     }
+
     pthread_mutex_lock(&backend->programs_lock);
     put_first(backend, program);
     pthread_mutex_unlock(&backend->programs_lock);
+
     *out = program;
     return COX_OK;
 }
@@ -281,17 +325,21 @@ void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program
 {
     if (!program)
         return;
+
     pthread_mutex_lock(&backend->programs_lock);
     program->unsound |= !sound;
+
     if (program->users == 1 && program->uncached && !program->unsound) {
         program->uncached = false;
         pthread_mutex_unlock(&backend->programs_lock);
         store(backend, &backend->devices[program->device], program);
         pthread_mutex_lock(&backend->programs_lock);
     }
+
     program->users--;
     struct cox__cl_program *taken = take_idle(backend, IDLE_MAX);
     pthread_mutex_unlock(&backend->programs_lock);
+
     release_all(taken);
 }
 
@@ -300,10 +348,12 @@ void cox__cl_programs_drop(struct cox__cl_backend *backend)
     pthread_mutex_lock(&backend->programs_lock);
     struct cox__cl_program *taken = take_idle(backend, 0);
     pthread_mutex_unlock(&backend->programs_lock);
+
     for (struct cox__cl_program *program = taken; program; program = program->next)
         if (cox__cl_hang_in_group(backend, backend->devices[program->device].group)) {
             cox__leak(program->id);
             program->id = NULL;
         }
+
     release_all(taken);
 }

@@ -27,10 +27,12 @@ __attribute__((format(printf, 3, 4))) static cox_status refuse(char *why, size_t
     return COX_E_INVALID;
 }
 
-/* ASCII only, whatever the locale: device names are UTF-8 or ASCII. */
+/* ASCII only, in every locale: device names are UTF-8 or ASCII. */
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (c >= 'A' && c <= 'Z')
+        return (char)(c - 'A' + 'a');
+    return c;
 }
 
 static bool is_digit(char c)
@@ -58,6 +60,7 @@ static bool equals(struct span span, const char *word)
 {
     if (strlen(word) != span.length)
         return false;
+
     for (size_t i = 0; i < span.length; i++) {
         if (lower(span.at[i]) != word[i])
             return false;
@@ -65,7 +68,8 @@ static bool equals(struct span span, const char *word)
     return true;
 }
 
-/* Cut `span` at the last `mark`: what stands behind it goes to `tail`. False (and nothing changed) without a mark. */
+/* Cut `span` at the last `mark` and put the rest behind it into `tail`. Without a mark: false, and
+ * nothing changes. */
 static bool cut(struct span *span, char mark, struct span *tail)
 {
     for (size_t i = span->length; i-- > 0;) {
@@ -78,24 +82,27 @@ static bool cut(struct span *span, char mark, struct span *tail)
     return false;
 }
 
-/* A decimal number that takes up the whole span, at most NUMBER_MAX. */
+/* Read a decimal number that fills the span, at most NUMBER_MAX. */
 static bool number(struct span span, uint32_t *out)
 {
     if (span.length == 0)
         return false;
+
     uint32_t value = 0;
     for (size_t i = 0; i < span.length; i++) {
         if (!is_digit(span.at[i]))
             return false;
+
         value = value * 10 + (uint32_t)(span.at[i] - '0');
         if (value > NUMBER_MAX)
             return false;
     }
+
     *out = value;
     return true;
 }
 
-/* Two numbers with `mark` between them. */
+/* Read two numbers with `mark` between them. */
 static bool number_pair(struct span span, char mark, uint32_t *first, uint32_t *second)
 {
     struct span tail;
@@ -108,7 +115,7 @@ static bool number_pair(struct span span, char mark, uint32_t *first, uint32_t *
     return false;
 }
 
-/* Digits on both sides of one dot: meant as P.D even where the numbers are out of range. */
+/* Digits on both sides of one dot: the user means P.D, even if a number is out of range. */
 static bool looks_like_index(struct span span)
 {
     size_t dots = 0;
@@ -121,29 +128,15 @@ static bool looks_like_index(struct span span)
     return dots == 1 && span.length >= 3 && span.at[0] != '.' && span.at[span.length - 1] != '.';
 }
 
-static cox_status parse_entry(struct span span, struct cox__select_entry *entry, char *why,
-                              size_t why_bytes)
+/* Take the memory mode and the sub-devices off the end of the entry. */
+static cox_status parse_suffixes(struct span *span, struct cox__select_entry *entry, char *why,
+                                 size_t why_bytes)
 {
-    static const struct {
-        const char *word;
-        enum cox_device_type type;
-    } types[] = {
-        {"cpu", COX_DEVICE_CPU}, {"gpu", COX_DEVICE_GPU}, {"accelerator", COX_DEVICE_ACCELERATOR}};
     static const enum cox_memory_mode modes[] = {COX_MODE_SHARED, COX_MODE_MAPPED, COX_MODE_STAGED};
     static const char *const mode_words[] = {"shared", "mapped", "staged"};
-
-    memset(entry, 0, sizeof *entry);
-    span = trim(span);
-    if (span.length == 0)
-        return refuse(why, why_bytes, "the device selection has an empty entry (a comma too many)");
-    if (span.length >= sizeof entry->written)
-        return refuse(why, why_bytes,
-                      "the entry '%.40s...' of the device selection is longer than %zu characters",
-                      span.at, sizeof entry->written - 1);
-    memcpy(entry->written, span.at, span.length);
-
     struct span tail;
-    if (cut(&span, '=', &tail)) {
+
+    if (cut(span, '=', &tail)) {
         for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
             if (equals(tail, mode_words[i]))
                 entry->mode = modes[i];
@@ -153,26 +146,42 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
                           "'%s': the memory mode after '=' is shared, mapped or staged",
                           entry->written);
     }
-    if (cut(&span, ':', &tail)) {
+
+    if (cut(span, ':', &tail)) {
         if (!number_pair(tail, 'x', &entry->subdevices, &entry->units) || entry->subdevices == 0 ||
             entry->units == 0)
             return refuse(
                 why, why_bytes,
-                "'%s': sub-devices are written :NxC, N of them with C compute units each, as in cpu:2x1",
+                "'%s': sub-devices are written :NxC, N of them with C compute units each, "
+                "as in cpu:2x1",
                 entry->written);
         if (entry->subdevices > COX_DEVICES_MAX)
             return refuse(why, why_bytes, "'%s': at most %d sub-devices", entry->written,
                           COX_DEVICES_MAX);
     }
-    if (memchr(span.at, '=', span.length) || memchr(span.at, ':', span.length))
+
+    if (memchr(span->at, '=', span->length) || memchr(span->at, ':', span->length))
         return refuse(why, why_bytes,
                       "'%s': an entry has at most one ':NxC', and after it at most one '=mode'",
                       entry->written);
+    return COX_OK;
+}
+
+/* Parse what selects the devices: all, a type, an index or a part of a name. */
+static cox_status parse_kind(struct span span, struct cox__select_entry *entry, char *why,
+                             size_t why_bytes)
+{
+    static const struct {
+        const char *word;
+        enum cox_device_type type;
+    } types[] = {
+        {"cpu", COX_DEVICE_CPU}, {"gpu", COX_DEVICE_GPU}, {"accelerator", COX_DEVICE_ACCELERATOR}};
 
     if (span.length == 0 || equals(span, "all")) {
         entry->kind = COX__SELECT_ALL;
         return COX_OK;
     }
+
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (equals(span, types[i].word)) {
             entry->kind = COX__SELECT_TYPE;
@@ -180,6 +189,7 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
             return COX_OK;
         }
     }
+
     if (looks_like_index(span)) {
         entry->kind = COX__SELECT_INDEX;
         if (!number_pair(span, '.', &entry->platform, &entry->device))
@@ -187,13 +197,35 @@ static cox_status parse_entry(struct span span, struct cox__select_entry *entry,
                           entry->written, NUMBER_MAX);
         return COX_OK;
     }
+
     if (span.length >= sizeof entry->text)
         return refuse(why, why_bytes, "'%s': a part of a name has at most %zu characters",
                       entry->written, sizeof entry->text - 1);
+
     entry->kind = COX__SELECT_TEXT;
     for (size_t i = 0; i < span.length; i++)
         entry->text[i] = lower(span.at[i]);
     return COX_OK;
+}
+
+static cox_status parse_entry(struct span span, struct cox__select_entry *entry, char *why,
+                              size_t why_bytes)
+{
+    memset(entry, 0, sizeof *entry);
+    span = trim(span);
+
+    if (span.length == 0)
+        return refuse(why, why_bytes, "the device selection has an empty entry (a comma too many)");
+    if (span.length >= sizeof entry->written)
+        return refuse(why, why_bytes,
+                      "the entry '%.40s...' of the device selection is longer than %zu characters",
+                      span.at, sizeof entry->written - 1);
+    memcpy(entry->written, span.at, span.length);
+
+    const cox_status status = parse_suffixes(&span, entry, why, why_bytes);
+    if (status)
+        return status;
+    return parse_kind(span, entry, why, why_bytes);
 }
 
 cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, char *why,
@@ -203,6 +235,7 @@ cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, ch
         why[0] = '\0';
     if (!out)
         return refuse(why, why_bytes, "no place for the device selection");
+
     memset(out, 0, sizeof *out);
     if (!text || text[0] == '\0') {
         out->count = 1; /* the zeroed entry is ALL */
@@ -217,11 +250,13 @@ cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, ch
             return refuse(why, why_bytes, "the device selection has more than %d entries",
                           COX__SELECT_MAX);
         }
+
         cox_status status = parse_entry(span, &out->entries[out->count], why, why_bytes);
         if (status != COX_OK) {
             out->count = 0;
             return status;
         }
+
         out->count++;
         at += span.length;
         if (*at == '\0')
@@ -229,13 +264,14 @@ cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, ch
     }
 }
 
-/* Whether `text` holds `part`, which is in lower case already. */
+/* Whether `text` contains `part`, which is in lower case. */
 static bool contains(const char *text, const char *part)
 {
     for (;; text++) {
         size_t i = 0;
         while (part[i] && lower(text[i]) == part[i])
             i++;
+
         if (!part[i])
             return true;
         if (!*text)
@@ -247,6 +283,7 @@ bool cox__cl_select_match(const struct cox__select_entry *entry, const struct co
 {
     if (!entry || !info)
         return false;
+
     switch (entry->kind) {
     case COX__SELECT_ALL:
         return true;

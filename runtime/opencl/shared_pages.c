@@ -10,11 +10,13 @@ struct cox__cl_pages *cox__cl_shared_pages_new(size_t bytes)
     struct cox__cl_pages *pages = calloc(1, sizeof *pages);
     if (!pages)
         return NULL;
+
     pages->data = cox__pages_create(bytes);
     if (!pages->data) {
         free(pages);
         return NULL;
     }
+
     pages->bytes = bytes;
     atomic_init(&pages->refs, 1);
     return pages;

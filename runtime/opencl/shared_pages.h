@@ -1,4 +1,5 @@
-/* Pages of host memory that stay for as long as a memory object lies on them that cannot be released.
+/* Pages of host memory with counted references: they stay while a memory object that cannot be
+ * released lies on them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_OPENCL_PAGES_H
 #define COX_OPENCL_PAGES_H
@@ -13,10 +14,11 @@ struct cox__cl_pages {
     size_t bytes;
 };
 
-/* Zeroed; `bytes` is a multiple of COX__PAGE_BYTES. NULL: there is no memory. */
+/* The pages are zeroed. `bytes` is a multiple of COX__PAGE_BYTES. NULL = out of memory. */
 struct cox__cl_pages *cox__cl_shared_pages_new(size_t bytes);
-struct cox__cl_pages *cox__cl_shared_pages_ref(struct cox__cl_pages *pages); /* NULL is accepted */
-void cox__cl_shared_pages_unref(struct cox__cl_pages
-                                    *pages); /* NULL is accepted; the last one frees them */
+
+/* Both accept NULL. The last reference frees the pages. */
+struct cox__cl_pages *cox__cl_shared_pages_ref(struct cox__cl_pages *pages);
+void cox__cl_shared_pages_unref(struct cox__cl_pages *pages);
 
 #endif

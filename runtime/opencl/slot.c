@@ -1,35 +1,41 @@
 /* Queue slots: what a band under way needs, and for how many rows there is device memory.
  *
- * A slot owns its device memory, its events and the partial results. It is made with its instance; while a band is
- * under way it is used with the engine lock held.
+ * A slot owns its device memory, its events and the partial results. It is made with its instance.
+ * While a band is under way it is used with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 #include "object.h"
 
 #include <stdlib.h>
 
-/* A piece below this is not worth its enqueueing: three commands cost 45 us on an NVIDIA H200, 8 MB take 145 us to
- * copy. */
+/* A smaller piece costs more than it saves: three commands cost 45 us on an NVIDIA H200, a copy of
+ * 8 MB takes 145 us. */
 #define PIECE_BYTES_MIN (8u << 20)
 
-/* Bytes of a binding that fit into one allocation, or one image. */
+/* Most bytes of a binding in one allocation or one image. */
 static uint64_t most_bytes(const struct cox__instance *instance, const struct cox__pass *pass,
                            uint32_t index)
 {
     const uint64_t most = instance->device->info.max_alloc_bytes;
+    const size_t pitch = pass->bindings[index].pitch_bytes;
     size_t height = 0;
-    if (!(pass->images >> index & 1) ||
-        clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof height, &height,
-                        NULL) ||
-        height > most / pass->bindings[index].pitch_bytes)
+
+    if (!(pass->images >> index & 1))
         return most;
-    return height * pass->bindings[index].pitch_bytes;
+    if (clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof height, &height,
+                        NULL))
+        return most;
+
+    if (height > most / pitch)
+        return most;
+    return height * pitch;
 }
 
 /* Most rows of one band of a pass that the device can hold in single allocations. */
 static uint32_t rows_bound(const struct cox__instance *instance, const struct cox__pass *pass)
 {
     uint64_t bound = pass->rows;
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         const uint64_t most = most_bytes(instance, pass, i);
@@ -37,27 +43,38 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
             continue;
         if (!cox__by_rows(binding))
             return 0;
-        uint64_t fit = most / binding->pitch_bytes;
-        uint64_t extra = binding->row_access == COX__HALO
-                             ? 2ull * binding->halo_rows + pass->row_alignment
-                             : 0;
-        uint64_t rows = fit > extra ? (fit - extra) * binding->row_divisor : 0;
-        bound = rows < bound ? rows : bound;
+
+        const uint64_t fit = most / binding->pitch_bytes;
+        uint64_t extra = 0;
+        if (binding->row_access == COX__HALO)
+            extra = 2ull * binding->halo_rows + pass->row_alignment;
+        if (fit <= extra)
+            return 0;
+
+        bound = cox__cl_min(bound, (fit - extra) * binding->row_divisor);
     }
-    return bound == pass->rows ? (uint32_t)bound : (uint32_t)(bound - bound % pass->row_alignment);
+
+    /* A band of the whole frame needs no alignment. */
+    if (bound < pass->rows)
+        bound -= bound % pass->row_alignment;
+    return (uint32_t)bound;
 }
 
-/* Bytes of a binding for a band of so many rows. */
+/* Bytes of a binding for a band of `rows` rows. */
 static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t rows)
 {
     const struct cox__binding *binding = &pass->bindings[index];
     if (!cox__by_rows(binding))
         return binding->bytes;
+
     size_t count = cox__buffer_rows(rows, binding->row_divisor);
     if (binding->row_access == COX__HALO)
         count += 2 * (size_t)binding->halo_rows + pass->row_alignment;
-    size_t all = cox__pass_bytes(pass, index);
-    return count < all / binding->pitch_bytes ? count * binding->pitch_bytes : all;
+
+    const size_t all = cox__pass_bytes(pass, index);
+    if (count >= all / binding->pitch_bytes)
+        return all;
+    return count * binding->pitch_bytes;
 }
 
 static void free_slot_mems(struct cox__cl_slot *slot)
@@ -68,10 +85,12 @@ static void free_slot_mems(struct cox__cl_slot *slot)
                 clReleaseMemObject(slot->pieces[i][p]);
             slot->pieces[i][p] = NULL;
         }
+
         if (slot->mems[i]) {
             clReleaseMemObject(slot->mems[i]);
             slot->mems[i] = NULL;
         }
+
         cox__cl_image_clear(&slot->images[i]);
     }
 }
@@ -81,20 +100,22 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
 {
     const struct cox__pass *pass = &instance->pipeline->passes[number];
     const struct cox__binding *binding = &pass->bindings[index];
-    size_t all = band_bytes(pass, index, max_rows);
-    size_t step = cox__buffer_rows(instance->piece_rows[number], binding->row_divisor) *
-                  binding->pitch_bytes;
+    const size_t all = band_bytes(pass, index, max_rows);
+    const size_t step = cox__buffer_rows(instance->piece_rows[number], binding->row_divisor) *
+                        binding->pitch_bytes;
     cl_int code = CL_SUCCESS;
+
     for (uint32_t p = 0; p < COX__CL_PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
         const cl_buffer_region region = {.origin = p * step,
-                                         .size = all - p * step < step ? all - p * step : step};
+                                         .size = cox__cl_min(all - p * step, step)};
         slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0,
                                                    CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     }
     return code;
 }
 
-/* What a slot needs device memory for: in shared and mapped mode for what is the band's own only. */
+/* Whether a slot needs device memory for a binding. In shared and mapped mode only REDUCE
+ * bindings and the band's own do. */
 static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass,
                       uint32_t index)
 {
@@ -103,45 +124,57 @@ static bool needs_mem(const struct cox__instance *instance, const struct cox__pa
            (instance->staged || binding->row_access == COX__REDUCE || cox__is_own(binding));
 }
 
-/* Device memory of a binding, as much as the pass takes that needs most, written once: some drivers allocate at first
- * use, and a frame under way is the wrong time to find out that the memory does not fit. */
+/* Allocate device memory of a binding, as much as the largest pass needs. */
 static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index,
                        const uint32_t *max_rows)
 {
-    const cl_uint zero = 0;
     cl_mem_flags flags = CL_MEM_READ_ONLY;
     size_t bytes = 0;
+
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
-        const size_t need = needs_mem(instance, pass, index) ? band_bytes(pass, index, max_rows[p])
-                                                             : 0;
-        bytes = need > bytes ? need : bytes;
+        if (!needs_mem(instance, pass, index))
+            continue;
+
+        const size_t need = band_bytes(pass, index, max_rows[p]);
+        bytes = cox__cl_max(bytes, need);
         if (need && pass->bindings[index].access != COX__READ)
             flags = CL_MEM_READ_WRITE;
     }
     if (!bytes)
         return CL_SUCCESS;
-    cl_int code;
-    cl_mem made = clCreateBuffer(instance->context, flags, (bytes + 3) / 4 * 4, NULL, &code);
-    slot->mems[index] = code ? NULL : made;
-    return code ? code
-                : clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], slot->mems[index],
-                                      &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL);
+
+    return cox__cl_device_memory_make(instance, flags, bytes, &slot->mems[index]);
 }
 
-/* The image of the largest band, as evidence that it fits. */
+/* Reserve the image of the largest band, as evidence that it fits. */
 static cl_int make_image(struct cox__instance *instance, struct cox__cl_slot *slot, uint32_t index,
                          const uint32_t *max_rows)
 {
     size_t most = 0;
+    if (cox__cl_wraps_images(instance))
+        return CL_SUCCESS;
+
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
-        const bool has = !cox__cl_wraps_images(instance) && pass->images >> index & 1;
-        const size_t rows =
-            has ? band_bytes(pass, index, max_rows[p]) / pass->bindings[index].pitch_bytes : 0;
-        most = rows > most ? rows : most;
+        if (!(pass->images >> index & 1))
+            continue;
+
+        const size_t pitch = pass->bindings[index].pitch_bytes;
+        most = cox__cl_max(most, band_bytes(pass, index, max_rows[p]) / pitch);
     }
-    return most ? cox__cl_image_reserve(instance, slot, index, (uint32_t)most) : CL_SUCCESS;
+
+    if (!most)
+        return CL_SUCCESS;
+    return cox__cl_image_reserve(instance, slot, index, (uint32_t)most);
+}
+
+/* Whether bands of a pass may be cut into pieces by this binding's rows (band.c). */
+static bool is_cut(const struct cox__pipeline *pipeline, const struct cox__pass *pass,
+                   uint32_t index)
+{
+    return pass->bindings[index].row_access == COX__ROWS && !(pipeline->in_several >> index & 1) &&
+           !pass->images;
 }
 
 static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot,
@@ -149,52 +182,61 @@ static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
     cl_int code = CL_SUCCESS;
+
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++) {
         code = make_mem(instance, slot, i, max_rows);
         if (code == CL_SUCCESS)
             code = make_image(instance, slot, i, max_rows);
-        for (uint32_t p = 0; instance->staged && p < pipeline->pass_count && code == CL_SUCCESS;
-             p++)
-            if (pipeline->passes[p].bindings[i].row_access == COX__ROWS &&
-                !(pipeline->in_several >> i & 1) && !pipeline->passes[p].images)
+        if (!instance->staged)
+            continue;
+
+        for (uint32_t p = 0; p < pipeline->pass_count && code == CL_SUCCESS; p++)
+            if (is_cut(pipeline, &pipeline->passes[p], i))
                 code = make_pieces(instance, slot, p, i, max_rows[p]);
     }
-    /* The fill commands end before their buffers are released. */
-    const cl_int end = cox__cl_command_queue_drain(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                                   instance->shared, COX__CL_TIMEOUT_NS);
-    return code == CL_SUCCESS || end == COX__CL_NOT_IN_TIME ? end : code;
+
+    return cox__cl_device_memory_wait(instance, code);
 }
 
 static size_t bytes_by_rows(const struct cox__pass *pass)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        bytes += cox__by_rows(&pass->bindings[i]) ? cox__pass_bytes(pass, i) : 0;
+        if (cox__by_rows(&pass->bindings[i]))
+            bytes += cox__pass_bytes(pass, i);
     return bytes;
 }
 
-/* Rows of a piece: COX__CL_PIECES_MAX pieces for the largest band, unless they would be too small. */
+/* Rows of a piece: COX__CL_PIECES_MAX pieces for the largest band, unless they would be too
+ * small. */
 static uint32_t choose_piece_rows(const struct cox__pass *pass, uint32_t max_rows)
 {
     uint64_t rows = (max_rows + COX__CL_PIECES_MAX - 1) / COX__CL_PIECES_MAX;
-    size_t per_row = bytes_by_rows(pass) / pass->rows + 1;
+    const size_t per_row = bytes_by_rows(pass) / pass->rows + 1;
+
     if (rows * per_row < PIECE_BYTES_MIN)
         rows = PIECE_BYTES_MIN / per_row + 1;
     rows = (rows + pass->row_alignment - 1) / pass->row_alignment * pass->row_alignment;
-    return rows < max_rows ? (uint32_t)rows : max_rows;
+    return (uint32_t)cox__cl_min(rows, max_rows);
 }
 
-/* So many rows of each pass as the shift leaves of what single allocations allow. False: of some pass none. */
+/* Choose the most rows of a band for each pass: what single allocations allow, halved `shift`
+ * times. False: a pass gets no rows. */
 static bool choose_rows(struct cox__instance *instance, uint32_t shift, uint32_t *max_rows)
 {
     for (uint32_t p = 0; p < instance->pass_count; p++) {
         const struct cox__pass *pass = &instance->pipeline->passes[p];
         const uint32_t bound = rows_bound(instance, pass);
-        max_rows[p] = shift ? (bound >> shift) / pass->row_alignment * pass->row_alignment : bound;
+
+        max_rows[p] = bound;
+        if (shift)
+            max_rows[p] = (bound >> shift) / pass->row_alignment * pass->row_alignment;
         if (!max_rows[p] || (max_rows[p] < pass->row_alignment && max_rows[p] < pass->rows))
             return false;
-        instance->piece_rows[p] = instance->staged ? choose_piece_rows(pass, max_rows[p])
-                                                   : max_rows[p];
+
+        instance->piece_rows[p] = max_rows[p];
+        if (instance->staged)
+            instance->piece_rows[p] = choose_piece_rows(pass, max_rows[p]);
     }
     return true;
 }
@@ -203,24 +245,26 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
 {
     for (uint32_t shift = 0; choose_rows(instance, shift, max_rows); shift++) {
         cl_int code = CL_SUCCESS;
+
         for (uint32_t l = 0; l < instance->slot_count && code == CL_SUCCESS; l++)
             code = make_slot_mems(instance, &instance->slots[l], max_rows);
         if (code == CL_SUCCESS)
             return COX_OK;
-        if (code == COX__CL_NOT_IN_TIME) {
-            cox__log(instance->backend->log, COX_LOG_WARN, "%s does not answer",
-                     instance->device->info.name);
-            instance->hangs = true;
-            return COX_E_DEVICE_LOST;
-        }
+
+        if (code == COX__CL_NOT_IN_TIME)
+            return cox__cl_device_memory_hangs(instance);
+
         for (uint32_t l = 0; l < instance->slot_count; l++)
             free_slot_mems(&instance->slots[l]);
+
         if (!instance->staged)
             return cox__cl_instance_check(instance, code, "clCreateBuffer");
+
         cox__log(instance->backend->log, COX_LOG_INFO,
                  "%s: bands of %u rows do not fit (%s); trying half", instance->device->info.name,
                  max_rows[0], cox__cl_error_name(code));
     }
+
     cox__log(instance->backend->log, COX_LOG_WARN, "%s: too little memory for this frame's shape",
              instance->device->info.name);
     return COX_E_DEVICE_MEMORY;
@@ -240,6 +284,7 @@ cox_status cox__cl_slot_make(struct cox__instance *instance, struct cox__cl_slot
     slot->kinds = calloc(instance->event_max, 1);
     if (!slot->events || !slot->kinds)
         return COX_E_NOMEM;
+
     for (uint32_t i = 0; i < instance->pipeline->binding_count; i++)
         if (is_reduced(instance->pipeline, i) &&
             !(slot->partials[i] = calloc(1, instance->pipeline->bytes[i])))
@@ -251,8 +296,10 @@ void cox__cl_slot_clear(struct cox__cl_slot *slot)
 {
     cox__cl_callback_disarm(slot->callback);
     free_slot_mems(slot);
+
     for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
         free(slot->partials[i]);
+
     free(slot->events);
     free(slot->kinds);
 }
@@ -261,6 +308,7 @@ void cox__cl_slot_abandon(struct cox__cl_slot *slot)
 {
     cox__cl_callback_disarm(slot->callback);
     slot->callback = NULL;
+
     for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
         if (slot->objects[i]) {
             cox__cl_object_put(slot->objects[i]);
@@ -275,11 +323,13 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
     const bool returned = cox__watchdog_call_end(call);
     slot->enqueued_ns[0] = slot->enqueued_ns[1];
     slot->enqueued_ns[1] = cox__clock_ns();
-    /* Before this thread leaves: without the event the end of the command could not be learnt. */
+
+    /* Before this thread leaves: without the event nobody learns when the command ends. */
     if (code == CL_SUCCESS) {
         slot->kinds[slot->event_count] = (unsigned char)kind;
         slot->events[slot->event_count++] = event;
     }
+
     if (!returned)
         cox__watchdog_call_abandon(call);
     return cox__cl_instance_check(instance, code, name);
@@ -288,20 +338,24 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
 void cox__cl_slot_end(const struct cox__instance *instance, struct cox__cl_slot *slot)
 {
     cox__cl_slot_abandon(slot);
+
     while (slot->event_count) {
         cl_event event = slot->events[--slot->event_count];
         const struct cox__driver_call call = cox__cl_call(instance);
         clReleaseEvent(event);
         cox__cl_returned(&call);
     }
+
     for (uint32_t i = 0; cox__cl_wraps_images(instance) && i < COX_BUFFERS_MAX; i++) {
         struct cox__cl_image image = slot->images[i];
         if (!image.mem)
             continue;
+
         slot->images[i] = (struct cox__cl_image){0};
         const struct cox__driver_call call = cox__cl_call(instance);
         cox__cl_image_clear(&image);
         cox__cl_returned(&call);
     }
+
     slot->failed = false;
 }

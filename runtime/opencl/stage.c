@@ -1,6 +1,7 @@
 /* The kernels of an instance: built, checked against their stages, and launched.
  *
- * They are built with their instance; arguments are set and kernels launched with the engine lock held.
+ * They are built with their instance. Arguments are set and kernels launched with the engine lock
+ * held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 
@@ -8,21 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The variant's local size, halved until the device allows a group of that size, if the kernel does not depend on it.
- * It is chosen once and never changes. */
+/* Choose the local size: that of the variant. If the kernel does not depend on it, it is halved
+ * until the device allows a group of that size. It never changes afterwards. */
 static cox_status choose_local(struct cox__instance *instance, struct cox__cl_stage *made)
 {
     const struct cox_device_info *info = &instance->device->info;
     size_t most = 0, required[3] = {0};
     cl_ulong local_bytes = 0;
+
     made->local[0] = made->variant->local_columns;
     made->local[1] = made->variant->local_rows;
-    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_WORK_GROUP_SIZE,
-                             sizeof most, &most, NULL);
-    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id,
-                             CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required, required, NULL);
-    clGetKernelWorkGroupInfo(made->kernels[0].id, instance->device->id, CL_KERNEL_LOCAL_MEM_SIZE,
-                             sizeof local_bytes, &local_bytes, NULL);
+
+    cl_kernel kernel = made->kernels[0].id;
+    cl_device_id device = instance->device->id;
+    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
+                             required, NULL);
+    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
+                             &local_bytes, NULL);
+
     if (required[0] &&
         (required[0] != made->local[0] || required[1] != made->local[1] || required[2] != 1)) {
         cox__log(instance->backend->log, COX_LOG_ERROR,
@@ -31,69 +36,98 @@ static cox_status choose_local(struct cox__instance *instance, struct cox__cl_st
                  made->local[1]);
         return COX_E_INVALID;
     }
+
     bool free_choice = !required[0] && !local_bytes;
     for (uint32_t a = 0; a < made->stage->arg_count; a++)
         free_choice &= made->stage->args[a].kind != COX__ARG_KIND_LOCAL;
-    size_t wanted = made->local[0] * made->local[1];
+
+    const size_t wanted = made->local[0] * made->local[1];
     while (free_choice && made->local[0] * made->local[1] > most && most) {
-        size_t *larger = made->local[0] >= made->local[1] ? &made->local[0] : &made->local[1];
+        size_t *larger = &made->local[1];
+        if (made->local[0] >= made->local[1])
+            larger = &made->local[0];
         *larger = (*larger + 1) / 2;
     }
+
     if (made->local[0] * made->local[1] > most) {
         cox__log(instance->backend->log, COX_LOG_WARN,
                  "%s: kernel %s allows %zu work-items in a group, not %zu", info->name,
                  made->stage->kernel, most, wanted);
         return COX_E_UNSUPPORTED;
     }
+
     if (made->local[0] * made->local[1] != wanted)
         cox__log(instance->backend->log, COX_LOG_INFO, "%s: kernel %s runs in groups of %zu x %zu",
                  info->name, made->stage->kernel, made->local[0], made->local[1]);
+
     return COX_OK;
 }
 
-/* Refuse arguments of sizes that do not fit: they would make every band fail. What a value means cannot be checked. */
+/* Refuse arguments whose sizes do not fit: they would make every band fail. The meaning of a value
+ * cannot be checked. */
 static cox_status check_args(const struct cox__instance *instance, const struct cox__cl_stage *made)
 {
     static const unsigned char zeros[COX_CONSTANTS_BYTES_MAX];
     cl_mem none = NULL;
+
     for (uint32_t a = 0; a < made->stage->arg_count; a++) {
         const struct cox__arg *arg = &made->stage->args[a];
         const void *value = zeros;
         const char *what = "an int";
         size_t bytes = sizeof(cl_int);
-        const bool memory = arg->kind == COX__ARG_KIND_BUFFER || arg->kind == COX__ARG_KIND_IMAGE;
-        if (memory) {
-            value = &none, what = arg->kind == COX__ARG_KIND_IMAGE ? "an image" : "a buffer",
+        bool memory = false;
+
+        switch (arg->kind) {
+        case COX__ARG_KIND_BUFFER:
+        case COX__ARG_KIND_IMAGE:
+            what = arg->kind == COX__ARG_KIND_IMAGE ? "an image" : "a buffer";
+            value = &none;
             bytes = sizeof none;
-        } else if (arg->kind == COX__ARG_KIND_LOCAL) {
-            value = NULL, what = "local memory", bytes = arg->bytes;
-        } else if (arg->kind == COX__ARG_KIND_PARAMS) {
-            what = "a parameter", bytes = arg->bytes;
+            memory = true;
+            break;
+        case COX__ARG_KIND_LOCAL:
+            what = "local memory";
+            value = NULL;
+            bytes = arg->bytes;
+            break;
+        case COX__ARG_KIND_PARAMS:
+            what = "a parameter";
+            bytes = arg->bytes;
+            break;
+        default:
+            break;
         }
-        cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
-        /* A driver may refuse NULL where memory belongs; that says nothing about the argument. */
-        if (memory ? code == CL_INVALID_ARG_SIZE : code != CL_SUCCESS) {
+
+        const cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
+        bool refused = code != CL_SUCCESS;
+        if (memory) /* a driver may refuse NULL, which says nothing about the argument */
+            refused = code == CL_INVALID_ARG_SIZE;
+
+        if (refused) {
             cox__log(instance->backend->log, COX_LOG_ERROR,
                      "%s: kernel %s does not take %s (%zu bytes) as argument %u",
                      instance->device->info.name, made->stage->kernel, what, bytes, a);
             return COX_E_INVALID;
         }
     }
+
     return COX_OK;
 }
 
-/* One of the stage's kernels. Errors (logged): E_BUILD, E_NOMEM, … */
+/* Make one of the stage's kernels. Errors (logged): E_BUILD, E_NOMEM, … */
 static cox_status make_kernel(struct cox__instance *instance, const struct cox__cl_stage *made,
                               struct cox__cl_kernel *kernel)
 {
     cl_int code;
-    kernel->memos = calloc(made->stage->arg_count ? made->stage->arg_count : 1,
-                           sizeof *kernel->memos);
+
+    kernel->memos = calloc(cox__cl_max(made->stage->arg_count, 1), sizeof *kernel->memos);
     if (!kernel->memos)
         return COX_E_NOMEM;
+
     kernel->id = clCreateKernel(made->program->id, made->stage->kernel, &code);
     if (code)
         kernel->id = NULL;
+
     if (code == CL_INVALID_KERNEL_NAME) {
         cox__log(instance->backend->log, COX_LOG_ERROR, "there is no kernel %s in its source",
                  made->stage->kernel);
@@ -104,10 +138,14 @@ static cox_status make_kernel(struct cox__instance *instance, const struct cox__
 
 static cox_status make_kernels(struct cox__instance *instance, struct cox__cl_stage *made)
 {
-    const uint32_t count = instance->staged ? instance->slot_count : 1;
+    uint32_t count = 1;
+    if (instance->staged)
+        count = instance->slot_count;
+
     made->kernels = calloc(count, sizeof *made->kernels);
     if (!made->kernels)
         return COX_E_NOMEM;
+
     for (; made->kernel_count < count; made->kernel_count++) {
         struct cox__cl_kernel *kernel = &made->kernels[made->kernel_count];
         const cox_status status = make_kernel(instance, made, kernel);
@@ -116,19 +154,23 @@ static cox_status make_kernels(struct cox__instance *instance, struct cox__cl_st
             return status;
         }
     }
+
     return COX_OK;
 }
 
-/* A stage's program, with the runtime's arithmetic among its options. */
+/* Get a stage's program, with the runtime's arithmetic among its options. */
 static cox_status build(struct cox__instance *instance, struct cox__cl_stage *made)
 {
     const bool fma = instance->backend->arithmetic == COX_ARITHMETIC_FMA;
     char *options;
+
     if (asprintf(&options, "%s%s", made->variant->options, fma ? " -DCOX_FMA" : "") < 0)
         return COX_E_NOMEM;
+
     const cox_status status = cox__cl_program_get(instance->backend, instance->device_index,
                                                   instance->context, made->variant->source, options,
                                                   &made->program);
+
     free(options);
     return status;
 }
@@ -137,17 +179,20 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
 {
     const struct cox__log *log = instance->backend->log;
     const struct cox_device_info *info = &instance->device->info;
+
     made->variant = cox__pipeline_stage_variant(made->stage, instance->device_index, info->type);
     if (!made->variant) {
         cox__log(log, COX_LOG_WARN, "%s: kernel %s has no variant for a %s", info->name,
                  made->stage->kernel, cox_device_type_name(info->type));
         return COX_E_UNSUPPORTED;
     }
+
     cox_status status = build(instance, made);
     if (status == COX_OK)
         status = make_kernels(instance, made);
     if (status)
         return status;
+
     cl_uint args = 0;
     clGetKernelInfo(made->kernels[0].id, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
     if (args != made->stage->arg_count) {
@@ -155,8 +200,11 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
                  made->stage->kernel, args, made->stage->arg_count);
         return COX_E_INVALID;
     }
+
     status = check_args(instance, made);
-    return status ? status : choose_local(instance, made);
+    if (status)
+        return status;
+    return choose_local(instance, made);
 }
 
 const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
@@ -165,7 +213,10 @@ const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox_
     (void)base;
     const struct cox__cl_stage *made = &instance->stages[pass][stage];
     const char *list = made->program->writable;
-    return list ? cox__cl_writable_find(list, made->stage->kernel, arg) : NULL;
+
+    if (!list)
+        return NULL;
+    return cox__cl_writable_find(list, made->stage->kernel, arg);
 }
 
 void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound)
@@ -174,24 +225,30 @@ void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *s
         clReleaseKernel(stage->kernels[k].id);
         free(stage->kernels[k].memos);
     }
+
     cox__cl_program_put(instance->backend, stage->program, sound);
     free(stage->kernels);
 }
 
-/* `value` NULL: local memory. */
+/* Set an argument if its value has changed. `value` NULL: local memory. */
 static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes, const void *value)
 {
     struct cox__cl_memo *memo = &kernel->memos[index];
     if (memo->bytes == bytes && (!value || memcmp(memo->value, value, bytes) == 0))
         return CL_SUCCESS;
+
     const cl_int code = clSetKernelArg(kernel->id, index, bytes, value);
-    memo->bytes = code ? 0 : bytes; /* after a refusal the argument's value is unknown */
+    memo->bytes = bytes;
+    if (code)
+        memo->bytes = 0; /* after a refusal the argument's value is unknown */
     if (value)
         memcpy(memo->value, value, bytes);
     return code;
 }
 
-/* Band objects and images come and go, and a new one may have the address of a released one: they are set each time. */
+/* Set an argument to a memory object. `stays`: it lives as long as the kernel. Band objects and
+ * images come and go, and a new one may have the address of a released one: they are set each
+ * time. */
 static cl_int set_mem(struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem, bool stays)
 {
     if (stays)
@@ -200,12 +257,33 @@ static cl_int set_mem(struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem, 
     return clSetKernelArg(kernel->id, index, sizeof mem, &mem);
 }
 
+/* The value of an argument that describes the launch. */
+static cl_int launch_number(const struct cox__instance *instance, const struct cox__cl_stage *stage,
+                            const struct cox__cl_launch *launch, const struct cox__arg *arg)
+{
+    switch (arg->kind) {
+    case COX__ARG_KIND_VALUE:
+        return (cl_int)arg->offset;
+    case COX__ARG_KIND_FIRST:
+        return (cl_int)launch->first_row;
+    case COX__ARG_KIND_ROWS:
+        return (cl_int)launch->rows;
+    case COX__ARG_KIND_FRAME:
+        return (cl_int)cox__cl_pass(instance, launch->job)->rows;
+    case COX__ARG_KIND_ORIGIN:
+        return (cl_int)launch->origins[arg->index];
+    default:
+        return (cl_int)stage->stage->columns;
+    }
+}
+
 static cl_int set_args(const struct cox__instance *instance, const struct cox__cl_stage *stage,
                        struct cox__cl_kernel *kernel, const struct cox__cl_launch *launch)
 {
     for (uint32_t a = 0; a < stage->stage->arg_count; a++) {
         const struct cox__arg *arg = &stage->stage->args[a];
-        cl_int number = 0, code;
+        cl_int number, code;
+
         switch (arg->kind) {
         case COX__ARG_KIND_BUFFER:
             code = set_mem(kernel, a, launch->mems[arg->index], instance->staged);
@@ -216,25 +294,18 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
         case COX__ARG_KIND_PARAMS:
             code = set_arg(kernel, a, arg->bytes, (const char *)launch->job->params + arg->offset);
             break;
-        case COX__ARG_KIND_VALUE:
-            number = (cl_int)arg->offset;
-            code = set_arg(kernel, a, sizeof number, &number);
-            break;
         case COX__ARG_KIND_LOCAL:
             code = set_arg(kernel, a, arg->bytes, NULL);
             break;
         default:
-            number = (cl_int)(arg->kind == COX__ARG_KIND_FIRST  ? launch->first_row
-                              : arg->kind == COX__ARG_KIND_ROWS ? launch->rows
-                              : arg->kind == COX__ARG_KIND_FRAME
-                                  ? cox__cl_pass(instance, launch->job)->rows
-                              : arg->kind == COX__ARG_KIND_ORIGIN ? launch->origins[arg->index]
-                                                                 : stage->stage->columns);
+            number = launch_number(instance, stage, launch, arg);
             code = set_arg(kernel, a, sizeof number, &number);
         }
+
         if (code)
             return code;
     }
+
     return CL_SUCCESS;
 }
 
@@ -244,43 +315,54 @@ static size_t padded(uint32_t count, uint32_t per_item, size_t local)
     return (items + local - 1) / local * local;
 }
 
-/* The rows of a stage: those of the launch, and those beyond that later stages need. */
+/* Extend a launch to the rows of a stage: its own, and those around it that later stages need. */
 static void extend(struct cox__cl_launch *launch, const struct cox__pass *pass, uint32_t stage)
 {
-    const uint32_t extent = pass->extents[stage], first = launch->first_row,
-                   end = first + launch->rows;
-    launch->first_row = first > extent ? first - extent : 0;
-    launch->rows = (pass->rows - end > extent ? end + extent : pass->rows) - launch->first_row;
+    const uint32_t extent = pass->extents[stage];
+    const uint32_t first = launch->first_row, end = first + launch->rows;
+    const uint32_t above = cox__cl_min(first, extent);
+    const uint32_t below = cox__cl_min(pass->rows - end, extent);
+
+    launch->first_row = first - above;
+    launch->rows = end + below - launch->first_row;
 }
 
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
                               cl_event after)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
+
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][s];
         struct cox__cl_launch extended = *launch;
         extend(&extended, pass, s);
+
         struct cox__cl_kernel *kernel = &stage->kernels[launch->job->slot % stage->kernel_count];
         const struct cox__variant *variant = stage->variant;
         const size_t *local = stage->local;
         const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
                                   padded(extended.rows, variant->item_rows, local[1])};
+
         struct cox__driver_call call = cox__cl_call(instance);
         cl_int code = set_args(instance, stage, kernel, &extended);
         cox__cl_returned(&call);
         if (code)
             return cox__cl_instance_check(instance, code, "clSetKernelArg");
-        bool wait = after && s == 0;
-        cl_event event;
+
+        cl_event wait = NULL, event;
+        if (s == 0)
+            wait = after;
         call = cox__cl_call(instance);
         code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], kernel->id, 2, NULL,
-                                      global, local, wait ? 1 : 0, wait ? &after : NULL, &event);
+                                      global, local, wait != NULL, cox__cl_wait_list(&wait),
+                                      &event);
         const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL,
                                                         &call, code, event,
                                                         "clEnqueueNDRangeKernel");
+
         if (status)
             return status;
     }
+
     return COX_OK;
 }
