@@ -1,17 +1,18 @@
-/* What the session engine needs from devices. Two implementations: OpenCL (runtime/opencl/) and a scripted fake with a
- * virtual clock (tests/support/fake_backend.c). The engine never includes CL headers; a backend never decides.
+/* What the session engine needs from devices. Two implementations: OpenCL (runtime/opencl/) and
+ * a scripted fake with a virtual clock (tests/support/fake_backend.c). The engine never includes
+ * CL headers; a backend never decides.
  *
  * Threads: application threads or a worker thread (host/worker.h) call device_*, mem_*,
- * instance_create and instance_destroy. These calls come one at a time per object, and may overlap
- * job_* of other instances. The thread that holds the engine lock (engine/failure/watchdog.h) calls
- * job_*, instance_flush and instance_abandon, so they run on one thread at a time. Any thread calls
- * now_ns.
+ * instance_create and instance_destroy. These calls come one at a time per object, and may
+ * overlap job_* of other instances. The thread that holds the engine lock
+ * (engine/failure/watchdog.h) calls job_*, instance_flush and instance_abandon, so they run on
+ * one thread at a time. Any thread calls now_ns.
  *
  * A device instance whose device hangs is abandoned: no thread waits for it from then on, and
  * memory that it may still touch is never freed.
  *
- * A driver call in a job_* function or in instance_flush may not return. The watchdog then revokes
- * the engine lock, and instance_isolate is called. Until the stuck thread returns, only
+ * A driver call in a job_* function or in instance_flush may not return. The watchdog then
+ * revokes the engine lock, and instance_isolate is called. Until the stuck thread returns, only
  * instance_abandon is called on the instance. When it returns, it touches only the queue slot's
  * events of the instance.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -42,7 +43,7 @@ struct cox__pass {
     /* 0-defaults resolved in the variants: local and item sizes >= 1 */
     struct cox__stage stages[COX_FUSED_MAX];
     uint32_t extents
-        [COX_FUSED_MAX];  /* per stage: rows that it does beyond the band's, above and below */
+        [COX_FUSED_MAX];   /* per stage: rows that it does beyond the band's, above and below */
     size_t partial_bytes;  /* of all REDUCE bindings */
     uint32_t written;      /* a bit for each binding that devices write in the frame's memory */
     uint32_t images;       /* a bit for each that a stage takes as an image */
@@ -55,7 +56,8 @@ struct cox__pass {
     void *done_user;
 };
 
-/* What a session does with each frame; immutable after creation, shared by all device instances of the session. */
+/* What a session does with each frame; immutable after creation, shared by all device instances
+ * of the session. */
 struct cox__pipeline {
     uint32_t binding_count;
     /* access: as the frame sees it, all passes taken together */
@@ -68,24 +70,24 @@ struct cox__pipeline {
     size_t params_bytes;
     bool profile;        /* staged devices: time all commands */
     uint32_t in_several; /* bindings that more than one pass touches, a bit for each */
-    /* Bindings of which a staged device may keep rows from pass to pass, a bit for each: memory of whole frames by
-     * rows, that several passes touch and none changes in place. */
+    /* Bindings of which a staged device may keep rows from pass to pass, a bit for each: memory
+     * of whole frames by rows, that several passes touch and none changes in place. */
     uint32_t resident;
     /* frame slots: of each resident binding a device has memory for as many frames */
     uint32_t sets;
 };
 
-/* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
- * subsampling. At most the pass's rows: then it cannot be split. */
+/* Least number of rows such that every band offset suits the device's alignment, its variants
+ * and the chroma subsampling. At most the pass's rows: then it cannot be split. */
 uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t device,
                                           const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
 const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
-                                                      uint32_t device, enum cox_device_type type);
+                                                       uint32_t device, enum cox_device_type type);
 
-/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
- * rounded down to the row alignment. */
+/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO
+ * the first row is rounded down to the row alignment. */
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                                 uint32_t rows, uint32_t *first, uint32_t *count);
 
@@ -106,11 +108,11 @@ enum { COX__JOB_RANGES_MAX = 2 * COX_BANDS_MAX, COX__JOB_BACK_MAX = 16 };
 
 enum cox__job_state { COX__JOB_RUNNING = 0, COX__JOB_DONE = 1, COX__JOB_FAILED = 2 };
 
-/* One band on one device, under way. The engine owns it, and keeps it alive and unmoved until the backend has posted it
- * and job_poll has said DONE or FAILED. */
+/* One band on one device, under way. The engine owns it, and keeps it alive and unmoved until
+ * the backend has posted it and job_poll has said DONE or FAILED. */
 struct cox__job {
-    /* For the post: the backend posts each submitted job at least once when it ends, or only job_poll tells (drivers
-     * that do not call back). */
+    /* For the post: the backend posts each submitted job at least once when it ends, or only
+     * job_poll tells (drivers that do not call back). */
     struct cox__mpsc_node node;
     void *session; /* the engine's */
     void *frame;   /* the engine's */
@@ -143,8 +145,8 @@ struct cox__job {
     /* Filled in by the backend. */
     /* job_poll says RUNNING, but one command of the job has failed; others may still run */
     bool failing;
-    /* When it ended, by the device's clock or as observed, on the backend's clock; set by the time that job_poll says
-     * DONE. */
+    /* When it ended, by the device's clock or as observed, on the backend's clock; set by the
+     * time that job_poll says DONE. */
     _Atomic uint64_t end_ns;
     /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
     uint64_t clock_error_ns;
@@ -153,8 +155,9 @@ struct cox__job {
     uint64_t copy_out_ns;
 };
 
-/* Given to a backend at creation: how to post a finished job to the loop. Safe from any thread, does not block,
- * coalesces nothing: every post arrives. Posting a job twice before it was taken is allowed and arrives once. */
+/* Given to a backend at creation: how to post a finished job to the loop. Safe from any thread,
+ * does not block, coalesces nothing: every post arrives. Posting a job twice before it was taken
+ * is allowed and arrives once. */
 struct cox__post {
     void (*post)(void *ctx, struct cox__job *job);
     void *ctx;
@@ -184,50 +187,52 @@ struct cox__backend_ops {
     void *(*mem_data)(struct cox__mem *mem);
     void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
 
-    /* Build the pipeline on a device. `slots`: queue slots, the number of bands that can be under
-     * way at once. COX_E_BUILD, COX_E_DEVICE_MEMORY, … mean that the device cannot take part.
-     * max_rows[COX_PASSES_MAX]: most rows in one band of each pass. The passes' multiples of the row alignment are final.
-     * `fresh`: on a new context for this instance alone, since the device was lost on the one it
-     * had. */
+    /* Build the pipeline on a device. `slots`: queue slots, the number of bands that can be
+     * under way at once. COX_E_BUILD, COX_E_DEVICE_MEMORY, … mean that the device cannot take
+     * part. max_rows[COX_PASSES_MAX]: most rows in one band of each pass. The passes' multiples
+     * of the row alignment are final. `fresh`: on a new context for this instance alone, since
+     * the device was lost on the one it had. */
     cox_status (*instance_create)(struct cox__backend *backend, uint32_t device,
                                   const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
                                   struct cox__instance **out, uint32_t *max_rows);
     /* The bindings of which the instance keeps rows: all of pipeline->resident, or none. */
     uint32_t (*instance_resident)(struct cox__backend *backend,
                                   const struct cox__instance *instance);
-    /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory that is not const: the argument's
-     * name, "" if that is not known, which lives as long as the instance; NULL if not, or if the driver does not
-     * tell. */
+    /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory that is
+     * not const: the argument's name, "" if that is not known, which lives as long as the
+     * instance; NULL if not, or if the driver does not tell. */
     const char *(*instance_may_write)(struct cox__backend *backend,
                                       const struct cox__instance *instance, uint32_t pass,
                                       uint32_t stage, uint32_t arg);
-    /* No job may be under way, unless the instance was abandoned; then it may block for as long as the driver
-     * pleases. */
+    /* No job may be under way, unless the instance was abandoned; then it may block for as long
+     * as the driver pleases. */
     void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance,
                              cox__ended_fn *ended, void *ctx);
-    /* A driver call of the instance does not return: no other thread may wait for its device from now on. Called while
-     * that driver call is going on. */
+    /* A driver call of the instance does not return: no other thread may wait for its device
+     * from now on. Called while that driver call is going on. */
     void (*instance_isolate)(struct cox__backend *backend, struct cox__instance *instance);
-    /* Forget the jobs under way: they are neither polled nor posted any more. Never blocks. Only instance_destroy may
-     * follow. */
+    /* Forget the jobs under way: they are neither polled nor posted any more. Never blocks. Only
+     * instance_destroy may follow. */
     void (*instance_abandon)(struct cox__backend *backend, struct cox__instance *instance);
 
-    /* Enqueue all commands of a band, flush nothing, never block. On an error no command of the job was run, and
-     * nothing of it is reported later; a band that could be enqueued only in part is a job that fails. */
+    /* Enqueue all commands of a band, flush nothing, never block. On an error no command of the
+     * job was run, and nothing of it is reported later; a band that could be enqueued only in
+     * part is a job that fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
     void (*instance_flush)(struct cox__backend *backend, struct cox__instance *instance);
-    /* State of a submitted job, by asking the device. Fills in the profile when DONE. After DONE or FAILED the queue
-     * slot is free and no command writes the band's rows any more: a job of which some commands failed and others have
-     * not ended is RUNNING, and `failing`. */
+    /* State of a submitted job, by asking the device. Fills in the profile when DONE. After DONE
+     * or FAILED the queue slot is free and no command writes the band's rows any more: a job of
+     * which some commands failed and others have not ended is RUNNING, and `failing`. */
     enum cox__job_state (*job_poll)(struct cox__backend *backend, struct cox__job *job);
     /* The job's partial of a REDUCE binding, valid until the queue slot is used again. */
     const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job,
                                uint32_t binding);
 
     uint64_t (*now_ns)(struct cox__backend *backend);
-    /* NULL on a real clock. With a virtual clock: called when the engine has nothing left to do before `deadline_ns`
-     * (UINT64_MAX = none); advances the clock to the next completion (and posts it) or to the deadline, whichever
-     * is first; returns false if nothing will ever happen. */
+    /* NULL on a real clock. With a virtual clock: called when the engine has nothing left to do
+     * before `deadline_ns` (UINT64_MAX = none); advances the clock to the next completion (and
+     * posts it) or to the deadline, whichever is first; returns false if nothing will ever
+     * happen. */
     bool (*advance)(struct cox__backend *backend, uint64_t deadline_ns);
 };
 
@@ -235,8 +240,8 @@ struct cox__backend {
     const struct cox__backend_ops *ops;
 };
 
-/* A runtime over a backend of the caller's making: how tests run the engine on the fake. `make` is called once the loop
- * exists. Takes ownership of the backend. */
+/* A runtime over a backend of the caller's making: how tests run the engine on the fake. `make`
+ * is called once the loop exists. Takes ownership of the backend. */
 typedef cox_status cox__backend_make_fn(void *user, struct cox__post post, struct cox__log *log,
                                         struct cox__backend **out);
 cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_params *params,

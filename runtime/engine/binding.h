@@ -31,7 +31,7 @@ static inline bool cox__is_shared(const struct cox__binding *binding)
 
 /* The stage's first argument of that kind that is about the binding, or NULL. */
 static inline const struct cox__arg *cox__stage_arg(const struct cox__stage *stage,
-                                                   enum cox__arg_kind kind, uint32_t binding)
+                                                    enum cox__arg_kind kind, uint32_t binding)
 {
     for (uint32_t a = 0; a < stage->arg_count; a++)
         if (stage->args[a].kind == kind && stage->args[a].index == binding)
@@ -58,7 +58,8 @@ static inline uint32_t cox__buffer_rows(uint32_t rows, uint32_t divisor)
     return rows / divisor + (rows % divisor != 0);
 }
 
-/* Bytes of a session's binding, before its passes say more: by rows, the frame's; 0 = it says nothing. */
+/* Bytes of a session's binding, before its passes say more: by rows, the frame's; 0 = it says
+ * nothing. */
 static inline size_t cox__session_bytes(const struct cox__session_spec *params, uint32_t binding)
 {
     const struct cox__binding *of = &params->bindings[binding];

@@ -38,7 +38,8 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
     if ((unsigned)binding->row_access > COX__REDUCE || (unsigned)binding->access > COX__READ_WRITE)
         return REFUSE(
             log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known",
-            index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE, COX__READ_WRITE);
+            index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE,
+            COX__READ_WRITE);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
         if (status)
@@ -52,7 +53,8 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
         if (binding->row_access == COX__HALO && binding->halo_rows > INT32_MAX)
             return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index,
                           name, binding->halo_rows, INT32_MAX);
-        if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE && !allow_in_place)
+        if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE &&
+            !allow_in_place)
             return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset",
                           index, name);
         return COX_OK;
@@ -92,7 +94,8 @@ static cox_status check_index(const struct check *check, const struct cox__arg *
     return COX_OK;
 }
 
-/* An image is a copy of rows before the pass's first stage. The format is the backend's to judge. */
+/* An image is a copy of rows before the pass's first stage. The format is the backend's to
+ * judge. */
 static cox_status check_image(const struct check *check, const struct cox__arg *arg, uint32_t stage,
                               uint32_t index)
 {
@@ -184,8 +187,8 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
     return COX_OK;
 }
 
-/* A stage that writes a band's own binding runs over more rows than the band's: so nothing else may be written by it,
- * and what it reads must be there for those rows too. */
+/* A stage that writes a band's own binding runs over more rows than the band's: so nothing else
+ * may be written by it, and what it reads must be there for those rows too. */
 static cox_status check_overlap(const struct check *check, uint32_t own)
 {
     const struct cox__pass_spec *pass = check->pass;
@@ -230,7 +233,8 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     if (binding->row_access != COX__UNUSED)
         return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding,
                       cox__binding_name(of));
-    if ((use->row_access == COX__REDUCE) != (of->row_access == COX__REDUCE) && use->row_access != COX__WHOLE)
+    if ((use->row_access == COX__REDUCE) != (of->row_access == COX__REDUCE) &&
+        use->row_access != COX__WHOLE)
         return REFUSE(
             check->log,
             "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
@@ -247,7 +251,8 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     return COX_OK;
 }
 
-/* Whether the pass uses the whole of a binding that the session has by rows: then it has no `bytes`, but a pitch. */
+/* Whether the pass uses the whole of a binding that the session has by rows: then it has no
+ * `bytes`, but a pitch. */
 static bool is_whole_of_rows(const struct check *check, uint32_t binding)
 {
     return check->pass->use_count && check->bindings[binding].row_access == COX__WHOLE &&
@@ -307,7 +312,7 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
 
 /* What is known of a binding's memory after some passes. */
 struct memory {
-    size_t bytes;                /* by the passes' rows; 0 = not known */
+    size_t bytes;                 /* by the passes' rows; 0 = not known */
     const struct cox__arg *image; /* that it is given as; NULL = none */
     bool written, own, reduced;
 };

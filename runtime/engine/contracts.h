@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/spec.h"
 
-/* `passes`: the session's, or the only one, made of its stages. Errors: COX_E_INVALID; the log says which pass, stage,
- * binding or argument. */
+/* `passes`: the session's, or the only one, made of its stages. Errors: COX_E_INVALID; the log
+ * says which pass, stage, binding or argument. */
 cox_status cox__contracts_check(const struct cox__session_spec *params,
                                 const struct cox__pass_spec *passes, uint32_t count,
                                 const struct cox__log *log);

@@ -1,5 +1,5 @@
-/* Frames go back in submission order, each once all its bands have ended and no device that was given up can write to
- * its memory any more.
+/* Frames go back in submission order, each once all its bands have ended and no device that was
+ * given up can write to its memory any more.
  *
  * Owns the head of `order`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -57,8 +57,8 @@ static void count(struct cox_session *session, const struct cox__frame *frame)
     session->frames_dropped += frame->status == COX_E_LATE;
 }
 
-/* Take the frame off `order`, free its slot and call the application back. The slot comes before the
- * callback, which may submit the next frame and always finds a slot for it. */
+/* Take the frame off `order`, free its slot and call the application back. The slot comes before
+ * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
     session->order_first = (session->order_first + 1) % COX__ORDER_MAX;

@@ -1,15 +1,16 @@
 /* The threads that take the engine's turns.
  *
- * The scheduler thread takes all of them, except that a thread inside cox_session_run does what it can for its own
- * frame before it waits, and one such thread, the inline poller, takes the devices' posts and polls them while it
- * waits. That spares a change of threads.
+ * The scheduler thread takes all of them, except that a thread inside cox_session_run does what
+ * it can for its own frame before it waits, and one such thread, the inline poller, takes the
+ * devices' posts and polls them while it waits. That spares a change of threads.
  *
- * A device whose band may be over at any moment is polled without a pause where there is a core for it: by the
- * scheduler thread on the reserved core; or, if no processor is among the devices, by either thread. The engine lock is
- * free in between.
+ * A device whose band may be over at any moment is polled without a pause where there is a core
+ * for it: by the scheduler thread on the reserved core; or, if no processor is among the
+ * devices, by either thread. The engine lock is free in between.
  *
- * From a driver call a thread may not come back. The watchdog then revokes the engine lock, cox__engine_revoked puts
- * the engine in order on the watchdog's thread, and another thread takes the next turn.
+ * From a driver call a thread may not come back. The watchdog then revokes the engine lock,
+ * cox__engine_revoked puts the engine in order on the watchdog's thread, and another thread
+ * takes the next turn.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "device.h"
 #include "engine.h"
@@ -24,8 +25,8 @@
 #define CLOSE_NS 5000u
 /* While the inline poller polls what is due first, the scheduler thread looks again after this. */
 #define RELIEF_NS 1000000u
-/* So long after its last poll without a pause the scheduler thread does not sleep either: a frame that follows finds it
- * awake. About what two changes of threads cost. */
+/* So long after its last poll without a pause the scheduler thread does not sleep either: a
+ * frame that follows finds it awake. About what two changes of threads cost. */
 #define LINGER_NS 200000u
 /* Between two polls the engine lock is free for at least this long. */
 #define PAUSE_NS 1000u
@@ -63,7 +64,8 @@ static void take_step(void *ctx)
     atomic_store(&runtime->next_step_ns, step->due);
 }
 
-/* Adding a request is: push, then read `spins`. Going to sleep is: clear `spins`, then look at the requests. */
+/* Adding a request is: push, then read `spins`. Going to sleep is: clear `spins`, then look at
+ * the requests. */
 uint64_t cox__engine_step(void *ctx)
 {
     struct cox_runtime *runtime = ctx;
@@ -142,9 +144,9 @@ static void wait_for_work(struct cox_runtime *runtime, uint64_t due_ns)
         pause_briefly();
 }
 
-/* Posting is: push, then read `inline_poller`. Leaving is: clear `inline_poller`, then look at the queue. Whichever
- * comes second in the one order of these four sees what the other did, so no post is left without a thread to take
- * it. */
+/* Posting is: push, then read `inline_poller`. Leaving is: clear `inline_poller`, then look at
+ * the queue. Whichever comes second in the one order of these four sees what the other did, so
+ * no post is left without a thread to take it. */
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
 {
     struct part part = {.runtime = runtime, .inline_poller = true, .due = UINT64_MAX};

@@ -1,6 +1,8 @@
-/* A frame's table of bands: what was given to which device, what became of it, the partial results and the report.
+/* A frame's table of bands: what was given to which device, what became of it, the partial
+ * results and the report.
  *
- * Owns the counts `at_work` and `unfinished`: `unfinished` is the number of bands that are PLANNED, QUEUED or RUNNING.
+ * Owns the counts `at_work` and `unfinished`: `unfinished` is the number of bands that are
+ * PLANNED, QUEUED or RUNNING.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "frame.h"
 #include "invariant.h"
@@ -164,7 +166,8 @@ bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame,
     return true;
 }
 
-/* A fetch has no rows of the pass. Its record says rows 0 .. n - 1, so that its time limit is about right. */
+/* A fetch has no rows of the pass. Its record says rows 0 .. n - 1, so that its time limit is
+ * about right. */
 bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
                           uint32_t device, uint32_t binding, uint32_t first, uint32_t end)
 {
@@ -262,8 +265,8 @@ static bool comes_before(const struct cox_band_report *one, const struct cox_ban
                                               : one->attempt < other->attempt;
 }
 
-/* Sort by pass, then first row, then attempt; few bands, nearly sorted. Checks and fetches are left out. Returns how
- * many bands there are. */
+/* Sort by pass, then first row, then attempt; few bands, nearly sorted. Checks and fetches are
+ * left out. Returns how many bands there are. */
 static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox_band_report *sorted = session->sorted;

@@ -1,5 +1,5 @@
-/* Assertions of the engine's invariants. They are compiled in debug builds and fuzzers (COX_ASSERTIONS) and to nothing
- * in a release: the released library never ends the process.
+/* Assertions of the engine's invariants. They are compiled in debug builds and fuzzers
+ * (COX_ASSERTIONS) and to nothing in a release: the released library never ends the process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_INVARIANT_H
 #define COX_ENGINE_INVARIANT_H

@@ -1,10 +1,10 @@
-/* The devices of a session that was created with `ready` join: the worker's threads make their instances, all at once,
- * since each driver compiles for itself. The first device that has one takes part at once; the later ones are on
- * probation (probation.c) first, so that what their first launch costs holds up no frame. A device that cannot have an
- * instance is out for good.
+/* The devices of a session that was created with `ready` join: the worker's threads make their
+ * instances, all at once, since each driver compiles for itself. The first device that has one
+ * takes part at once; the later ones are on probation (probation.c) first, so that what their
+ * first launch costs holds up no frame. A device that cannot have an instance is out for good.
  *
- * A device that was lost is tried again after a pause: it gets a new instance on a context of its own. It is on
- * probation until it has done some rows.
+ * A device that was lost is tried again after a pause: it gets a new instance on a context of
+ * its own. It is on probation until it has done some rows.
  *
  * Owns the devices' `making` and `join_status`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -121,8 +121,9 @@ static bool join(struct cox_session *session, uint32_t device)
 
 /* ---- rebuilding ---- */
 
-/* Until when the device's lost queues keep it from being rebuilt: drivers keep much memory for each context, so that a
- * device gets no second one beside the first for a while. 0 = not at all. */
+/* Until when the device's lost queues keep it from being rebuilt: drivers keep much memory for
+ * each context, so that a device gets no second one beside the first for a while. 0 = not at
+ * all. */
 static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
 {
     uint64_t at_ns = 0;

@@ -1,7 +1,9 @@
-/* Memory is destroyed by the worker thread, since that may wait for what other frames have on the devices.
+/* Memory is destroyed by the worker thread, since that may wait for what other frames have on
+ * the devices.
  *
- * A device that was given up may still wake, and then reads and writes what it was given: that stands in the ABANDONED
- * slots of the lost queue until the queue is gone. Until then such memory is kept.
+ * A device that was given up may still wake, and then reads and writes what it was given: that
+ * stands in the ABANDONED slots of the lost queue until the queue is gone. Until then such
+ * memory is kept.
  *
  * Owns the runtime's `kept`, `releasing` and `release_task`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -75,7 +77,8 @@ bool cox__memory_is_in_released(struct cox_runtime *runtime)
     return inside;
 }
 
-/* Destroy memory that waits for it. `alone`: with the engine lock, so that no other thread calls the driver. */
+/* Destroy memory that waits for it. `alone`: with the engine lock, so that no other thread calls
+ * the driver. */
 static void release_all(struct cox_runtime *runtime, bool alone)
 {
     for (struct cox__mem *mem; (mem = take_next(runtime));) {
@@ -144,9 +147,9 @@ void cox__memory_release_kept(struct cox_runtime *runtime)
 
 /* ---- for threads that hold no lock ---- */
 
-/* Whether to ask if memory is tainted, which takes the engine lock; *locked: it was taken for that. Mostly nothing is,
- * and the engine, which may be inside a driver's call, need not be asked. Memory that nothing uses does not become
- * tainted any more. */
+/* Whether to ask if memory is tainted, which takes the engine lock; *locked: it was taken for
+ * that. Mostly nothing is, and the engine, which may be inside a driver's call, need not be
+ * asked. Memory that nothing uses does not become tainted any more. */
 static bool must_ask(struct cox_runtime *runtime, bool *locked)
 {
     *locked = false;

@@ -1,10 +1,11 @@
-/* A frame's passes run one after the other. Between two of them every row has been computed: it is in host memory,
- * which all devices share or copy from, or on a device that keeps it (residency.h). So a pass is to the rest of the
- * engine what a frame would be, with bands, a split and a policy of its own, and a band can be done again for as long
- * as its pass is under way.
+/* A frame's passes run one after the other. Between two of them every row has been computed: it
+ * is in host memory, which all devices share or copy from, or on a device that keeps it
+ * (residency.h). So a pass is to the rest of the engine what a frame would be, with bands, a
+ * split and a policy of its own, and a band can be done again for as long as its pass is under
+ * way.
  *
- * Rows of an earlier pass can turn out to be wrong, since the device that did them is convicted, or be gone with the
- * device that kept them: then the frame begins anew, from its inputs.
+ * Rows of an earlier pass can turn out to be wrong, since the device that did them is convicted,
+ * or be gone with the device that kept them: then the frame begins anew, from its inputs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "passes.h"
 #include "policy.h"

@@ -22,7 +22,7 @@ uint64_t cox__pipeline_lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
 }
 
 const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
-                                                      uint32_t device, enum cox_device_type type)
+                                                       uint32_t device, enum cox_device_type type)
 {
     const struct cox__variant *found = NULL;
     int rank = 0;
@@ -56,7 +56,7 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
     }
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         const struct cox__variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
-                                                                        info->type);
+                                                                         info->type);
         if (variant)
             row_alignment = cox__pipeline_lcm_bounded(row_alignment,
                                                       (uint64_t)variant->local_rows *
@@ -154,7 +154,8 @@ static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
     return to->kernel && args && copy_variants(to, from);
 }
 
-/* A pass's bindings: those that its uses name, as they say; without uses all, as the session has them. */
+/* A pass's bindings: those that its uses name, as they say; without uses all, as the session has
+ * them. */
 static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipeline,
                           const struct cox__pass_spec *from)
 {
@@ -189,8 +190,8 @@ static bool writes_own(const struct cox__pass *pass, uint32_t stage, uint32_t bi
     return cox__stage_takes(&pass->stages[stage], binding);
 }
 
-/* How many rows more each stage does so that the ones after it find what they read; and so much more of what it reads
- * itself. From the last stage to the first. */
+/* How many rows more each stage does so that the ones after it find what they read; and so much
+ * more of what it reads itself. From the last stage to the first. */
 static void extend(struct cox__pass *pass)
 {
     for (uint32_t s = pass->stage_count; s-- > 0;)
@@ -258,8 +259,7 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
     return true;
 }
 
-static bool copy_session_bindings(struct cox__pipeline *out,
-                                  const struct cox__session_spec *params)
+static bool copy_session_bindings(struct cox__pipeline *out, const struct cox__session_spec *params)
 {
     for (uint32_t i = 0; i < params->binding_count; i++) {
         struct cox__binding *binding = &out->bindings[i];
@@ -274,8 +274,8 @@ static bool copy_session_bindings(struct cox__pipeline *out,
     return true;
 }
 
-/* What all passes together make of each binding: how large its memory must be, and whether what is in it before the
- * frame is read. */
+/* What all passes together make of each binding: how large its memory must be, and whether what
+ * is in it before the frame is read. */
 static void take_together(struct cox__pipeline *pipeline, const struct cox__session_spec *params)
 {
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
@@ -322,9 +322,10 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
     return several;
 }
 
-/* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of the whole frame, and
- * images are made of the host's memory. What is changed in place, and what a pass reads of the application's that one
- * overwrites, cannot be made again: then nothing is kept, since a frame could not begin anew. */
+/* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of
+ * the whole frame, and images are made of the host's memory. What is changed in place, and what
+ * a pass reads of the application's that one overwrites, cannot be made again: then nothing is
+ * kept, since a frame could not begin anew. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;

@@ -1,5 +1,5 @@
-/* What the engine asks the session's policy and tells it. Nothing that a policy answers is believed before it was
- * checked.
+/* What the engine asks the session's policy and tells it. Nothing that a policy answers is
+ * believed before it was checked.
  *
  * Owns struct cox__sharing and the meter's readings.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known of all. */
+/* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known
+ * of all. */
 static uint64_t single_device_ns(const struct cox_session *session,
                                  const struct cox__device *device, uint32_t lead)
 {
@@ -209,8 +210,8 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
     return devices;
 }
 
-/* For how long a device has been at the frame's bands, of which the oldest was submitted at `submit_ns`: not while it
- * was still at those of other frames. */
+/* For how long a device has been at the frame's bands, of which the oldest was submitted at
+ * `submit_ns`: not while it was still at those of other frames. */
 static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__device *device,
                            uint64_t submit_ns, uint64_t now)
 {
@@ -357,7 +358,8 @@ void cox__policy_observe(struct cox_session *session, const struct cox__frame *f
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
     const uint64_t start_ns = frame->passes[pass].start_ns;
-    /* A band of the split waits from the frame's start on, also while its device has no free place for it. */
+    /* A band of the split waits from the frame's start on, also while its device has no free
+     * place for it. */
     const uint64_t begin_ns = report->end_ns - report->wall_ns;
     const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
     const struct cox_measurement measurement = {

@@ -14,8 +14,8 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame);
 bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
                        bool blocking);
 
-/* Devices that may still take rows of the frame's pool, a bit each: they get no bands of later frames meanwhile, behind
- * which the pool would wait. */
+/* Devices that may still take rows of the frame's pool, a bit each: they get no bands of later
+ * frames meanwhile, behind which the pool would wait. */
 uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame);
 
 /* A band has ended: it is DONE, or FAILED after it ran. */

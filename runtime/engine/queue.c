@@ -1,8 +1,8 @@
 /* Submit, flush, notice completion.
  *
- * From each call of the backend here the thread may not come back: the watchdog then revokes the engine lock, and
- * another thread goes on. So before each such call the engine's data must be as that thread needs them
- * (engine/failure/watchdog.h).
+ * From each call of the backend here the thread may not come back: the watchdog then revokes the
+ * engine lock, and another thread goes on. So before each such call the engine's data must be as
+ * that thread needs them (engine/failure/watchdog.h).
  *
  * Owns the slots' states and jobs.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -240,8 +240,8 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
-    /* The band may have read rows on the lost device that were never copied there: the band before it, with which
-     * they were to be copied, may have failed. */
+    /* The band may have read rows on the lost device that were never copied there: the band
+     * before it, with which they were to be copied, may have failed. */
     const bool lost = !live && slot->job.resident;
     if (state == COX__JOB_DONE && !queue->convicted && !lost) {
         band_ended_well(session, slot);

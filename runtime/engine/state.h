@@ -1,12 +1,13 @@
-/* The engine's data: runtime, session, frames, bands, devices and their queues, with the states that each goes through.
+/* The engine's data: runtime, session, frames, bands, devices and their queues, with the states
+ * that each goes through.
  *
- * Ownership. An application's thread takes a frame slot (under `lock`) and owns it until it pushes
- * the slot's request. From then on the engine owns the slot, until the slot is put back (under
- * `lock`).
+ * Ownership. An application's thread takes a frame slot (under `lock`) and owns it until it
+ * pushes the slot's request. From then on the engine owns the slot, until the slot is put back
+ * (under `lock`).
  *
- * Only the thread that holds the engine lock (engine/failure/watchdog.h) touches the fields below
- * "engine only". It is the scheduler thread, a thread inside cox_session_run, or the watchdog's
- * thread when it has revoked the lock.
+ * Only the thread that holds the engine lock (engine/failure/watchdog.h) touches the fields
+ * below "engine only". It is the scheduler thread, a thread inside cox_session_run, or the
+ * watchdog's thread when it has revoked the lock.
  *
  * A session's `lock` guards the fields above that line, and the fields of a device that
  * cox_session_info reads. It is a leaf: no callback and no backend call runs under it.
@@ -58,7 +59,8 @@ enum cox__band_kind {
     COX__BAND_FETCH /* no rows of the frame's: its device copies out what it keeps; see residency.h */
 };
 
-/* What the engine knows of a band; what it reports of it stands in the parallel struct cox_band_report. */
+/* What the engine knows of a band; what it reports of it stands in the parallel struct
+ * cox_band_report. */
 struct cox__band {
     enum cox__band_state state;
     enum cox__band_kind kind;
@@ -93,9 +95,9 @@ struct cox__request {
 /* What a frame slot's bands are for. */
 enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
 
-/* Two devices disagree about a band; a vote finds the faulty one. A third device decides if there is one. Otherwise the
- * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one. No verdict
- * if both do, or neither.
+/* Two devices disagree about a band; a vote finds the faulty one. A third device decides if
+ * there is one. Otherwise the band's owner does the rows again, then its peer; the device that
+ * contradicts itself is the faulty one. No verdict if both do, or neither.
  *
  *   NONE -> THIRD ---------------> NONE (convicted, or no verdict)
  *     '---> OWNER -> PEER -------> NONE
@@ -137,8 +139,8 @@ struct cox__frame {
     uint64_t turns
         [COX_BUFFERS_MAX]; /* when the frame may have them, see cox_buffer; set when it arrives */
     struct cox__relocation *relocation; /* in the making; NULL = none */
-    struct cox__mem *mems
-        [COX_BUFFERS_MAX]; /* the buffers' as of the start of the frame, or of its relocation */
+    struct cox__mem *
+        mems[COX_BUFFERS_MAX]; /* the buffers' as of the start of the frame, or of its relocation */
     struct cox__mem *scratch[COX_BUFFERS_MAX]; /* the frame slot's own, for scratch bindings */
     unsigned char params[COX_CONSTANTS_BYTES_MAX];
     unsigned char given_params
@@ -196,7 +198,8 @@ struct cox__queue;
 enum cox__slot_state {
     COX__SLOT_FREE,
     COX__SLOT_BUSY, /* holds a band of a device that takes part */
-    /* Holds a band whose device was lost meanwhile; it counts if it ends in time, and used nothing kept. */
+    /* Holds a band whose device was lost meanwhile; it counts if it ends in time, and used
+     * nothing kept. */
     COX__SLOT_ORPHANED,
     COX__SLOT_ABANDONED /* holds no band any more, but the device may still touch `mems` */
 };
@@ -219,7 +222,7 @@ struct cox__queue_slot {
     bool spared;                 /* it was moved since the device is the only one */
     /* Copies, so that a thread that a driver keeps reads nothing of a frame that has moved on. */
     struct cox__mem *mems[COX_BUFFERS_MAX]; /* NULL = the band's pass does not touch the binding */
-    uint32_t written;                        /* those that the band writes, a bit for each */
+    uint32_t written;                       /* those that the band writes, a bit for each */
     unsigned char params[COX_CONSTANTS_BYTES_MAX];
 };
 
@@ -249,15 +252,16 @@ struct cox__queue {
     struct cox__queue_slot *slots;
     bool unflushed;
     bool convicted; /* the device computes wrongly: what the queue still holds does not count */
-    /* A thread is kept in a driver call about the instance; NULL = none. Nothing may be asked of the instance
-     * meanwhile. */
+    /* A thread is kept in a driver call about the instance; NULL = none. Nothing may be asked of
+     * the instance meanwhile. */
     struct cox__stuck_thread *stuck;
     uint64_t rebuild_after_ns; /* until then the device gets no second instance beside this one */
 };
 
 /* ---- devices ---- */
 
-/* How long a device's bands have been seen to take, as an affine function of their rows: exponential means. */
+/* How long a device's bands have been seen to take, as an affine function of their rows:
+ * exponential means. */
 struct cox__timing {
     double rows;
     double ns;        /* 0 = nothing seen */
@@ -340,8 +344,8 @@ struct cox__event {
     cox_status status;
 };
 
-/* Handled before any slot is used again and before any frame is delivered: one for each slot of the devices' queues and
- * of one lost queue, and one for each device and for its probation. */
+/* Handled before any slot is used again and before any frame is delivered: one for each slot of
+ * the devices' queues and of one lost queue, and one for each device and for its probation. */
 enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEVICES_MAX };
 
 /* ---- the session's features ---- */
@@ -363,12 +367,13 @@ enum cox__warmup_state {
     COX__WARMUP_FINISHED /* or the session does no warm-up */
 };
 
-/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several devices. */
+/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several
+ * devices. */
 struct cox__warmup {
     enum cox__warmup_state state;
-    struct cox__request request;              /* cox_session_warm's */
-    struct cox__mem *given[COX_BUFFERS_MAX]; /* with it, to run on, */
-    unsigned char params[COX_CONSTANTS_BYTES_MAX];     /* and with these parameters */
+    struct cox__request request;                   /* cox_session_warm's */
+    struct cox__mem *given[COX_BUFFERS_MAX];       /* with it, to run on, */
+    unsigned char params[COX_CONSTANTS_BYTES_MAX]; /* and with these parameters */
     uint32_t device;
     uint32_t pass;
     uint32_t run;
@@ -383,8 +388,8 @@ struct cox__warmup {
  *   COLD --------------------------------> WARM, WARM_IN_VAIN    with the first frame
  *   COLD, NOTHING_TO_WARM <--> WARMING --> WARM, WARM_IN_VAIN    with cox_session_warm; back where it has no memory
  *
- * From one of the last two to the other: cox_session_warm asked, but the first frame was quicker; the end is told
- * twice. */
+ * From one of the last two to the other: cox_session_warm asked, but the first frame was
+ * quicker; the end is told twice. */
 enum cox__session_warmth {
     COX__SESSION_COLD,
     COX__SESSION_NOTHING_TO_WARM, /* there is one device, or the application wants no warm-up with the first frame */
@@ -403,8 +408,9 @@ enum cox__spare_state {
     COX__SPARE_UNAVAILABLE
 };
 
-/* A second set of frame buffers, made at the first use, on which devices can do rows beside the frame's. It serves one
- * frame, or one shadow run, at a time. spare.c is the only editor of `users`. */
+/* A second set of frame buffers, made at the first use, on which devices can do rows beside the
+ * frame's. It serves one frame, or one shadow run, at a time. spare.c is the only editor of
+ * `users`. */
 struct cox__spare {
     _Atomic enum cox__spare_state state;
     struct cox__mem *mems[COX_BUFFERS_MAX];
@@ -426,7 +432,8 @@ struct cox__shadow {
     unsigned char digest[32];
 };
 
-/* What store/device_profile.c knows of a session; set by create, read by destroy and cox_session_info. */
+/* What store/device_profile.c knows of a session; set by create, read by destroy and
+ * cox_session_info. */
 struct cox__profile {
     bool save;      /* what the session measures is to be saved */
     bool is_loaded; /* it began with what an earlier one measured */
@@ -442,8 +449,8 @@ struct cox__sharing {
     struct cox_policy policy;
     void *state; /* the policy's; NULL = the split is another pass's, `lead` */
 
-    /* Successive passes that share a split: the first of them, and how many they are; of the first only, if they are
-     * more than one, what the policy is told of them. */
+    /* Successive passes that share a split: the first of them, and how many they are; of the
+     * first only, if they are more than one, what the policy is told of them. */
     uint32_t lead;
     uint32_t count;
     struct cox__pass_group *together;
@@ -457,9 +464,9 @@ struct cox__sharing {
     uint64_t last_end_ns; /* latest end of the pass */
 };
 
-/* Which rows of scratch a device has lately taken from the host: those are copied out by the band that writes them, so
- * that no band waits for a fetch. In two generations; the older one is forgotten when a new one begins.
- * residency.c's. */
+/* Which rows of scratch a device has lately taken from the host: those are copied out by the
+ * band that writes them, so that no band waits for a fetch. In two generations; the older one is
+ * forgotten when a new one begins. residency.c's. */
 struct cox__handed_over {
     uint32_t newest; /* generation */
     uint64_t frames; /* since it began */
@@ -523,7 +530,7 @@ struct cox_session {
     uint32_t order_first;
     uint32_t order_count;
     struct cox__request join; /* of a session with `ready` */
-    cox__ready_fn *ready;      /* NULL = there is none, or it was called */
+    cox__ready_fn *ready;     /* NULL = there is none, or it was called */
     void *ready_user;
     struct cox_session *next_active;
     struct cox__warmup warmup;
@@ -562,7 +569,8 @@ struct cox_runtime {
     _Atomic uint64_t next_step_ns;
     atomic_bool spins; /* the scheduler thread looks for requests without a pause */
 
-    /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
+    /* One of the threads in cox_session_run may take the devices' posts itself, the inline
+     * poller. */
     atomic_bool inline_poller;      /* there is one */
     _Atomic uint64_t inline_due_ns; /* what it will poll next; UINT64_MAX = nothing */
     sem_t inline_poller_wake;
@@ -594,12 +602,13 @@ struct cox_runtime {
     pthread_t release_thread;   /* on this thread */
 };
 
-/* What frames are made of. A frame has each of its buffers in turn: one that writes a buffer after all frames before it
- * that use it, one that reads it after all before it that write it. A use lasts from the frame's arrival until it is
- * delivered.
+/* What frames are made of. A frame has each of its buffers in turn: one that writes a buffer
+ * after all frames before it that use it, one that reads it after all before it that write it. A
+ * use lasts from the frame's arrival until it is delivered.
  *
- * The counts tell whose turn it is. None that came later ends before a frame that writes does, so that frame's turn has
- * come when as many uses have ended as there were when it arrived; and so with the writes for one that reads. */
+ * The counts tell whose turn it is. None that came later ends before a frame that writes does,
+ * so that frame's turn has come when as many uses have ended as there were when it arrived; and
+ * so with the writes for one that reads. */
 struct cox_buffer {
     struct cox_runtime *runtime;
     size_t bytes;
@@ -692,8 +701,8 @@ static inline bool cox__band_is_of_split(const struct cox__band *band)
     return band->kind == COX__BAND_ROWS || band->kind == COX__BAND_CHUNK;
 }
 
-/* A walk over the session's queues: those of its devices, then the lost ones. A queue that is lost on the way may be
- * met twice. */
+/* A walk over the session's queues: those of its devices, then the lost ones. A queue that is
+ * lost on the way may be met twice. */
 struct cox__queue_walk {
     uint32_t at; /* zeroed = at the beginning */
     struct cox__queue *queue;

@@ -80,8 +80,8 @@ bool cox__step_drain(struct cox_session *session)
 
 /* ---- starting frames, submitting bands ---- */
 
-/* While a frame's pool is not empty, a device that may take of it gets no band of a later frame: the pool would wait
- * behind that. A bit for each such device. */
+/* While a frame's pool is not empty, a device that may take of it gets no band of a later frame:
+ * the pool would wait behind that. A bit for each such device. */
 static uint32_t reserved_by(const struct cox_session *session, const struct cox__frame *frame)
 {
     return frame->pool_left ? cox__policy_reserves(session, frame) : 0;
@@ -100,8 +100,8 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
         cox__policy_split(session, frame);
 }
 
-/* Whether a frame that may still begin, in part at least, is too late for that. If not, it is looked at again when it
- * will be. */
+/* Whether a frame that may still begin, in part at least, is too late for that. If not, it is
+ * looked at again when it will be. */
 static bool has_expired(struct cox_session *session, const struct cox__frame *frame)
 {
     if (frame->expiry_ns == UINT64_MAX)
@@ -144,8 +144,8 @@ static bool dispatch_blocking(struct cox_session *session)
     return false;
 }
 
-/* Settle every wish for a shadow run whose rows are in the host's memory; at most one is begun. Returns whether one was
- * settled. */
+/* Settle every wish for a shadow run whose rows are in the host's memory; at most one is begun.
+ * Returns whether one was settled. */
 static bool begin_shadows(struct cox_session *session)
 {
     uint32_t reserved = 0;
@@ -197,9 +197,9 @@ static bool warm_up(struct cox_session *session)
            !cox__device_any_joining(session) && cox__warmup_step(session, NULL);
 }
 
-/* Start frames and submit bands. Devices whose enqueue call returns at once are given all that they may have, of every
- * frame, before one that computes inside the enqueue call gets a single band: until that is done no other device is
- * served. */
+/* Start frames and submit bands. Devices whose enqueue call returns at once are given all that
+ * they may have, of every frame, before one that computes inside the enqueue call gets a single
+ * band: until that is done no other device is served. */
 static bool dispatch(struct cox_session *session)
 {
     bool progress = false, wished = false;
@@ -292,8 +292,8 @@ static bool handle_requests(struct cox_runtime *runtime)
     for (struct cox__mpsc_node *node; (node = runtime->arrivals);) {
         struct cox__request *request = CONTAINER_OF(node, struct cox__request, node);
         struct cox_session *session = request->session;
-        /* A late callback may have posted a band of a session since posts were taken last: afterwards it is freed
-         * memory. */
+        /* A late callback may have posted a band of a session since posts were taken last:
+         * afterwards it is freed memory. */
         if (request->kind == COX__REQUEST_DETACH)
             take_posts(runtime);
         runtime->arrivals = node->next;
@@ -336,8 +336,8 @@ static bool is_live(const struct cox__queue *queue)
     return atomic_load(&queue->state) == COX__QUEUE_LIVE;
 }
 
-/* Poll a slot whose time has come, before its device is failed for a missed deadline: this thread may have been late
- * itself. */
+/* Poll a slot whose time has come, before its device is failed for a missed deadline: this
+ * thread may have been late itself. */
 static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const uint64_t now = cox__engine_now(session);
@@ -389,7 +389,8 @@ static bool needs_attention(const struct cox_session *session)
     return out;
 }
 
-/* A band of a lost queue that has ended without a post counts: poll before the queue is abandoned. */
+/* A band of a lost queue that has ended without a post counts: poll before the queue is
+ * abandoned. */
 static bool poll_expired(struct cox_session *session, uint64_t now_ns)
 {
     bool progress = false;
@@ -405,8 +406,8 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
     return progress;
 }
 
-/* A late callback may have posted a band of a queue before its instance was gone. Taking the posts may take a moment,
- * in which others go: those are for the next time. */
+/* A late callback may have posted a band of a queue before its instance was gone. Taking the
+ * posts may take a moment, in which others go: those are for the next time. */
 static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
 {
     if (!cox__reaper_collect(runtime, list))
@@ -416,7 +417,8 @@ static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
     return true;
 }
 
-/* Look after devices that are out. True: something has changed. Sets *next_ns to when something is due. */
+/* Look after devices that are out. True: something has changed. Sets *next_ns to when something
+ * is due. */
 static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 {
     const uint64_t now = cox__engine_now(session);
@@ -451,7 +453,8 @@ static bool is_idle(const struct cox_runtime *runtime)
     return idle;
 }
 
-/* A thread was kept inside a call, perhaps with queues still to be flushed: no device is polled before they are. */
+/* A thread was kept inside a call, perhaps with queues still to be flushed: no device is polled
+ * before they are. */
 static void resume(struct cox_runtime *runtime)
 {
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {

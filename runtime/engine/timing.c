@@ -1,42 +1,47 @@
 /* Expected times, polls and deadlines of bands.
  *
- * Every band has a deadline. A device that misses one is given up: it is lost to the session, and another device does
- * the rows again. Until then the frame waits: what a device may still write is not final. The time limit follows what
- * the device has needed so far, so that a device that hangs holds a frame up no longer than it must, and one that is
- * merely slow, on a busy machine say, is not given up.
+ * Every band has a deadline. A device that misses one is given up: it is lost to the session,
+ * and another device does the rows again. Until then the frame waits: what a device may still
+ * write is not final. The time limit follows what the device has needed so far, so that a device
+ * that hangs holds a frame up no longer than it must, and one that is merely slow, on a busy
+ * machine say, is not given up.
  *
- * Owns each device's `timing`, `longest_ns`, `ended` and `last_end_ns`, and the times of the queue slots.
+ * Owns each device's `timing`, `longest_ns`, `ended` and `last_end_ns`, and the times of the
+ * queue slots.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "timing.h"
 #include "invariant.h"
 #include "transitions.h"
 
-/* A device that posts nothing is polled from this share of the least time that such a band has ever taken. */
+/* A device that posts nothing is polled from this share of the least time that such a band has
+ * ever taken. */
 #define POLL_AT 0.5
-/* From then on it is polled after this share of the time since submission, whatever was learned: an end is noticed that
- * much late at most. */
+/* From then on it is polled after this share of the time since submission, whatever was learned:
+ * an end is noticed that much late at most. */
 #define POLL_SHARE 64
 #define POLL_LEAST_NS 20000ull
-/* Where there is a core for it: without a pause for COX__POLL_FIRST_NS, after that at this share. */
+/* Where there is a core for it: without a pause for COX__POLL_FIRST_NS, after that at this
+ * share. */
 #define POLL_SHARE_CLOSE 1024
 /* By so much what a device has needed at least grows with each band: it may have become slower. */
 #define LEAST_GROWTH 1.01
 /* Weight of the newest band among those that tell how long one takes. */
 #define GAIN 0.3
-/* The time limit of a band is so many times its expected time, or so many times the longest band of its device if that
- * is more. */
+/* The time limit of a band is so many times its expected time, or so many times the longest band
+ * of its device if that is more. */
 #define TIMEOUT_TIMES 10.0
 /* By default what follows from the longest band lies between these. */
 #define TIMEOUT_MIN_NS 1e9
 #define TIMEOUT_MAX_NS 10e9
-/* So many first bands of an instance may meet a compiler that works at the first launch of a shape. */
+/* So many first bands of an instance may meet a compiler that works at the first launch of a
+ * shape. */
 #define FRESH_BANDS 16
 /* What is added to their time limit by default. */
 #define COMPILE_NS 20e9
 /* What is added instead where the application set a limit, or the device was lost before. */
 #define FRESH_NS 250e6
-/* From this share of a band's limit on, and for so long after its next poll, it is counted how long the process cannot
- * run. */
+/* From this share of a band's limit on, and for so long after its next poll, it is counted how
+ * long the process cannot run. */
 #define LATE_SHARE 8
 #define COUNT_NS 1000000000ull
 /* How long a session waits for devices where no band's deadline says it. */
@@ -84,8 +89,8 @@ static void learn(struct cox__timing *timing, double rows, double ns)
     }
 }
 
-/* Time that so many rows have needed at least: by the band that took the least time a row, as if no cost were fixed. So
- * it is rather too little. */
+/* Time that so many rows have needed at least: by the band that took the least time a row, as if
+ * no cost were fixed. So it is rather too little. */
 static double least_ns(const struct cox__timing *timing, double rows)
 {
     return rows < timing->least_rows ? timing->least_ns / timing->least_rows * rows
@@ -188,8 +193,8 @@ uint64_t cox__timing_session_timeout_ns(const struct cox_session *session)
     return session->device_timeout_ns ? session->device_timeout_ns : DEFAULT_TIMEOUT_NS;
 }
 
-/* Time limit in ns for what should take `expected` ns on the device; the device is given up after it. `ended`: so many
- * bands of the kind it has done. */
+/* Time limit in ns for what should take `expected` ns on the device; the device is given up
+ * after it. `ended`: so many bands of the kind it has done. */
 static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device,
                               uint32_t ended, double expected)
 {
@@ -203,8 +208,8 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
     if (limit < TIMEOUT_TIMES * expected)
         limit = TIMEOUT_TIMES * expected;
     limit += expected + (fresh ? FRESH_NS : 0);
-    /* Of a session's first band on a device nothing is known, not even whether the compiler is at work, whatever a
-     * device profile says. */
+    /* Of a session's first band on a device nothing is known, not even whether the compiler is
+     * at work, whatever a device profile says. */
     const bool compiles = fresh && !device->lost && (!ended || !session->device_timeout_ns);
     if (compiles || expected <= 0)
         limit += COMPILE_NS;
@@ -213,7 +218,8 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
 
 uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device)
 {
-    /* A device that computes inside the enqueue call may do all that its queue holds inside of one. */
+    /* A device that computes inside the enqueue call may do all that its queue holds inside of
+     * one. */
     const struct cox__device *of = &session->devices[device];
     double longest = 0, unknown = 0;
     uint32_t ended = UINT32_MAX;

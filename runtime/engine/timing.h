@@ -1,26 +1,27 @@
-/* How long bands should take, when to poll for their end, and their deadlines. Level 1 of the engine.
+/* How long bands should take, when to poll for their end, and their deadlines. Level 1 of the
+ * engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_TIMING_H
 #define COX_ENGINE_TIMING_H
 
 #include "state.h"
 
-/* The first poll of a band whose post has not come, after so long: drivers exist that call nothing back when a command
- * fails. Also the latest first poll of a device that is polled. */
+/* The first poll of a band whose post has not come, after so long: drivers exist that call
+ * nothing back when a command fails. Also the latest first poll of a device that is polled. */
 #define COX__POLL_FIRST_NS 50000000ull
 
 /* Time limit for a call of the device's driver. */
 uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device);
 
-/* How long a session waits for devices where no band's deadline says it: when no device is active, when a session is
- * destroyed. */
+/* How long a session waits for devices where no band's deadline says it: when no device is
+ * active, when a session is destroyed. */
 uint64_t cox__timing_session_timeout_ns(const struct cox_session *session);
 
 /* Plan the first poll of a band that has just been enqueued. */
 void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);
 
-/* A band of the queue ended at `end_ns`, on the device's clock if it has one: plan the first poll of the band that was
- * behind it. */
+/* A band of the queue ended at `end_ns`, on the device's clock if it has one: plan the first
+ * poll of the band that was behind it. */
 void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
 
 /* Plan the next poll after one that found the band still running. */

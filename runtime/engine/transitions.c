@@ -1,4 +1,5 @@
-/* Which state may follow which. A change that is not listed is a defect of the engine: debug builds end there.
+/* Which state may follow which. A change that is not listed is a defect of the engine: debug
+ * builds end there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "transitions.h"
 #include "invariant.h"

@@ -1,5 +1,6 @@
-/* The changes of state that are legal, one function for each kind of object; the diagrams stand over the enums in
- * state.h and session.h. With the engine lock held, except where the worker thread finishes what it was given.
+/* The changes of state that are legal, one function for each kind of object; the diagrams stand
+ * over the enums in state.h and session.h. With the engine lock held, except where the worker
+ * thread finishes what it was given.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_TRANSITIONS_H
 #define COX_ENGINE_TRANSITIONS_H

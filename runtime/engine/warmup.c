@@ -1,5 +1,5 @@
-/* Every device does a frame alone, first to compile, then to be timed: before a session's first frame, with its
- * buffers, or when cox_session_warm asks for it, with buffers of their own.
+/* Every device does a frame alone, first to compile, then to be timed: before a session's first
+ * frame, with its buffers, or when cox_session_warm asks for it, with buffers of their own.
  *
  * Owns struct cox__warmup, and the devices' `single_device_ns` and `blocks_in_submit`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,11 +14,12 @@
 
 #include <string.h>
 
-/* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts: it takes a
- * processor's workers some ten milliseconds to be spread over the cores. */
+/* Warm-up times a device until so many runs or so much time are spent, and the shortest run
+ * counts: it takes a processor's workers some ten milliseconds to be spread over the cores. */
 #define SOLO_RUNS 12
 #define SOLO_NS 40000000ull
-/* A device that takes this long to submit to, and most of the band's time, computes inside the enqueue call. */
+/* A device that takes this long to submit to, and most of the band's time, computes inside the
+ * enqueue call. */
 #define BLOCKING_NS 100000ull
 
 static void give_back_buffers(struct cox_session *session)
@@ -72,8 +73,8 @@ void cox__warmup_drop(struct cox_session *session)
     }
 }
 
-/* The first frame's own buffers serve, since its bands write the same rows again; a binding that is read and written
- * gets a copy. */
+/* The first frame's own buffers serve, since its bands write the same rows again; a binding that
+ * is read and written gets a copy. */
 static cox_status borrow_buffers(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox__warmup *warmup = &session->warmup;
@@ -151,8 +152,8 @@ static void learn_from_run(struct cox_session *session)
         pthread_mutex_unlock(&session->lock);
     }
     warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
-    /* What an earlier session measured spares the timed runs; where the first one kept the thread busy, one of them
-     * tells whether that was the compiler. */
+    /* What an earlier session measured spares the timed runs; where the first one kept the
+     * thread busy, one of them tells whether that was the compiler. */
     uint32_t runs = !session->profile.is_loaded || !of_pass->single_device_ns ? SOLO_RUNS
                     : blocks                                                  ? 1
                                                                               : 0;
