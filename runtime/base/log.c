@@ -9,6 +9,7 @@ void cox__log(const struct cox__log *log, enum cox_log_level level, const char *
 {
     if (!log || !log->fn || level > log->level)
         return;
+
     char line[1024];
     va_list args;
     va_start(args, format);

@@ -30,11 +30,14 @@ static inline bool cox__mpsc_push(struct cox__mpsc *queue, struct cox__mpsc_node
 {
     if (atomic_exchange_explicit(&node->queued, true, memory_order_acq_rel))
         return false;
+
     struct cox__mpsc_node *head = atomic_load_explicit(&queue->head, memory_order_relaxed);
     do
         node->next = head;
+
     while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, node, memory_order_seq_cst,
                                                   memory_order_relaxed));
+
     return head == NULL;
 }
 
@@ -45,12 +48,14 @@ static inline struct cox__mpsc_node *cox__mpsc_take(struct cox__mpsc *queue)
     struct cox__mpsc_node *node = atomic_exchange_explicit(&queue->head, NULL,
                                                            memory_order_acquire);
     struct cox__mpsc_node *first = NULL;
+
     while (node) {
         struct cox__mpsc_node *next = node->next;
         node->next = first;
         first = node;
         node = next;
     }
+
     return first;
 }
 

@@ -23,9 +23,11 @@ void cox__buffers_queue(const struct cox_session *session, struct cox__frame *fr
 {
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         cox_buffer *buffer = frame->buffers[b];
+
         frame->mems[b] = NULL;
         if (!buffer)
             continue;
+
         frame->turns[b] = writes(session, b) ? buffer->uses : buffer->writes;
         buffer->uses++;
         buffer->writes += writes(session, b);
@@ -41,9 +43,11 @@ bool cox__buffers_take(const struct cox_session *session, struct cox__frame *fra
         if ((writes(session, b) ? buffer->uses_ended : buffer->writes_ended) < frame->turns[b])
             return false;
     }
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         frame->mems[b] = frame->buffers[b] ? atomic_load(&frame->buffers[b]->mem)
                                            : frame->scratch[b];
+
     return true;
 }
 
@@ -58,6 +62,7 @@ cox_status cox__buffers_status(const struct cox_session *session, const struct c
         if (reads(session, b) && frame->number < buffer->failed_before)
             return buffer->failed;
     }
+
     return COX_OK;
 }
 
@@ -67,9 +72,11 @@ void cox__buffers_leave(const struct cox_session *session, const struct cox__fra
         cox_buffer *buffer = frame->buffers[b];
         if (!buffer)
             continue;
+
         atomic_fetch_add(&buffer->leaving, 1);
         if (!writes(session, b))
             continue;
+
         buffer->failed = frame->status;
         buffer->failed_before = frame->status ? atomic_load(&session->runtime->frames_submitted)
                                               : 0;
@@ -89,8 +96,10 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
 {
     bool last[COX_BUFFERS_MAX] = {false};
     struct cox_runtime *runtime = session->runtime;
+
     pthread_mutex_lock(
         &runtime->release_lock); /* for cox_buffer_destroy, both counts change at once */
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         if (!buffers[b])
             continue;
@@ -99,8 +108,10 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
         atomic_fetch_sub(&buffers[b]->leaving, 1);
         last[b] = atomic_fetch_sub(&buffers[b]->refs, 1) == 1;
     }
+
     pthread_cond_broadcast(&runtime->released);
     pthread_mutex_unlock(&runtime->release_lock);
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (last[b])
             end_buffer(buffers[b]);

@@ -28,6 +28,7 @@ static cox_status check_pitch(const struct cox__binding *binding, uint32_t index
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
         return REFUSE(log, "binding %u (%s): a pitch of %zu bytes; 1 to %zu are possible", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
+
     return COX_OK;
 }
 
@@ -35,6 +36,7 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
                                 bool allow_in_place, const struct cox__log *log)
 {
     const char *name = cox__binding_name(binding);
+
     if ((unsigned)binding->row_access > COX__REDUCE || (unsigned)binding->access > COX__READ_WRITE)
         return REFUSE(
             log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known",
@@ -57,6 +59,7 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
             !allow_in_place)
             return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset",
                           index, name);
+
         return COX_OK;
     }
     if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
@@ -68,6 +71,7 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
         return REFUSE(log,
                       "binding %u (%s): a REDUCE binding is written and needs a merge function",
                       index, name);
+
     return COX_OK;
 }
 
@@ -91,6 +95,7 @@ static cox_status check_index(const struct check *check, const struct cox__arg *
                       "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses",
                       check->where, stage, index, arg->index,
                       cox__binding_name(&params->bindings[arg->index]));
+
     return COX_OK;
 }
 
@@ -103,12 +108,14 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
     const cox_status status = check_index(check, arg, stage, index);
     if (status)
         return status;
+
     const struct cox__binding *binding = &check->bindings[arg->index];
     if (binding->access != COX__READ)
         return REFUSE(
             check->log,
             "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
             check->where, stage, index, arg->index, cox__binding_name(binding));
+
     const bool short_table = !cox__by_rows(&params->bindings[arg->index]) &&
                              binding->bytes < binding->pitch_bytes;
     if (!arg->bytes || arg->bytes > INT32_MAX || !binding->pitch_bytes || short_table)
@@ -118,6 +125,7 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
             "needs 1 to %d columns and a row or more of a pitch that is not 0",
             check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding),
             binding->pitch_bytes, INT32_MAX);
+
     return COX_OK;
 }
 
@@ -125,6 +133,7 @@ static cox_status check_arg(const struct check *check, const struct cox__arg *ar
                             uint32_t index)
 {
     const struct cox__session_spec *params = check->params;
+
     switch (arg->kind) {
     case COX__ARG_KIND_BUFFER:
     case COX__ARG_KIND_ORIGIN:
@@ -166,6 +175,7 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
     if (stage->columns > INT32_MAX)
         return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where,
                       index, stage->kernel, stage->columns, INT32_MAX);
+
     for (uint32_t v = 0; v < stage->variant_count; v++) {
         const struct cox__variant *variant = &stage->variants[v];
         if (!variant->source)
@@ -179,11 +189,13 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
                 check->where, index, stage->kernel, v, variant->local_columns, variant->local_rows,
                 variant->item_columns, variant->item_rows, SIDE_MAX);
     }
+
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         cox_status status = check_arg(check, &stage->args[a], index, a);
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
@@ -194,6 +206,7 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
     const struct cox__pass_spec *pass = check->pass;
     const char *name = cox__binding_name(&check->bindings[own]);
     uint32_t writer = 0, takers = 0;
+
     for (uint32_t s = pass->stage_count; s-- > 0;)
         if (cox__stage_takes(&pass->stages[s], own)) {
             writer = s;
@@ -205,9 +218,11 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
             "%sbinding %u (%s): HALO, READ_WRITE and scratch is for what one stage writes and a "
             "later one reads; %u of them take it",
             check->where, own, name, takers);
+
     for (uint32_t i = 0; i < check->params->binding_count; i++) {
         const struct cox__binding *binding = &check->bindings[i];
         const bool fits = binding->row_access == COX__HALO || binding->row_access == COX__WHOLE;
+
         if (cox__stage_takes(&pass->stages[writer], i) && !fits)
             return REFUSE(
                 check->log,
@@ -217,6 +232,7 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
                 check->where, writer, pass->stages[writer].kernel, own, name, i,
                 cox__binding_name(binding));
     }
+
     return COX_OK;
 }
 
@@ -228,6 +244,7 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     if (use->binding >= params->binding_count)
         return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where,
                       use->binding, params->binding_count);
+
     struct cox__binding *binding = &check->bindings[use->binding];
     const struct cox__binding *of = &params->bindings[use->binding];
     if (binding->row_access != COX__UNUSED)
@@ -240,6 +257,7 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
             "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
             "nothing else as REDUCE",
             check->where, use->binding, cox__binding_name(of));
+
     binding->row_access = use->row_access;
     binding->access = use->access;
     binding->row_divisor = use->row_divisor;
@@ -248,6 +266,7 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
         return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u",
                       check->where, use->binding, cox__binding_name(of), use->halo_rows,
                       check->rows);
+
     return COX_OK;
 }
 
@@ -265,23 +284,27 @@ static cox_status check_bindings(const struct check *check)
         struct cox__binding binding = check->bindings[i];
         if (binding.row_access == COX__UNUSED && check->pass->use_count)
             continue;
+
         cox_status status = COX_OK;
         if (is_whole_of_rows(check, i)) {
             status = check_pitch(&check->params->bindings[i], i, check->params->rows, check->log);
             binding.bytes = 1; /* what it has is known with every pass's uses */
         }
+
         if (status == COX_OK)
             status = check_binding(&binding, i, check->rows, check->params->allow_in_place,
                                    check->log);
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
 static cox_status check_pass(struct check *check, const struct cox__pass_spec *pass, uint32_t index)
 {
     const struct cox__session_spec *params = check->params;
+
     check->pass = pass;
     check->rows = pass->rows ? pass->rows : params->rows;
     check->where[0] = '\0';
@@ -291,20 +314,25 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
     if (check->rows > INT32_MAX)
         return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows,
                       INT32_MAX);
+
     memcpy(check->bindings, params->bindings, params->binding_count * sizeof *check->bindings);
     for (uint32_t i = 0; i < params->binding_count && pass->use_count; i++)
         check->bindings[i].row_access = COX__UNUSED;
+
     for (uint32_t u = 0; u < pass->use_count; u++) {
         cox_status status = check_use(check, &pass->uses[u]);
         if (status)
             return status;
     }
+
     cox_status status = check_bindings(check);
     for (uint32_t i = 0; i < pass->stage_count && status == COX_OK; i++)
         status = check_stage(check, &pass->stages[i], i);
+
     for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
         if (cox__is_own(&check->bindings[i]))
             status = check_overlap(check, i);
+
     return status;
 }
 
@@ -331,8 +359,10 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
                     check->log,
                     "%sstage %u, argument %u: binding %u (%s) is an image of another format",
                     check->where, s, a, index, cox__binding_name(&check->bindings[index]));
+
             memory->image = arg;
         }
+
     return COX_OK;
 }
 
@@ -341,15 +371,18 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     const struct cox__binding *binding = &check->bindings[index];
     const char *name = cox__binding_name(binding);
     const bool scratch = check->params->bindings[index].scratch;
+
     if (binding->row_access == COX__UNUSED)
         return COX_OK;
     if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
         return REFUSE(check->log,
                       "%sbinding %u (%s): what is HALO and READ_WRITE is of one pass alone",
                       check->where, index, name);
+
     memory->own = cox__is_own(binding);
     if (memory->own)
         return COX_OK;
+
     const cox_status status = check_images(check, index, memory);
     if (status)
         return status;
@@ -360,10 +393,12 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     if (binding->row_access == COX__REDUCE && memory->reduced)
         return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where,
                       index, name);
+
     memory->reduced |= binding->row_access == COX__REDUCE;
     memory->written |= binding->access != COX__READ;
     if (!cox__by_rows(binding))
         return COX_OK;
+
     const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
     const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
     if (memory->bytes && memory->bytes != bytes)
@@ -371,7 +406,9 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
             check->log,
             "%sbinding %u (%s): %zu bytes by the rows of this pass, %zu by those of another one",
             check->where, index, name, bytes, memory->bytes);
+
     memory->bytes = bytes;
+
     return COX_OK;
 }
 
@@ -380,6 +417,7 @@ static cox_status check_sum(const struct check *check, const struct memory *memo
 {
     const struct cox__session_spec *params = check->params;
     size_t left = SIZE_MAX / 2;
+
     for (uint32_t i = 0; i < params->binding_count; i++) {
         const size_t bytes = memories[i].bytes ? memories[i].bytes : cox__session_bytes(params, i);
         if (bytes > left)
@@ -387,6 +425,7 @@ static cox_status check_sum(const struct check *check, const struct memory *memo
                           SIZE_MAX / 2);
         left -= bytes;
     }
+
     return COX_OK;
 }
 
@@ -401,6 +440,7 @@ cox_status cox__contracts_check(const struct cox__session_spec *params,
     if (params->params_bytes > COX_CONSTANTS_BYTES_MAX)
         return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes,
                       COX_CONSTANTS_BYTES_MAX);
+
     for (uint32_t p = 0; p < count; p++) {
         cox_status status = check_pass(&check, &passes[p], p);
         for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
@@ -408,5 +448,6 @@ cox_status cox__contracts_check(const struct cox__session_spec *params,
         if (status)
             return status;
     }
+
     return check_sum(&check, memories);
 }

@@ -51,6 +51,7 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
 static void count(struct cox_session *session, const struct cox__frame *frame)
 {
     const uint64_t late_ns = frame->status == COX_OK ? cox__frame_late_ns(frame) : 0;
+
     session->frames_done++;
     session->frames_late += late_ns > 0;
     session->worst_late_ns = late_ns > session->worst_late_ns ? late_ns : session->worst_late_ns;
@@ -97,25 +98,31 @@ bool cox__deliver_ready(struct cox_session *session)
     const bool joined = cox__device_any_joined(session);
     if (!ready || (!joined && cox__device_any_joining(session)))
         return false;
+
     session->ready = NULL;
     ready(session->ready_user, joined ? COX_OK : join_status(session));
     has_called_back(session);
+
     return true;
 }
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)
 {
     bool progress = cox__probation_shadow_end(session);
+
     for (struct cox__frame *frame;
          (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
         if (session->event_count) /* a band that has failed is to be done again */
             return true;
+
         cox__frame_note_cancel(session, frame); /* the callback before may have cancelled it */
         if (session->verify > 0 && cox__verify_frame(session, frame))
             return progress || frame->unfinished;
+
         conclude(session, frame);
         hand_back(session, frame);
         progress = true;
     }
+
     return progress;
 }

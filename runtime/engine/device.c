@@ -36,6 +36,7 @@ bool cox__device_any_joined(const struct cox_session *session)
         if (session->devices[d].state != COX_DEVICE_JOINING &&
             session->devices[d].state != COX_DEVICE_ABSENT)
             return true;
+
     return false;
 }
 
@@ -44,6 +45,7 @@ uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
     uint32_t active = 0;
     for (uint32_t d = 0; d < session->device_count; d++)
         active |= (uint32_t)cox__device_is_active(&session->devices[d]) << d;
+
     const uint32_t listed = active & session->sharing[pass].devices;
     return listed ? listed : active;
 }
@@ -53,15 +55,18 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
     const uint32_t doing = cox__device_doing(session, pass);
     uint32_t best = session->device_count;
     uint64_t best_ns = 0;
+
     for (uint32_t d = 0; d < session->device_count; d++) {
         const uint64_t single_device_ns = session->devices[d].passes[pass].single_device_ns,
                        ns = single_device_ns ? single_device_ns : UINT64_MAX;
+
         if (doing >> d & 1 && !(except >> d & 1) &&
             (best == session->device_count || ns < best_ns)) {
             best = d;
             best_ns = ns;
         }
     }
+
     return best;
 }
 
@@ -77,6 +82,7 @@ bool cox__device_has_free_slot(const struct cox_session *session, uint32_t devic
     for (uint32_t i = 0; queue && i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return true;
+
     return false;
 }
 
@@ -86,6 +92,7 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 {
     const enum cox_device_state state = session->devices[device].state;
     const bool takes_part = state == COX_DEVICE_ACTIVE || state == COX_DEVICE_PROBATION;
+
     if (takes_part)
         cox__transition_device(session, device, COX_DEVICE_DRAINING);
     if (!session->no_device_since_ns && !cox__device_any_active(session))
@@ -100,6 +107,7 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
 {
     struct cox__device *of = &session->devices[device];
+
     if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
         of->pause_ns = 0;
     of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
@@ -116,6 +124,7 @@ void cox__device_worked(struct cox_session *session)
 void cox__device_return(struct cox_session *session, uint32_t device)
 {
     struct cox__device *of = &session->devices[device];
+
     of->return_ns = cox__engine_now(session);
     cox__transition_device(session, device, COX_DEVICE_ACTIVE);
     cox__log(&session->runtime->log, of->lost ? COX_LOG_WARN : COX_LOG_INFO, "%s %s", of->info.name,
@@ -130,19 +139,23 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
     struct cox__queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
+
     queue->slot_count = session->devices[device].slot_count;
     queue->slots = calloc(queue->slot_count, sizeof *queue->slots);
     if (!queue->slots) {
         free(queue);
         return NULL;
     }
+
     atomic_init(&queue->state, COX__QUEUE_LIVE);
     queue->runtime = session->runtime;
     queue->session = session;
     queue->device = device;
     queue->instance = instance;
+
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
+
         slot->queue = queue;
         slot->job.session = session;
         slot->job.instance = instance;
@@ -150,6 +163,7 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
         slot->job.mems = slot->mems;
         slot->job.params = slot->params;
     }
+
     return queue;
 }
 
@@ -158,8 +172,10 @@ cox_status cox__device_attach(struct cox_session *session, uint32_t device,
 {
     struct cox__device *of = &session->devices[device];
     uint32_t most[COX_PASSES_MAX] = {0};
+
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         const struct cox__pass *pass = &session->pipeline.passes[p];
+
         most[p] = max_rows[p];
         if (most[p] <
             pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
@@ -167,15 +183,19 @@ cox_status cox__device_attach(struct cox_session *session, uint32_t device,
         if ((uint64_t)most[p] * (COX_BANDS_MAX / 2) < pass->rows)
             return COX_E_DEVICE_MEMORY;
     }
+
     of->queue = new_queue(session, device, instance);
     if (!of->queue)
         return COX_E_NOMEM;
+
     of->resident = session->runtime->backend->ops->instance_resident(session->runtime->backend,
                                                                      instance);
     pthread_mutex_lock(&session->lock);
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++)
         of->passes[p].max_rows = most[p];
+
     pthread_mutex_unlock(&session->lock);
+
     return COX_OK;
 }
 

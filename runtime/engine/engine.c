@@ -56,6 +56,7 @@ static void take_step(void *ctx)
 {
     struct step *step = ctx;
     struct cox_runtime *runtime = step->runtime;
+
     step->due = cox__step_all(runtime);
     step->now = runtime->backend->ops->now_ns(runtime->backend);
     if (is_close(runtime, step->due, step->now) &&
@@ -70,14 +71,18 @@ uint64_t cox__engine_step(void *ctx)
 {
     struct cox_runtime *runtime = ctx;
     struct step step = {.runtime = runtime, .due = UINT64_MAX};
+
     for (uint64_t awake_ns = 0;;) {
         if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_SCHEDULER, take_step,
                                      &step) != COX__LOCK_DONE)
             return UINT64_MAX;
+
         const bool close = is_close(runtime, step.due, step.now);
         awake_ns = close && step.due <= step.now ? step.now + LINGER_NS
                                                  : awake_ns; /* polled without a pause */
+
         const bool relieved = runtime->polls_inline && atomic_load(&runtime->inline_poller);
+
         if (close || (step.now < awake_ns && !relieved)) {
             atomic_store(&runtime->spins, true);
             pause_briefly();
@@ -103,12 +108,14 @@ static void take_part(void *ctx)
 {
     struct part *part = ctx;
     struct cox_runtime *runtime = part->runtime;
+
     part->due = UINT64_MAX;
     part->more = cox__step_inline(runtime, &part->due);
     if (!runtime->polls_inline) {
         part->more |= part->due < atomic_load(&runtime->next_step_ns);
         part->due = UINT64_MAX;
     }
+
     if (part->inline_poller)
         atomic_store(&runtime->inline_due_ns, part->due);
 }
@@ -123,6 +130,7 @@ static void hand_over(const struct part *part)
 void cox__engine_help(struct cox_runtime *runtime)
 {
     struct part part = {.runtime = runtime};
+
     if (cox__watchdog_run_locked(runtime->watchdog, false, COX__ROLE_HELPER, take_part, &part) !=
         COX__LOCK_DONE)
         part.more = true;
@@ -136,6 +144,7 @@ static void wait_for_work(struct cox_runtime *runtime, uint64_t due_ns)
     const uint64_t at_ns = cox__clock_ns() + (due_ns > now_ns ? due_ns - now_ns : 0);
     const struct timespec at = {.tv_sec = (time_t)(at_ns / 1000000000u),
                                 .tv_nsec = (long)(at_ns % 1000000000u)};
+
     if (due_ns == UINT64_MAX)
         sem_wait(&runtime->inline_poller_wake);
     else if (!is_close(runtime, due_ns, now_ns))
@@ -150,23 +159,28 @@ static void wait_for_work(struct cox_runtime *runtime, uint64_t due_ns)
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
 {
     struct part part = {.runtime = runtime, .inline_poller = true, .due = UINT64_MAX};
+
     if (atomic_exchange(&runtime->inline_poller, true)) {
         cox__engine_help(runtime);
         return false;
     }
+
     while (!atomic_load(done)) {
         if (cox__watchdog_run_locked(runtime->watchdog, true, COX__ROLE_INLINE_POLLER, take_part,
                                      &part) == COX__LOCK_REVOKED)
             return false; /* another thread may be the inline poller by now */
+
         if (part.more)
             cox__loop_wake(runtime->loop);
         if (!atomic_load(done))
             wait_for_work(runtime, part.due);
     }
+
     atomic_store(&runtime->inline_due_ns, UINT64_MAX);
     atomic_store(&runtime->inline_poller, false);
     part.more = atomic_load(&runtime->jobs.head) != NULL;
     hand_over(&part);
+
     return true;
 }
 
@@ -181,6 +195,7 @@ void cox__engine_post(void *ctx, struct cox__job *job)
     struct cox_runtime *runtime = ctx;
     if (!cox__mpsc_push(&runtime->jobs, &job->node))
         return;
+
     if (atomic_load(&runtime->inline_poller))
         sem_post(&runtime->inline_poller_wake);
     else
@@ -215,6 +230,7 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
     struct cox_runtime *runtime = ctx;
     struct cox_session *session = of;
     struct cox__queue *queue = queue_of(session, instance);
+
     runtime->backend->ops->instance_isolate(runtime->backend, instance);
     cox__log(&runtime->log, COX_LOG_WARN, "%s: a call of its driver does not return",
              session->devices[queue->device].info.name);
@@ -229,10 +245,12 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
         atomic_store(&runtime->inline_due_ns, UINT64_MAX);
         atomic_store(&runtime->inline_poller, false);
     }
+
     if (role == COX__ROLE_SCHEDULER)
         atomic_store(&runtime->spins, false);
     while (role == COX__ROLE_SCHEDULER && cox__loop_replace(runtime->loop))
         nanosleep(&pause, NULL);
+
     cox__loop_wake(runtime->loop);
 }
 
@@ -249,9 +267,11 @@ static bool is_quiet(const struct cox_session *session)
     bool quiet = atomic_load(&session->spare.state) != COX__SPARE_ALLOCATING;
     for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         quiet = quiet && cox__reaper_may_be_left(queue);
+
     for (uint32_t d = 0; d < session->device_count; d++)
         quiet = quiet && !session->devices[d].making &&
                 session->devices[d].state != COX_DEVICE_JOINING;
+
     return quiet;
 }
 
@@ -262,11 +282,13 @@ bool cox__engine_close(struct cox_session *session)
     /* Lost queues are abandoned in time; what is waited for beyond that is the worker thread. */
     const uint64_t timeout_ns = 2 * cox__timing_session_timeout_ns(session);
     uint64_t end_ns = 0;
+
     for (bool joining = true;;) {
         if (joining) /* for compilation there is no limit, as in cox_session_create */
             end_ns = cox__later(cox__later(cox__clock_ns(), timeout_ns), 1000000000u);
         cox__watchdog_lock(runtime->watchdog);
         session->closing = true;
+
         const bool quiet = is_quiet(session);
         joining = cox__device_any_joining(session);
         cox__watchdog_unlock(runtime->watchdog);
@@ -274,6 +296,7 @@ bool cox__engine_close(struct cox_session *session)
             return true;
         if (cox__clock_ns() > end_ns)
             return false;
+
         cox__loop_wake(runtime->loop);
         nanosleep(&pause, NULL);
     }

@@ -19,13 +19,16 @@ static inline bool cox__event_take(struct cox_session *session, struct cox__even
     uint32_t first = 0;
     if (!session->event_count)
         return false;
+
     for (uint32_t i = 1; i < session->event_count; i++)
         if (session->events[i].kind < session->events[first].kind)
             first = i;
     *out = session->events[first];
+
     session->event_count--;
     for (uint32_t i = first; i < session->event_count; i++)
         session->events[i] = session->events[i + 1];
+
     return true;
 }
 

@@ -21,13 +21,16 @@ static bool counts_agree(const struct cox__frame *frame)
 {
     uint32_t at_work[COX_DEVICES_MAX] = {0}, sum = 0;
     bool agree = true;
+
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (is_at_work(&frame->bands[b])) {
             at_work[frame->reports[b].device] += frame->bands[b].kind != COX__BAND_FETCH;
             sum++;
         }
+
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
         agree = agree && at_work[d] == frame->at_work[d];
+
     return agree && sum == frame->unfinished;
 }
 
@@ -78,6 +81,7 @@ void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame 
             cox__frame_revoke_band(frame, b, why);
         frame->attempt = attempt >= frame->attempt ? attempt + 1 : frame->attempt;
     }
+
     cox__frame_begin_pass(session, frame, 0);
 }
 
@@ -114,6 +118,7 @@ bool cox__frame_has_more(const struct cox_session *session, const struct cox__fr
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         more = more || (frame->bands[b].state == COX__BAND_PLANNED &&
                         cox__band_is_of_split(&frame->bands[b]));
+
     return more;
 }
 
@@ -123,6 +128,7 @@ void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame)
         session->chain_frame = frame;
         return;
     }
+
     frame->next_free = session->free_frames;
     session->free_frames = frame;
     pthread_cond_signal(&session->slot_free);
@@ -133,8 +139,10 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
 {
     if (frame->band_count == frame->band_max)
         return false;
+
     uint32_t index = frame->band_count++;
     struct cox__band *band = &frame->bands[index];
+
     frame->reports[index] = (struct cox_band_report){.device = device,
                                                      .first_row = first_row,
                                                      .rows = rows,
@@ -147,6 +155,7 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
     frame->at_work[device]++;
     frame->served |= UINT32_C(1) << device;
     frame->unfinished++;
+
     return true;
 }
 
@@ -154,15 +163,19 @@ bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame,
                     uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
     uint32_t most = session->devices[device].passes[frame->pass].max_rows;
+
     COX_INVARIANT(frame->started && rows &&
                   first_row + rows <= cox__frame_pass(session, frame)->rows);
+
     for (uint32_t done = 0; done < rows;) {
         uint32_t part = rows - done < most ? rows - done : most;
         if (!add_band(frame, device, first_row + done, part, attempt))
             return false;
         done += part;
     }
+
     COX_INVARIANT(counts_agree(frame));
+
     return true;
 }
 
@@ -175,6 +188,7 @@ bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *
     const uint32_t served = frame->served, rows = end - first;
     if (!add_band(frame, device, 0, rows < pass->rows ? rows : pass->rows, 0))
         return false;
+
     struct cox__band *band = &frame->bands[frame->band_count - 1];
     frame->served = served; /* the pool goes by what does rows */
     frame->at_work[device]--;
@@ -183,6 +197,7 @@ bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *
     band->fetch_first = first;
     band->fetch_count = rows;
     COX_INVARIANT(counts_agree(frame));
+
     return true;
 }
 
@@ -214,12 +229,14 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
     if (!frame->bands[band].partials &&
         !(frame->bands[band].partials = malloc(session->partial_bytes)))
         return false;
+
     char *to = frame->bands[band].partials;
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (pass->bindings[i].row_access == COX__REDUCE) {
             memcpy(to, backend->ops->job_partial(backend, job, i), pass->bindings[i].bytes);
             to += pass->bindings[i].bytes;
         }
+
     return true;
 }
 
@@ -230,7 +247,9 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
            !cox__band_is_of_split(&frame->bands[band]) ||
            frame->reports[band].first_row != first_row)
         band++;
+
     COX_INVARIANT(band < frame->band_count);
+
     return band;
 }
 
@@ -239,18 +258,22 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (binding->row_access != COX__REDUCE)
             continue;
+
         void *into = backend->ops->mem_data(frame->mems[i]);
         memset(into, 0, binding->bytes);
+
         for (uint32_t next = 0; next < pass->rows;) {
             const uint32_t band = cox__frame_band_from(frame, frame->pass, next);
             binding->merge(into, (char *)frame->bands[band].partials + offset, binding->bytes,
                            binding->merge_user);
             next += frame->reports[band].rows;
         }
+
         offset += binding->bytes;
     }
 }
@@ -271,17 +294,21 @@ static uint32_t sort_reports(struct cox_session *session, const struct cox__fram
 {
     struct cox_band_report *sorted = session->sorted;
     uint32_t count = 0;
+
     for (uint32_t i = 0; i < frame->band_count; i++) {
         const struct cox_band_report *report = &frame->reports[i];
         if (!cox__band_is_of_split(&frame->bands[i]))
             continue;
+
         uint32_t at = count++;
         while (at && comes_before(report, &sorted[at - 1])) {
             sorted[at] = sorted[at - 1];
             at--;
         }
+
         sorted[at] = *report;
     }
+
     return count;
 }
 
@@ -290,11 +317,14 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
                                          const struct cox__frame *frame)
 {
     struct cox_pass_report sum = frame->passes[0];
+
     for (uint32_t p = 1; p <= frame->pass; p++) {
         const struct cox_pass_report *pass = &frame->passes[p];
+
         sum.reason = pass->reason == COX_REASON_RERUN ? pass->reason : sum.reason;
         if (session->sharing[p].lead != p) /* what was predicted is for all that share the split */
             continue;
+
         sum.predicted_ns = sum.predicted_ns && pass->predicted_ns
                                ? sum.predicted_ns + pass->predicted_ns
                                : 0;
@@ -302,6 +332,7 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
                                                                : 0;
         sum.pool_rows += pass->pool_rows;
     }
+
     return sum;
 }
 
@@ -310,7 +341,9 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
     const bool internal = frame->kind != COX__FRAME_OF_APPLICATION;
     if (!session->report)
         return;
+
     frame->passes[frame->pass].end_ns = frame->end_ns;
+
     const uint32_t first = internal ? frame->pass
                                     : 0; /* runs of the engine's own are of one pass */
     const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(session, frame);

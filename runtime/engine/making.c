@@ -20,6 +20,7 @@ static void make_task(void *ctx)
     struct cox_session *session = making->session;
     struct cox__backend *backend = session->runtime->backend;
     struct cox__loop *loop = session->runtime->loop;
+
     making->status = backend->ops->instance_create(backend, making->device, &session->pipeline,
                                                    making->slot_count, making->fresh,
                                                    &making->instance, making->max_rows);
@@ -36,6 +37,7 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
     struct cox__device_init *making = calloc(1, sizeof *making);
     if (!making)
         return false;
+
     making->session = session;
     making->device = of->device;
     making->slot_count = of->slot_count;
@@ -43,8 +45,10 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
     of->making = making;
     if (run(session->runtime->worker, make_task, making))
         return true;
+
     free(making);
     of->making = NULL;
+
     return false;
 }
 
@@ -54,11 +58,13 @@ static cox_status end_making(struct cox_session *session, uint32_t device)
     struct cox__device_init *making = session->devices[device].making;
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = making->status;
+
     session->devices[device].making = NULL;
     if (status == COX_OK &&
         (status = cox__device_attach(session, device, making->instance, making->max_rows)))
         backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
     free(making);
+
     return status;
 }
 
@@ -69,8 +75,10 @@ static bool must_wait(const struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
     bool any = false;
+
     for (uint32_t d = 0; d < session->device_count; d++)
         any = any || session->devices[d].making;
+
     return any && backend->ops->one_thread && backend->ops->one_thread(backend);
 }
 
@@ -78,6 +86,7 @@ static void has_joined(struct cox_session *session, uint32_t device)
 {
     const struct cox__device *of = &session->devices[device];
     const bool first = !cox__device_any_joined(session);
+
     cox__pipeline_tell_writable(&session->pipeline, session->runtime->backend, of->queue->instance,
                                 &session->told_writable, &session->runtime->log);
     if (first)
@@ -89,6 +98,7 @@ static void has_joined(struct cox_session *session, uint32_t device)
 static void cannot_join(struct cox_session *session, uint32_t device, cox_status status)
 {
     struct cox__device *of = &session->devices[device];
+
     of->join_status = status;
     cox__transition_device(session, device, COX_DEVICE_ABSENT);
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", of->info.name,
@@ -114,8 +124,10 @@ static bool join(struct cox_session *session, uint32_t device)
     }
     if (must_wait(session))
         return false;
+
     if (!begin_making(session, device, false, cox__worker_run_now))
         cannot_join(session, device, COX_E_NOMEM);
+
     return true;
 }
 
@@ -129,9 +141,11 @@ static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t devi
     uint64_t at_ns = 0;
     if (!cox__device_any_active(session))
         return 0;
+
     for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         if (queue->device == device && queue->rebuild_after_ns > at_ns)
             at_ns = queue->rebuild_after_ns;
+
     return at_ns;
 }
 
@@ -140,6 +154,7 @@ static void begin_rebuild(struct cox_session *session, uint32_t device)
     cox__transition_device(session, device, COX_DEVICE_REBUILDING);
     if (begin_making(session, device, true, cox__worker_run))
         return;
+
     cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
     cox__device_plan_retry(session, device, false);
 }
@@ -149,6 +164,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
 {
     struct cox__device *of = &session->devices[device];
     const cox_status status = end_making(session, device);
+
     if (status) {
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         cox__device_plan_retry(session, device, false);
@@ -157,11 +173,13 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
                  cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
         return;
     }
+
     if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
         pthread_mutex_lock(&session->lock);
         of->info.mode = COX_MODE_MAPPED;
         pthread_mutex_unlock(&session->lock);
     }
+
     cox__transition_device(session, device, COX_DEVICE_PROBATION);
 }
 
@@ -176,6 +194,7 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
                         uint64_t *next_ns)
 {
     const struct cox__device *of = &session->devices[device];
+
     switch (of->state) {
     case COX_DEVICE_JOINING:
         return join(session, device);
@@ -194,7 +213,9 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
             look_again(session, of->retry_ns, next_ns);
             return false;
         }
+
         begin_rebuild(session, device);
+
         return of->state == COX_DEVICE_REBUILDING;
     case COX_DEVICE_REBUILDING:
         if (!atomic_load(&of->making->done))

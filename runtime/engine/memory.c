@@ -24,6 +24,7 @@ static bool holds(const struct cox__queue *queue, const struct cox__mem *mem, bo
              b++)
             if (queue->slots[i].mems[b] == mem && (!written || queue->slots[i].written >> b & 1))
                 return true;
+
     return false;
 }
 
@@ -39,10 +40,12 @@ bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox_
 {
     if (!mem || !atomic_load(&runtime->abandoned_queues))
         return false;
+
     bool tainted = any_holds(runtime->stray, mem, written);
     for (const struct cox_session *session = runtime->active; session && !tainted;
          session = session->next_active)
         tainted = any_holds(session->lost_queues, mem, written);
+
     return tainted;
 }
 
@@ -51,12 +54,15 @@ bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox_
 static struct cox__mem *take_next(struct cox_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->release_lock);
+
     struct cox__mem *mem = runtime->releasing;
     if (mem)
         runtime->releasing = link_of(runtime, mem)->next;
     else
         runtime->release_task = false;
+
     pthread_mutex_unlock(&runtime->release_lock);
+
     return mem;
 }
 
@@ -71,9 +77,11 @@ static void note_released(struct cox_runtime *runtime, bool inside)
 bool cox__memory_is_in_released(struct cox_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->release_lock);
+
     const bool inside = runtime->in_released &&
                         pthread_equal(runtime->release_thread, pthread_self());
     pthread_mutex_unlock(&runtime->release_lock);
+
     return inside;
 }
 
@@ -83,6 +91,7 @@ static void release_all(struct cox_runtime *runtime, bool alone)
 {
     for (struct cox__mem *mem; (mem = take_next(runtime));) {
         const struct cox__mem_link link = *link_of(runtime, mem);
+
         if (alone)
             cox__watchdog_lock(runtime->watchdog);
         runtime->backend->ops->mem_destroy(runtime->backend, mem);
@@ -90,6 +99,7 @@ static void release_all(struct cox_runtime *runtime, bool alone)
             cox__watchdog_unlock(runtime->watchdog);
         if (!link.released)
             continue;
+
         note_released(runtime, true);
         link.released(link.user);
         note_released(runtime, false);
@@ -108,11 +118,13 @@ static void release(struct cox_runtime *runtime, struct cox__mem *mem)
     pthread_mutex_lock(&runtime->release_lock);
     link_of(runtime, mem)->next = runtime->releasing;
     runtime->releasing = mem;
+
     const bool begins = !runtime->release_task;
     runtime->release_task = true;
     pthread_mutex_unlock(&runtime->release_lock);
     if (!begins || !runtime->worker || cox__worker_run_now(runtime->worker, release_task, runtime))
         return;
+
     pthread_mutex_lock(
         &runtime->release_lock); /* it waits for the next one, or for the runtime's end */
     runtime->release_task = false;
@@ -138,7 +150,9 @@ void cox__memory_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
 void cox__memory_release_kept(struct cox_runtime *runtime)
 {
     struct cox__mem *next, *kept = runtime->kept;
+
     runtime->kept = NULL;
+
     for (; kept; kept = next) {
         next = link_of(runtime, kept)->next;
         cox__memory_let_go(runtime, kept);
@@ -157,17 +171,21 @@ static bool must_ask(struct cox_runtime *runtime, bool *locked)
         return false;
     if (cox__watchdog_is_held_here(runtime->watchdog))
         return true;
+
     cox__watchdog_lock(runtime->watchdog);
+
     return *locked = true;
 }
 
 void cox__memory_let_go_locking(struct cox_runtime *runtime, struct cox__mem *mem)
 {
     bool locked;
+
     if (must_ask(runtime, &locked))
         cox__memory_let_go(runtime, mem);
     else
         release(runtime, mem);
+
     if (locked)
         cox__watchdog_unlock(runtime->watchdog);
 }
@@ -176,18 +194,21 @@ bool cox__memory_drop(struct cox_runtime *runtime, struct cox__mem *mem)
 {
     bool locked;
     const bool tainted = must_ask(runtime, &locked) && cox__memory_is_tainted(runtime, mem, false);
+
     if (tainted)
         keep(runtime, mem);
     if (locked)
         cox__watchdog_unlock(runtime->watchdog);
     if (!tainted)
         runtime->backend->ops->mem_destroy(runtime->backend, mem);
+
     return !tainted;
 }
 
 void cox__memory_forget(struct cox_runtime *runtime)
 {
     release_all(runtime, false);
+
     for (struct cox__mem *next; runtime->kept; runtime->kept = next) {
         next = link_of(runtime, runtime->kept)->next;
         runtime->backend->ops->mem_abandon(runtime->backend, runtime->kept);

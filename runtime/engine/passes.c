@@ -20,8 +20,10 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     struct cox__backend *backend = session->runtime->backend;
     void *buffers[COX_BUFFERS_MAX] = {NULL};
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
         buffers[i] = frame->mems[i] ? backend->ops->mem_data(frame->mems[i]) : NULL;
+
     const struct cox_pass_result end = {.frame = frame->index,
                                         .pass = frame->pass,
                                         .buffer_count = pass->binding_count,
@@ -33,6 +35,7 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
+
     if (frame->status == COX_OK && pass->partial_bytes)
         cox__frame_merge_partials(session, frame);
     cox__policy_observe_pass(session, frame);
@@ -62,8 +65,10 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
         return frame->unfinished > 0;
     if (frame->status) /* nothing tells whose rows are right */
         return true;
+
     cox__passes_conclude(session, frame);
     cox__frame_begin_pass(session, frame, frame->pass + 1);
     cox__policy_split(session, frame);
+
     return true;
 }

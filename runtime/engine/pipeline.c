@@ -12,6 +12,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
         a = b;
         b = rest;
     }
+
     return a;
 }
 
@@ -26,16 +27,19 @@ const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *
 {
     const struct cox__variant *found = NULL;
     int rank = 0;
+
     for (uint32_t i = 0; i < stage->variant_count; i++) {
         const struct cox__variant *variant = &stage->variants[i];
         int fits = variant->device_plus_1 ? (variant->device_plus_1 == device + 1) * 3
                    : variant->type        ? (variant->type == type) * 2
                                           : 1;
+
         if (fits > rank) {
             rank = fits;
             found = variant;
         }
     }
+
     return found;
 }
 
@@ -43,10 +47,12 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
                                           const struct cox_device_info *info)
 {
     uint64_t row_alignment = 1, bound = pass->rows;
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (!cox__by_rows(binding))
             continue;
+
         /* A band's own rows begin where its memory does. */
         uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes
                                                                          : 1;
@@ -54,15 +60,18 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
         row_alignment = cox__pipeline_lcm_bounded(row_alignment,
                                                   aligned_rows * binding->row_divisor, bound);
     }
+
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         const struct cox__variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
                                                                          info->type);
+
         if (variant)
             row_alignment = cox__pipeline_lcm_bounded(row_alignment,
                                                       (uint64_t)variant->local_rows *
                                                           variant->item_rows,
                                                       bound);
     }
+
     return (uint32_t)row_alignment;
 }
 
@@ -74,6 +83,7 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
     uint32_t all = cox__buffer_rows(pass->rows, divisor);
     uint32_t begin = first_row / divisor;
     uint64_t end = cox__buffer_rows(first_row + rows, divisor);
+
     if (binding->row_access == COX__HALO) {
         uint32_t step = pass->row_alignment / divisor ? pass->row_alignment / divisor : 1;
         begin = begin > binding->halo_rows ? begin - binding->halo_rows : 0;
@@ -91,11 +101,13 @@ static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s
                        uint32_t *told, const struct cox__log *log)
 {
     const struct cox__stage *stage = &pass->stages[s];
+
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const uint32_t index = stage->args[a].index;
         if (stage->args[a].kind != COX__ARG_KIND_BUFFER ||
             pass->bindings[index].access != COX__READ || *told & UINT32_C(1) << index)
             continue;
+
         const char *name = backend->ops->instance_may_write(backend, instance, number, s, a);
         if (!name)
             continue;
@@ -122,15 +134,20 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
 {
     struct cox__variant *variants = calloc(from->variant_count, sizeof *variants);
+
     to->variants = variants;
     if (!variants)
         return false;
+
     to->variant_count = from->variant_count;
+
     for (uint32_t v = 0; v < from->variant_count; v++) {
         const struct cox__variant *source = &from->variants[v];
+
         variants[v] = *source;
         variants[v].source = strdup(source->source);
         variants[v].options = strdup(source->options ? source->options : "");
+
         uint32_t *sizes[] = {&variants[v].local_columns, &variants[v].local_rows,
                              &variants[v].item_columns, &variants[v].item_rows};
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
@@ -139,6 +156,7 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
         if (!variants[v].source || !variants[v].options)
             return false;
     }
+
     return true;
 }
 
@@ -147,10 +165,12 @@ static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
     to->columns = from->columns ? from->columns : 1;
     to->arg_count = from->arg_count;
     to->kernel = strdup(from->kernel);
+
     struct cox__arg *args = calloc(from->arg_count ? from->arg_count : 1, sizeof *args);
     to->args = args;
     if (args && from->arg_count)
         memcpy(args, from->args, from->arg_count * sizeof *args);
+
     return to->kernel && args && copy_variants(to, from);
 }
 
@@ -160,11 +180,13 @@ static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipe
                           const struct cox__pass_spec *from)
 {
     to->binding_count = pipeline->binding_count;
+
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->bindings[i] = pipeline->bindings[i];
         if (from->use_count)
             to->bindings[i].row_access = COX__UNUSED;
     }
+
     for (uint32_t u = 0; u < from->use_count; u++) {
         const struct cox__pass_binding *use = &from->uses[u];
         struct cox__binding *binding = &to->bindings[use->binding];
@@ -173,6 +195,7 @@ static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipe
         binding->row_divisor = use->row_divisor ? use->row_divisor : 1;
         binding->halo_rows = use->halo_rows;
     }
+
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->written |= (uint32_t)cox__written_by_rows(&to->bindings[i]) << i;
         to->in_place |= to->bindings[i].row_access == COX__ROWS &&
@@ -198,22 +221,28 @@ static void extend(struct cox__pass *pass)
         for (uint32_t i = 0; i < pass->binding_count; i++) {
             if (!cox__is_own(&pass->bindings[i]) || !writes_own(pass, s, i))
                 continue;
+
             const uint32_t divisor = pass->bindings[i].row_divisor;
+
             for (uint32_t reader = s + 1; reader < pass->stage_count; reader++) {
                 const uint64_t own = (uint64_t)cox__buffer_rows(pass->extents[reader], divisor) +
                                      pass->bindings[i].halo_rows;
                 const uint64_t rows = own * divisor;
+
                 if (cox__stage_takes(&pass->stages[reader], i) && rows > pass->extents[s])
                     pass->extents[s] = rows < pass->rows ? (uint32_t)rows
                                                          : pass->rows; /* it has no more */
             }
         }
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         struct cox__binding *binding = &pass->bindings[i];
         uint32_t most = 0;
+
         for (uint32_t s = 0; s < pass->stage_count; s++)
             if (cox__stage_takes(&pass->stages[s], i) && pass->extents[s] > most)
                 most = pass->extents[s];
+
         if (binding->row_access == COX__HALO)
             binding->halo_rows = (cox__is_own(binding) ? 0 : binding->halo_rows) +
                                  cox__buffer_rows(most, binding->row_divisor);
@@ -224,12 +253,14 @@ static void find_images(struct cox__pipeline *pipeline, struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         bool buffer = false;
+
         for (uint32_t s = 0; s < pass->stage_count; s++) {
             const struct cox__arg *image = cox__stage_arg(&pass->stages[s], COX__ARG_KIND_IMAGE, i);
             pipeline->images[i] = image ? image : pipeline->images[i];
             pass->images |= (uint32_t)(image != NULL) << i;
             buffer |= cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, i) != NULL;
         }
+
         pass->only_images |= buffer ? 0 : pass->images & UINT32_C(1) << i;
     }
 }
@@ -249,13 +280,16 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
     to->policy = from->policy ? strdup(from->policy) : NULL;
     if (!to->name || (from->policy && !to->policy))
         return false;
+
     for (uint32_t i = 0; i < from->stage_count; i++) {
         to->stage_count++;
         if (!copy_stage(&to->stages[i], &from->stages[i]))
             return false;
     }
+
     extend(to);
     find_images(pipeline, to);
+
     return true;
 }
 
@@ -264,6 +298,7 @@ static bool copy_session_bindings(struct cox__pipeline *out, const struct cox__s
     for (uint32_t i = 0; i < params->binding_count; i++) {
         struct cox__binding *binding = &out->bindings[i];
         *binding = params->bindings[i];
+
         out->binding_count++;
         if (!binding->row_divisor)
             binding->row_divisor = 1;
@@ -271,6 +306,7 @@ static bool copy_session_bindings(struct cox__pipeline *out, const struct cox__s
         if (!binding->name)
             return false;
     }
+
     return true;
 }
 
@@ -281,19 +317,24 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox__sess
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         struct cox__binding *binding = &pipeline->bindings[i];
         bool reads = false, writes = false;
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox__pass *pass = &pipeline->passes[p];
             const struct cox__binding *of = &pass->bindings[i];
             if (!cox__is_shared(of))
                 continue;
+
             if (cox__by_rows(of))
                 pipeline->bytes[i] = cox__pass_bytes(pass, i);
             else if (!pipeline->bytes[i])
                 pipeline->bytes[i] = cox__session_bytes(params, i);
+
             reads |= of->access != COX__WRITE && !writes;
             writes |= of->access != COX__READ;
         }
+
         binding->access = !writes ? COX__READ : reads ? COX__READ_WRITE : COX__WRITE;
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
             if (pipeline->passes[p].bindings[i].row_access == COX__WHOLE)
                 pipeline->passes[p].bindings[i].bytes = pipeline->bytes[i];
@@ -307,6 +348,7 @@ static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
         if (cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, binding) &&
             !cox__stage_arg(&pass->stages[s], COX__ARG_KIND_ORIGIN, binding))
             return false;
+
     return true;
 }
 
@@ -319,6 +361,7 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
                 several |= once & UINT32_C(1) << i;
                 once |= UINT32_C(1) << i;
             }
+
     return several;
 }
 
@@ -329,9 +372,11 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;
+
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox__binding *binding = &pipeline->bindings[i];
         bool fits = binding->pitch_bytes && cox__by_rows(binding) && !pipeline->images[i];
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox__binding *of = &pipeline->passes[p].bindings[i];
             fits &= of->row_access == COX__UNUSED ||
@@ -340,12 +385,15 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
         }
         if (binding->access == COX__READ_WRITE)
             return 0;
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
             if (pipeline->passes[p].in_place)
                 return 0;
+
         if (fits && pipeline->in_several >> i & 1)
             resident |= UINT32_C(1) << i;
     }
+
     return resident;
 }
 
@@ -356,12 +404,16 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
         .rows = params->rows, .stage_count = params->stage_count, .stages = params->stages};
     const struct cox__pass_spec *passes = params->pass_count ? params->passes : &only;
     const uint32_t count = params->pass_count ? params->pass_count : 1;
+
     memset(out, 0, sizeof *out);
+
     cox_status status = cox__contracts_check(params, passes, count, log);
     if (status)
         return status;
+
     out->params_bytes = params->params_bytes;
     out->profile = params->profile;
+
     bool copied = copy_session_bindings(out, params);
     for (uint32_t p = 0; copied && p < count; p++) {
         struct cox__pass_spec pass = passes[p];
@@ -375,9 +427,11 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
         out->resident = find_resident(out);
         return COX_OK;
     }
+
     cox__log(log, COX_LOG_ERROR, "no memory for a copy of %u bindings and %u passes",
              params->binding_count, count);
     cox__pipeline_clear(out);
+
     return COX_E_NOMEM;
 }
 
@@ -385,14 +439,17 @@ static void clear_pass(struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         struct cox__stage *stage = &pass->stages[i];
+
         for (uint32_t v = 0; v < stage->variant_count; v++) {
             free((char *)stage->variants[v].source);
             free((char *)stage->variants[v].options);
         }
+
         free((struct cox__variant *)stage->variants);
         free((struct cox__arg *)stage->args);
         free((char *)stage->kernel);
     }
+
     free((char *)pass->name);
     free((char *)pass->policy);
 }
@@ -401,7 +458,9 @@ void cox__pipeline_clear(struct cox__pipeline *pipeline)
 {
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
         free((char *)pipeline->bindings[i].name);
+
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         clear_pass(&pipeline->passes[p]);
+
     memset(pipeline, 0, sizeof *pipeline);
 }

@@ -24,6 +24,7 @@ static uint64_t single_device_ns(const struct cox_session *session,
             return 0;
         sum += device->passes[p].single_device_ns;
     }
+
     return sum;
 }
 
@@ -32,8 +33,10 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
 {
     const struct cox__pass *pass = &session->pipeline.passes[number];
     const uint32_t doing = cox__device_doing(session, number);
+
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox__device *device = &session->devices[d];
+
         devices[d].usable = (doing >> d & 1) != 0;
         devices[d].hint = (double)device->info.compute_units *
                           (device->info.type == COX_DEVICE_CPU ? 1 : 4);
@@ -75,8 +78,10 @@ static void split_evenly(const struct cox_sched_view *view, struct cox_split *sp
 {
     double equal[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
+
     for (uint32_t d = 0; d < view->device_count; d++)
         equal[d] = 1;
+
     memset(split, 0, sizeof *split);
     cox__layout_balance(view, equal, rows);
     cox__layout_bands(view, rows, split);
@@ -86,11 +91,14 @@ static void split_evenly(const struct cox_sched_view *view, struct cox_split *sp
 static void print_bands(const struct cox_split *split, char *text, size_t bytes)
 {
     size_t length = 0;
+
     text[0] = '\0';
+
     for (uint32_t b = 0; b < split->band_count && b < COX_BANDS_MAX && length < bytes; b++)
         length += (size_t)snprintf(text + length, bytes - length, "%s%u+%u on %u", b ? ", " : "",
                                    split->bands[b].first_row, split->bands[b].rows,
                                    split->bands[b].device);
+
     if (split->pool_rows && length < bytes)
         length += (size_t)snprintf(text + length, bytes - length, "%spool %u+%u",
                                    length ? ", " : "", split->pool_first_row, split->pool_rows);
@@ -98,6 +106,7 @@ static void print_bands(const struct cox_split *split, char *text, size_t bytes)
         length += (size_t)snprintf(text + length, bytes - length, ", shadow %u+%u on %u",
                                    split->shadow.first_row, split->shadow.rows,
                                    split->shadow.device);
+
     if (length >= bytes)
         memcpy(text + bytes - 4, "...", 4);
 }
@@ -108,6 +117,7 @@ static void log_refusal(const struct cox_session *session, struct cox__sharing *
     char bands[640];
     if (!worth_a_line(&sharing->refused_splits))
         return;
+
     print_bands(split, bands, sizeof bands);
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
@@ -137,12 +147,15 @@ static void split_as_before(struct cox_session *session, struct cox__frame *fram
     const uint32_t rows = cox__frame_pass(session, frame)->rows,
                    doing = cox__device_doing(session, frame->pass);
     const uint32_t best = cox__device_best(session, frame->pass, 0);
+
     frame->passes[frame->pass].reason = COX_REASON_SHARED;
+
     for (uint32_t first = 0, end = 0; first < rows; first = end) {
         const uint32_t had = band_before(frame, first)->device,
                        device = doing >> had & 1 ? had : best;
         do
             end += band_before(frame, end)->rows;
+
         while (end < rows && band_before(frame, end)->device == had);
         if (!cox__frame_add(session, frame, device, first, end - first, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
@@ -152,10 +165,12 @@ static void split_as_before(struct cox_session *session, struct cox__frame *fram
 void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
 {
     struct cox__sharing *sharing = &session->sharing[frame->pass];
+
     if (sharing->lead != frame->pass) {
         split_as_before(session, frame);
         return;
     }
+
     struct cox_pass_report *report = &frame->passes[frame->pass];
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
@@ -176,15 +191,19 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
             split = sharing->last_split;
         else
             split_evenly(&view, &split);
+
         split.shadow.rows = 0;
     }
+
     report->reason = split.reason;
     report->predicted_ns = split.predicted_ns;
     report->rejected_ns = split.rejected_ns;
+
     for (uint32_t b = 0; b < split.band_count; b++)
         if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
                             split.bands[b].rows, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
+
     if (sharing->count == 1)
         note_predictions(frame, &split);
     frame->pool_first_row = split.pool_first_row;
@@ -204,9 +223,11 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
 {
     const uint32_t doing = cox__device_doing(session, frame->pass);
     uint32_t devices = 0;
+
     for (uint32_t d = 0; d < session->device_count; d++)
         if (doing >> d & 1 && !(frame->declined >> d & 1) && !runs_shadow(session, d))
             devices |= UINT32_C(1) << d;
+
     return devices;
 }
 
@@ -221,6 +242,7 @@ static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__dev
             slot->submit_ns <= submit_ns)
             return 0;
     }
+
     uint64_t start = submit_ns > device->last_end_ns ? submit_ns : device->last_end_ns;
     return now > start ? now - start : 0;
 }
@@ -229,21 +251,26 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
                           uint64_t now, struct cox_progress *progress)
 {
     uint64_t submit_ns[COX_DEVICES_MAX];
+
     memset(progress, 0, session->device_count * sizeof *progress);
     memset(submit_ns, 0xff, sizeof submit_ns);
+
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
         const struct cox_band_report *report = &frame->reports[b];
         struct cox_progress *of = &progress[report->device];
         const enum cox__band_state state = frame->bands[b].state;
         bool running = state == COX__BAND_QUEUED || state == COX__BAND_RUNNING;
+
         if ((!running && state != COX__BAND_PLANNED) || frame->bands[b].kind == COX__BAND_FETCH)
             continue;
+
         if (of->rows == 0 || (running && report->submit_ns < submit_ns[report->device]))
             of->first_row = report->first_row;
         if (running && report->submit_ns < submit_ns[report->device])
             submit_ns[report->device] = report->submit_ns;
         of->rows += report->rows;
     }
+
     for (uint32_t d = 0; d < session->device_count; d++)
         if (submit_ns[d] != UINT64_MAX)
             progress[d].since_ns = at_work_ns(frame, &session->devices[d], submit_ns[d], now);
@@ -254,11 +281,14 @@ static uint32_t least_grant(const struct cox_session *session, const struct cox_
 {
     const uint32_t row_alignment = cox__frame_pass(session, frame)->row_alignment;
     uint32_t count = 0;
+
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         count += frame->bands[b].kind != COX__BAND_FETCH;
+
     uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
     uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
     least = (least + row_alignment - 1) / row_alignment * row_alignment;
+
     return least < frame->pool_left ? (uint32_t)least : frame->pool_left;
 }
 
@@ -272,7 +302,9 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     struct cox_chunk grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
     const uint64_t now = cox__engine_now(session), start_ns = frame->passes[frame->pass].start_ns;
+
     fill_progress(session, frame, now, progress);
+
     const struct cox_chunk_request offer = {.device = device,
                                             .first_row = frame->pool_first_row,
                                             .rows = frame->pool_left,
@@ -281,7 +313,9 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
                                             .progress = progress};
     view_of_frame(session, frame, now, devices, &view);
     sharing->policy.assign(sharing->state, &view, &offer, &grant);
+
     bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
+
     if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
@@ -290,10 +324,12 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
                 "so far): all of them are given",
                 sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
                 frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
+
         return (struct cox_chunk){.rows = frame->pool_left};
     }
     if (grant.rows && grant.rows < least_grant(session, frame))
         return (struct cox_chunk){.rows = least_grant(session, frame)};
+
     return grant;
 }
 
@@ -301,19 +337,23 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
                        bool last)
 {
     const struct cox_chunk grant = ask_for_grant(session, frame, device, last);
+
     if (!grant.rows) {
         frame->declined |= UINT32_C(1) << device;
         return;
     }
+
     const bool first = !(frame->served >> device & 1);
     const uint32_t before = frame->band_count;
     if (!cox__frame_add(session, frame, device, frame->pool_first_row, grant.rows, frame->attempt))
         frame->status = COX_E_DEVICE_MEMORY;
+
     for (uint32_t b = before; b < frame->band_count; b++) {
         frame->bands[b].kind = !first || b > before ? COX__BAND_CHUNK : COX__BAND_ROWS;
         frame->reports[b].on_demand = true;
         frame->reports[b].predicted_ns = frame->band_count - before == 1 ? grant.predicted_ns : 0;
     }
+
     frame->pool_first_row += grant.rows;
     frame->pool_left -= grant.rows;
 }
@@ -322,15 +362,19 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
                        bool blocking)
 {
     bool progress = false;
+
     if (frame->status) /* the frame is lost: nothing of it is begun any more */
         frame->pool_left = 0;
+
     for (uint32_t d = 0; d < session->device_count && frame->pool_left; d++) {
         uint32_t bit = UINT32_C(1) << d;
         uint32_t willing = cox__policy_reserves(session, frame);
+
         if (!(willing & bit) || frame->at_work[d] || reserved & bit ||
             session->devices[d].blocks_in_submit != blocking ||
             (frame->shadow.rows && frame->shadow.device == d)) /* the shadow run comes first */
             continue;
+
         offer_pool(session, frame, d, !frame->unfinished && willing == bit);
         progress = true;
     }
@@ -339,12 +383,15 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
         uint32_t best = cox__device_best(session, frame->pass, 0);
         if (best == session->device_count && !session->no_device)
             return progress; /* a device may come back */
+
         if (best == session->device_count)
             frame->status = COX_E_DEVICE_LOST;
         else
             offer_pool(session, frame, best, true);
+
         return true;
     }
+
     return progress;
 }
 
@@ -355,8 +402,10 @@ void cox__policy_observe(struct cox_session *session, const struct cox__frame *f
     const struct cox_band_report *report = &frame->reports[band];
     const uint32_t pass = frame->bands[band].pass, lead = session->sharing[pass].lead;
     const struct cox__sharing *sharing = &session->sharing[lead];
+
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
+
     const uint64_t start_ns = frame->passes[pass].start_ns;
     /* A band of the split waits from the frame's start on, also while its device has no free
      * place for it. */
@@ -415,19 +464,23 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
     const uint64_t start_ns = frame->passes[lead].start_ns, before = sharing->last_end_ns;
     const uint64_t begin = start_ns > before ? start_ns : before;
     const bool last = cox__frame_is_complete(session, frame);
+
     report->end_ns = frame->end_ns > report->start_ns ? frame->end_ns : report->start_ns;
     if (last)
         frame->joules = used_joules(session);
     if (frame->pass + 1 < lead + sharing->count && !last) /* the policy takes them for one */
         return;
+
     if (report->end_ns > before)
         sharing->last_end_ns = report->end_ns;
     if (frame->status)
         return;
+
     if (sharing->together)
         observe_together(session, frame, sharing);
     if (!sharing->policy.observe_frame)
         return;
+
     const uint64_t told_ns = last ? frame->delivered_ns : report->end_ns;
     const struct cox_frame_measurement measurement = {
         .frame = frame->index,
@@ -449,10 +502,13 @@ bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
     const struct cox__sharing *sharing = &session->sharing[pass];
+
     if (!sharing->policy.load_profile)
         return false;
+
     cox__policy_view(session, pass, 0, devices, &view);
     sharing->policy.load_profile(sharing->state, &view, profiles);
+
     return true;
 }
 
@@ -462,12 +518,15 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
     const struct cox__sharing *sharing = &session->sharing[pass];
+
     if (!sharing->policy.save_profile)
         return false;
+
     memset(profiles, 0, session->device_count * sizeof *profiles);
     cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
     cox__policy_view(session, pass, session->next_index, devices, &view);
     sharing->policy.save_profile(sharing->state, &view, profiles);
     cox__watchdog_unlock(session->runtime->watchdog);
+
     return true;
 }

@@ -47,11 +47,13 @@ static void fill_memory(struct cox_session *session, struct cox__queue_slot *slo
 {
     const struct cox__job *job = &slot->job;
     const struct cox__pass *pass = cox__frame_pass(session, frame);
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
         slot->mems[i] = job->fetch ? (i == job->ranges[0].binding ? frame->mems[i] : NULL)
                         : !cox__is_shared(&pass->bindings[i]) ? NULL
                         : slot->on_spare                      ? session->spare.mems[i]
                                                               : frame->mems[i];
+
     slot->written = job->fetch ? UINT32_C(1) << job->ranges[0].binding
                                : pass->written & ~(job->resident & ~job->out);
     for (uint32_t b = 0; b < job->back_count; b++)
@@ -64,6 +66,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
 {
     const bool check = frame->bands[band].kind == COX__BAND_CHECK;
     struct cox__job *job = &slot->job;
+
     slot->on_spare = check || frame->kind == COX__FRAME_SHADOW;
     memcpy(slot->params, frame->params, session->pipeline.params_bytes);
     slot->deadline_ns = UINT64_MAX;
@@ -83,7 +86,9 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     atomic_store(&job->end_ns, 0);
     if (!cox__residency_fill(session, frame, job))
         return false;
+
     fill_memory(session, slot, frame);
+
     return true;
 }
 
@@ -95,14 +100,17 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = device->queue;
     struct cox__queue_slot *slot = free_slot(queue);
+
     if (!slot)
         return false;
     if (!fill_slot(session, slot, frame, band))
         return true;
+
     slot->submit_ns = report->submit_ns = cox__engine_now(session);
     cox__transition_slot(slot, COX__SLOT_BUSY);
     cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
     expect_calls(session, queue);
+
     const cox_status status = backend->ops->job_submit(backend, &slot->job);
     if (status) {
         cox__transition_slot(slot, COX__SLOT_FREE);
@@ -110,8 +118,10 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
         cox__device_fail(session, queue->device, status);
         return true;
     }
+
     cox__timing_plan_poll(session, slot);
     queue->unflushed = true;
+
     return true;
 }
 
@@ -134,7 +144,9 @@ bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, ui
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (may_submit(session, frame, b, reserved, false))
             progress |= submit_band(session, frame, b);
+
     cox__queue_flush(session);
+
     return progress;
 }
 
@@ -146,6 +158,7 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
             cox__queue_flush(session);
             return true;
         }
+
     return false;
 }
 
@@ -154,12 +167,14 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
 void cox__queue_flush(struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
+
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
         struct cox__queue *queue = walk.queue;
         const enum cox__queue_state state = atomic_load(&queue->state);
         if (!queue->unflushed || queue->stuck ||
             (state != COX__QUEUE_LIVE && state != COX__QUEUE_DRAINING))
             continue;
+
         queue->unflushed = false;
         expect_calls(session, queue);
         backend->ops->instance_flush(backend, queue->instance);
@@ -179,6 +194,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const uint64_t now = cox__engine_now(session);
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
+
     cox__timing_note_end(session, slot, report, plausible ? end : now);
     if (!job->fetch)
         cox__timing_learn(device, job->pass, report);
@@ -197,6 +213,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
                  (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;
     }
+
     if (frame->bands[job->band].kind != COX__BAND_CHECK && report->end_ns > frame->end_ns)
         frame->end_ns = report->end_ns;
     cox__frame_end_band(frame, job->band, COX_OK);
@@ -208,6 +225,7 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
                         cox_status status)
 {
     struct cox__frame *frame = slot->job.frame;
+
     cox__timing_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
     frame->reports[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
     cox__timing_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
@@ -222,8 +240,10 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
 {
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = slot->queue;
+
     COX_INVARIANT(cox__slot_can_be_polled(slot));
     expect_calls(session, queue);
+
     const enum cox__job_state state = backend->ops->job_poll(backend, &slot->job);
     const bool live = slot->state == COX__SLOT_BUSY;
     if (state == COX__JOB_RUNNING && (!slot->job.failing || !live))
@@ -233,6 +253,7 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         cox__device_fail(session, queue->device, COX_E_DEVICE_LOST);
         return true;
     }
+
     cox__transition_slot(slot, COX__SLOT_FREE);
     if (live) {
         session->devices[queue->device].polled |=
@@ -240,6 +261,7 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
+
     /* The band may have read rows on the lost device that were never copied there: the band
      * before it, with which they were to be copied, may have failed. */
     const bool lost = !live && slot->job.resident;
@@ -247,10 +269,12 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         band_ended_well(session, slot);
         return true;
     }
+
     const cox_status status = queue->convicted ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
     if (live)
         cox__device_fail(session, queue->device, status);
     band_failed(session, slot, status);
+
     return true;
 }
 
@@ -265,11 +289,14 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
     }
     if (!cox__timing_is_overdue(session, slot, now_ns))
         return false;
+
     session->attention = true;
+
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
              session->devices[slot->queue->device].info.name, job->first_row,
              job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
     cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);
+
     return true;
 }

@@ -8,6 +8,7 @@
 static uint32_t find(const struct cox__row_set *set, uint32_t row)
 {
     uint32_t low = 0, high = set->count;
+
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
         if (set->ranges[middle].end > row)
@@ -15,6 +16,7 @@ static uint32_t find(const struct cox__row_set *set, uint32_t row)
         else
             low = middle + 1;
     }
+
     return low;
 }
 
@@ -24,9 +26,11 @@ static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
 {
     const uint32_t all = set->count - (to - at) + count;
     bool fits = true;
+
     if (all > set->capacity) {
         const uint32_t capacity = all + all / 2 + 8;
         struct cox__row_range *ranges = realloc(set->ranges, capacity * sizeof *ranges);
+
         fits = ranges != NULL;
         if (fits) {
             set->ranges = ranges;
@@ -35,12 +39,14 @@ static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
             count = to - at < count ? to - at : count;
         }
     }
+
     if (set->count > to)
         memmove(&set->ranges[at + count], &set->ranges[to],
                 (set->count - to) * sizeof *set->ranges);
     if (count)
         memcpy(&set->ranges[at], with, count * sizeof *with);
     set->count = set->count - (to - at) + count;
+
     return fits;
 }
 
@@ -50,12 +56,15 @@ bool cox__row_set_add(struct cox__row_set *set, uint32_t first, uint32_t end)
     const uint32_t at = find(set, first ? first - 1
                                         : 0); /* one that ends where these begin is continued */
     uint32_t to = at;
+
     if (first == end)
         return true;
+
     for (; to < set->count && set->ranges[to].first <= end; to++) {
         range.first = set->ranges[to].first < range.first ? set->ranges[to].first : range.first;
         range.end = set->ranges[to].end > range.end ? set->ranges[to].end : range.end;
     }
+
     return replace(set, at, to, &range, 1);
 }
 
@@ -65,12 +74,14 @@ bool cox__row_set_remove(struct cox__row_set *set, uint32_t first, uint32_t end)
     uint32_t count = 0, at = find(set, first), to = at;
     if (first == end)
         return true;
+
     for (; to < set->count && set->ranges[to].first < end; to++) {
         if (set->ranges[to].first < first)
             left[count++] = (struct cox__row_range){set->ranges[to].first, first};
         if (set->ranges[to].end > end)
             left[count++] = (struct cox__row_range){end, set->ranges[to].end};
     }
+
     return replace(set, at, to, left, count);
 }
 

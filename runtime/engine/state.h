@@ -687,6 +687,7 @@ static inline uint64_t cox__device_solo_ns(const struct cox_session *session, ui
             return 0;
         sum += single_device_ns;
     }
+
     return sum;
 }
 
@@ -713,6 +714,7 @@ static inline bool cox__queue_next(const struct cox_session *session, struct cox
     while (walk->at < session->device_count)
         if ((walk->queue = session->devices[walk->at++].queue))
             return true;
+
     walk->queue = walk->at++ == session->device_count ? session->lost_queues : walk->queue->next;
     return walk->queue != NULL;
 }

@@ -37,6 +37,7 @@ static void on_probation_result(struct cox_session *session, uint32_t device, co
         cox__device_fail(session, device, status);
         return;
     }
+
     cox__device_return(session, device);
     cox__recover_planned(session); /* bands that wait for a device go to this one */
 }
@@ -73,8 +74,10 @@ bool cox__step_drain(struct cox_session *session)
 {
     struct cox__event event;
     bool any = false;
+
     for (; cox__event_take(session, &event); any = true)
         handle(session, &event);
+
     return any;
 }
 
@@ -108,8 +111,10 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
         return false;
     if (cox__engine_now(session) >= frame->expiry_ns)
         return true;
+
     if (frame->expiry_ns < session->expiry_ns)
         session->expiry_ns = frame->expiry_ns;
+
     return false;
 }
 
@@ -120,9 +125,11 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
     if (frame->status == COX_OK && cox__frame_has_more(session, frame) &&
         has_expired(session, frame))
         frame->status = COX_E_LATE;
+
     const bool held = cox__relocate_holds(session, frame);
     if (frame->status && (frame->unfinished || frame->pool_left))
         cox__recover_drop(session, frame);
+
     return !held;
 }
 
@@ -130,17 +137,21 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 static bool dispatch_blocking(struct cox_session *session)
 {
     uint32_t reserved = 0;
+
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
         if (!may_submit(session, frame))
             continue;
+
         const bool offered = frame->pool_left && cox__policy_offer(session, frame, reserved, true);
         if (cox__queue_submit_blocking(session, frame, reserved) || offered)
             return true;
+
         reserved |= reserved_by(session, frame);
     }
+
     return false;
 }
 
@@ -150,17 +161,21 @@ static bool begin_shadows(struct cox_session *session)
 {
     uint32_t reserved = 0;
     bool any = false;
+
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
+
         if (frame->shadow.rows && cox__residency_is_on_host(session, frame, frame->shadow.first_row,
                                                             frame->shadow.rows)) {
             cox__probation_shadow_begin(session, frame, reserved);
             any = true;
         }
+
         reserved |= reserved_by(session, frame);
     }
+
     return any;
 }
 
@@ -170,6 +185,7 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
     struct cox__frame *frame = cox__session_frame(session, index);
     if (!cox__buffers_take(session, frame))
         return false;
+
     const bool cancelled = cox__frame_is_cancelled(session, frame);
     if (cancelled || has_expired(session, frame)) {
         if (!cox__warmup_pause(session))
@@ -185,8 +201,10 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
     }
     if (!session->no_device && !cox__device_any_active(session))
         return false;
+
     start_frame(session, frame, index == 0);
     *progress = true;
+
     return true;
 }
 
@@ -204,13 +222,16 @@ static bool dispatch(struct cox_session *session)
 {
     bool progress = false, wished = false;
     uint32_t reserved = 0;
+
     session->expiry_ns = UINT64_MAX;
+
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started && !try_start(session, i, &progress))
             break;
         if (!may_submit(session, frame))
             continue;
+
         progress |= cox__passes_advance(session, frame);
         if (frame->pool_left)
             progress |= cox__policy_offer(session, frame, reserved, false);
@@ -221,6 +242,7 @@ static bool dispatch(struct cox_session *session)
         wished |= frame->shadow.rows > 0;
         reserved |= reserved_by(session, frame);
     }
+
     progress |= cox__step_drain(session);
     if (wished) /* comes last: it may take a moment, and every device has its bands by now */
         progress |= begin_shadows(session);
@@ -229,6 +251,7 @@ static bool dispatch(struct cox_session *session)
         cox__step_drain(session);
         return true;
     }
+
     return progress;
 }
 
@@ -237,10 +260,12 @@ static bool dispatch(struct cox_session *session)
 static bool handle_posts(struct cox_runtime *runtime)
 {
     const bool any = runtime->posts != NULL;
+
     for (struct cox__mpsc_node *node; (node = runtime->posts);) {
         struct cox__queue_slot *slot = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node),
                                                     struct cox__queue_slot, job);
         struct cox_session *session = slot->job.session;
+
         runtime->posts = node->next;
         cox__mpsc_open(node);
         if (!cox__slot_can_be_polled(slot))
@@ -249,9 +274,11 @@ static bool handle_posts(struct cox_runtime *runtime)
             cox__step_drain(session);
             continue;
         }
+
         slot->posted_early = true;
         cox__timing_plan_next_poll(session, slot, cox__engine_now(session));
     }
+
     return any;
 }
 
@@ -267,6 +294,7 @@ static void attach(struct cox_runtime *runtime, struct cox_session *session)
 {
     if (session->attached)
         return;
+
     session->attached = true;
     session->next_active = runtime->active;
     runtime->active = session;
@@ -275,8 +303,10 @@ static void attach(struct cox_runtime *runtime, struct cox_session *session)
 static void detach(struct cox_runtime *runtime, struct cox_session *session)
 {
     struct cox_session **link = &runtime->active;
+
     while (*link && *link != session)
         link = &(*link)->next_active;
+
     if (*link)
         *link = session->next_active;
     cox__reaper_leave(session);
@@ -289,13 +319,16 @@ static void detach(struct cox_runtime *runtime, struct cox_session *session)
 static bool handle_requests(struct cox_runtime *runtime)
 {
     const bool any = runtime->arrivals != NULL;
+
     for (struct cox__mpsc_node *node; (node = runtime->arrivals);) {
         struct cox__request *request = CONTAINER_OF(node, struct cox__request, node);
         struct cox_session *session = request->session;
+
         /* A late callback may have posted a band of a session since posts were taken last:
          * afterwards it is freed memory. */
         if (request->kind == COX__REQUEST_DETACH)
             take_posts(runtime);
+
         runtime->arrivals = node->next;
         cox__mpsc_open(node);
         if (request->kind == COX__REQUEST_DETACH) {
@@ -313,12 +346,14 @@ static bool handle_requests(struct cox_runtime *runtime)
             attach(runtime, session);
             continue;
         }
+
         session->used = true;
         session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] =
             request->frame;
         cox__buffers_queue(session, request->frame);
         attach(runtime, session);
     }
+
     return any;
 }
 
@@ -345,8 +380,10 @@ static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
         return false;
     if (cox__queue_poll(session, slot, false))
         return true;
+
     if (slot->poll_ns <= now)
         cox__timing_plan_next_poll(session, slot, now);
+
     return cox__queue_check_deadline(session, slot, now);
 }
 
@@ -360,6 +397,7 @@ static bool poll_session(struct cox_session *session, bool lost)
                 cox__step_drain(session);
                 progress = true;
             }
+
     return progress;
 }
 
@@ -368,6 +406,7 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
 {
     if (session->expiry_ns < *next_ns)
         *next_ns = session->expiry_ns;
+
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
         for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
             const struct cox__queue_slot *slot = &walk.queue->slots[i];
@@ -383,9 +422,11 @@ static bool needs_attention(const struct cox_session *session)
     bool out = session->lost_queues || atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
     for (uint32_t i = 0; i < session->order_count; i++)
         out = out || cox__session_frame(session, i)->relocation;
+
     for (uint32_t d = 0; d < session->device_count; d++)
         out = out || (!cox__device_is_active(&session->devices[d]) &&
                       session->devices[d].state != COX_DEVICE_ABSENT);
+
     return out;
 }
 
@@ -394,6 +435,7 @@ static bool needs_attention(const struct cox_session *session)
 static bool poll_expired(struct cox_session *session, uint64_t now_ns)
 {
     bool progress = false;
+
     for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         for (uint32_t i = 0; i < queue->slot_count; i++) {
             struct cox__queue_slot *slot = &queue->slots[i];
@@ -403,6 +445,7 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
                 progress = true;
             }
         }
+
     return progress;
 }
 
@@ -412,8 +455,10 @@ static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
 {
     if (!cox__reaper_collect(runtime, list))
         return false;
+
     take_posts(runtime);
     cox__reaper_free(runtime);
+
     return true;
 }
 
@@ -422,7 +467,9 @@ static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
 static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 {
     const uint64_t now = cox__engine_now(session);
+
     cox__queue_flush(session);
+
     bool progress = poll_expired(session, now);
     progress |= cox__reaper_step(session, now, next_ns);
     progress |= free_gone(session->runtime, &session->lost_queues);
@@ -432,11 +479,13 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     progress |= cox__step_drain(session);
     progress |= cox__deliver_ready(session);
     cox__relocate_due(session, next_ns);
+
     const struct cox__spare *spare = &session->spare;
     if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns &&
         spare->wait_ns < *next_ns)
         *next_ns = spare->wait_ns;
     session->attention = needs_attention(session);
+
     return progress;
 }
 
@@ -450,6 +499,7 @@ static bool is_idle(const struct cox_runtime *runtime)
          session = session->next_active)
         idle = idle && !session->order_count && !session->shadow.busy && !session->closing &&
                !cox__warmup_is_asked(session);
+
     return idle;
 }
 
@@ -461,6 +511,7 @@ static void resume(struct cox_runtime *runtime)
         cox__step_drain(session);
         cox__queue_flush(session);
     }
+
     runtime->interrupted = false;
 }
 
@@ -468,9 +519,11 @@ static void resume(struct cox_runtime *runtime)
 static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
 {
     bool progress = take_posts(runtime);
+
     progress |= take_requests(runtime);
     cox__reaper_step_stray(runtime, next_ns);
     progress |= free_gone(runtime, &runtime->stray);
+
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (session->attention)
             progress |= look_after_devices(session, next_ns);
@@ -479,6 +532,7 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
         progress |= cox__deliver(session, false);
         progress |= cox__step_drain(session);
     }
+
     return progress;
 }
 
@@ -487,19 +541,24 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
     struct cox__backend *backend = runtime->backend;
     if (runtime->closing)
         return UINT64_MAX;
+
     if (runtime->interrupted)
         resume(runtime);
+
     for (;;) {
         uint64_t due = UINT64_MAX;
         bool progress = false;
         if (turn(runtime, &due))
             continue;
+
         for (struct cox_session *session = runtime->active; session; session = session->next_active)
             progress |= poll_session(session, true);
         if (progress)
             continue;
+
         for (struct cox_session *session = runtime->active; session; session = session->next_active)
             plan_next(session, true, &due);
+
         if (backend->ops->advance && is_idle(runtime)) /* a virtual clock would run on for ever */
             due = UINT64_MAX;
         if (!backend->ops->advance)
@@ -514,19 +573,25 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
 bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
 {
     bool more = false, delivered = false;
+
     if (runtime->interrupted)
         resume(runtime);
+
     bool any = take_posts(runtime);
     any |= take_requests(runtime);
+
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (session->warmup.state != COX__WARMUP_FINISHED) {
             more = true;
             continue;
         }
+
         const bool attention = session->attention;
         bool again; /* a device that refuses leaves its rows to another */
+
         do {
             again = dispatch(session);
+
             const bool handed_back = cox__deliver(session, true);
             delivered |= handed_back;
             again |= handed_back;
@@ -538,9 +603,11 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
                 again = poll_session(session, false); /* lost queues are the scheduler thread's */
             any |= again;
         } while (again);
+
         more |= (session->attention && (any || !attention)) || cox__deliver_is_due(session);
         plan_next(session, false, next_ns);
     }
+
     /* A frame of another session may have waited for the buffers. */
     return more || (delivered && runtime->active && runtime->active->next_active);
 }

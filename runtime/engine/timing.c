@@ -55,9 +55,11 @@ static double predict(const struct cox__timing *timing, double rows)
     double most = timing->rows > 0 ? timing->ns / timing->rows
                                    : 0; /* no fixed cost is less than nothing */
     double slope = rows < timing->rows ? most : 0;
+
     if (timing->rows_rows > 1)
         slope = timing->rows_ns / timing->rows_rows;
     slope = slope < 0 ? 0 : slope > most ? most : slope;
+
     return timing->ns + slope * (rows - timing->rows);
 }
 
@@ -77,6 +79,7 @@ static void learn(struct cox__timing *timing, double rows, double ns)
         *timing = (struct cox__timing){.rows = rows, .ns = ns, .least_rows = rows, .least_ns = ns};
         return;
     }
+
     double off_rows = rows - timing->rows, off_ns = ns - timing->ns;
     timing->rows += GAIN * off_rows;
     timing->ns += GAIN * off_ns;
@@ -101,6 +104,7 @@ void cox__timing_learn(struct cox__device *device, uint32_t pass,
                        const struct cox_band_report *report)
 {
     struct cox__device_pass *of = &device->passes[pass];
+
     learn(&of->timing, report->rows, (double)report->wall_ns);
     if (of->ended >= FRESH_BANDS && report->wall_ns > device->longest_ns)
         device->longest_ns = report->wall_ns;
@@ -113,6 +117,7 @@ void cox__timing_note_end(struct cox_session *session, const struct cox__queue_s
 {
     struct cox__device *device = &session->devices[slot->queue->device];
     uint64_t start = slot->submit_ns > device->last_end_ns ? slot->submit_ns : device->last_end_ns;
+
     if (end_ns <= start)
         end_ns = start + 1;
     device->last_end_ns = end_ns;
@@ -131,6 +136,7 @@ static bool is_behind(const struct cox__queue_slot *slot)
         const struct cox__queue_slot *other = &slot->queue->slots[i];
         behind = behind || (other->state != COX__SLOT_FREE && other->submit_ns < slot->submit_ns);
     }
+
     return behind;
 }
 
@@ -169,6 +175,7 @@ void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__q
     const bool may_end = session->devices[slot->queue->device].polled ||
                          slot->posted_early; /* at any moment */
     uint64_t pause_ns;
+
     if (!may_end)
         pause_ns = elapsed_ns / 2 > COX__POLL_FIRST_NS ? elapsed_ns / 2 : COX__POLL_FIRST_NS;
     else if (session->polls_closely)
@@ -176,6 +183,7 @@ void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__q
     else
         pause_ns = elapsed_ns / POLL_SHARE > POLL_LEAST_NS ? elapsed_ns / POLL_SHARE
                                                            : POLL_LEAST_NS;
+
     slot->poll_ns = now_ns + pause_ns;
     if (elapsed_ns > slot->limit_ns / LATE_SHARE) /* in case it misses its deadline */
         cox__watchdog_count_starvation(session->runtime->watchdog, slot->poll_ns + COUNT_NS);
@@ -200,6 +208,7 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
 {
     const bool fresh = ended < FRESH_BANDS;
     double limit = TIMEOUT_TIMES * (double)device->longest_ns;
+
     limit = limit < TIMEOUT_MIN_NS   ? TIMEOUT_MIN_NS
             : limit > TIMEOUT_MAX_NS ? TIMEOUT_MAX_NS
                                      : limit;
@@ -208,11 +217,13 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
     if (limit < TIMEOUT_TIMES * expected)
         limit = TIMEOUT_TIMES * expected;
     limit += expected + (fresh ? FRESH_NS : 0);
+
     /* Of a session's first band on a device nothing is known, not even whether the compiler is
      * at work, whatever a device profile says. */
     const bool compiles = fresh && !device->lost && (!ended || !session->device_timeout_ns);
     if (compiles || expected <= 0)
         limit += COMPILE_NS;
+
     return limit < (double)(UINT64_MAX / 64) ? (uint64_t)limit : UINT64_MAX / 64;
 }
 
@@ -223,12 +234,14 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
     const struct cox__device *of = &session->devices[device];
     double longest = 0, unknown = 0;
     uint32_t ended = UINT32_MAX;
+
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         const double expected = expected_ns(session, device, p, session->pipeline.passes[p].rows);
         longest = expected > longest ? expected : longest;
         unknown += expected <= 0;
         ended = of->passes[p].ended < ended ? of->passes[p].ended : ended;
     }
+
     return time_limit_ns(session, of, ended, unknown > 0 ? 0 : longest * of->slot_count);
 }
 
@@ -262,6 +275,7 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
 {
     if (now_ns < slot->deadline_ns)
         return false;
+
     const uint64_t starved = run_queue_delay_ns(session),
                    left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->grace_ns;
     uint64_t excuse_ns = starved - slot->run_queue_delay_ns < left_ns
@@ -274,7 +288,9 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
         slot->spared = true;
         excuse_ns += COX__EXCUSE_TIMES * slot->limit_ns;
     }
+
     slot->deadline_ns += excuse_ns;
+
     return now_ns >= slot->deadline_ns;
 }
 
@@ -299,16 +315,20 @@ static struct cox__queue_slot *first_queued(const struct cox__queue *queue)
             (!first || slot->submit_ns < first->submit_ns))
             first = slot;
     }
+
     return first;
 }
 
 void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *queue)
 {
     uint64_t begin = cox__engine_now(session);
+
     COX_INVARIANT(atomic_load(&queue->state) == COX__QUEUE_LIVE);
+
     for (uint32_t i = 0; i < queue->slot_count; i++) /* behind the bands that are under way */
         if (has_deadline(&queue->slots[i]) && queue->slots[i].end_ns > begin)
             begin = queue->slots[i].end_ns;
+
     for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
         const struct cox__device *device = &session->devices[queue->device];
         const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
@@ -324,6 +344,7 @@ void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
     if (atomic_load(&queue->state) !=
         COX__QUEUE_LIVE) /* a lost queue drains until a time that stands */
         return;
+
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (has_deadline(slot) && slot->deadline_ns < end_ns + slot->limit_ns)

@@ -125,6 +125,7 @@ void cox__transition_warmup(struct cox__warmup *warmup, enum cox__warmup_state t
 static bool session_may_become(enum cox__session_warmth from, enum cox__session_warmth to)
 {
     const bool over = to == COX__SESSION_WARM || to == COX__SESSION_WARM_IN_VAIN;
+
     switch (from) {
     case COX__SESSION_COLD:
         return over || to == COX__SESSION_WARMING;
@@ -169,6 +170,7 @@ static bool device_may_become(enum cox_device_state from, enum cox_device_state 
 void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to)
 {
     struct cox__device *of = &session->devices[device];
+
     COX_INVARIANT(device_may_become(of->state, to));
     pthread_mutex_lock(&session->lock);
     of->lost += to == COX_DEVICE_DRAINING;

@@ -40,6 +40,7 @@ static void tell(struct cox_session *session, bool over)
         cox__transition_warmth(session, cox__device_any_active(session)
                                             ? COX__SESSION_WARM
                                             : COX__SESSION_WARM_IN_VAIN);
+
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
@@ -65,6 +66,7 @@ void cox__warmup_drop(struct cox_session *session)
     struct cox__warmup *warmup = &session->warmup;
     const bool has_given = warmup->state == COX__WARMUP_ASKED ||
                            warmup->state == COX__WARMUP_BORROWED_ASKED;
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (warmup->owns_mem[i])
             cox__memory_drop(session->runtime, warmup->frame->mems[i]);
@@ -79,22 +81,27 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__backend *backend = session->runtime->backend;
+
     memcpy(warmup->frame->mems, frame->mems, sizeof frame->mems);
     memcpy(warmup->frame->params, frame->params, sizeof frame->params);
     warmup->frame->index = frame->index;
     warmup->frame->submit_ns = frame->submit_ns;
     cox__transition_warmup(warmup, COX__WARMUP_BORROWED);
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (session->pipeline.bindings[i].access != COX__READ_WRITE)
             continue;
+
         size_t bytes = session->pipeline.bytes[i];
         cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->frame->mems[i]);
         if (status)
             return status;
+
         warmup->owns_mem[i] = true;
         memcpy(backend->ops->mem_data(warmup->frame->mems[i]),
                backend->ops->mem_data(frame->mems[i]), bytes);
     }
+
     return COX_OK;
 }
 
@@ -106,6 +113,7 @@ static void take_given(struct cox_session *session)
         warmup->frame->mems[i] = warmup->given[i];
         warmup->owns_mem[i] = warmup->given[i] != NULL;
     }
+
     memcpy(warmup->frame->params, warmup->params, session->pipeline.params_bytes);
     cox__transition_warmup(warmup, COX__WARMUP_OWN);
 }
@@ -120,11 +128,13 @@ bool cox__warmup_is_asked(const struct cox_session *session)
 void cox__warmup_request(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
+
     if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* by a frame that was quicker */
         drop_given(session);
         tell(session, true);
         return;
     }
+
     cox__transition_warmup(warmup, warmup->state == COX__WARMUP_BORROWED
                                        ? COX__WARMUP_BORROWED_ASKED
                                        : COX__WARMUP_ASKED);
@@ -137,21 +147,28 @@ static void learn_from_run(struct cox_session *session)
     struct cox__frame *frame = warmup->frame;
     struct cox__device *device = &session->devices[warmup->device];
     struct cox__device_pass *of_pass = &device->passes[warmup->pass];
+
     cox__frame_report(session, frame);
     frame->started = false;
+
     uint64_t wall = frame->end_ns - frame->start_ns;
     bool blocks = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
+
     if (frame->status == COX_OK && warmup->run > 0) {
         device->blocks_in_submit = blocks || (device->blocks_in_submit && warmup->pass > 0);
         session->any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
+
         /* What an earlier session measured may hold no longer. */
         if (!of_pass->single_device_ns || wall < of_pass->single_device_ns ||
             (warmup->run == 1 && wall / 2 > of_pass->single_device_ns))
             of_pass->single_device_ns = wall ? wall : 1;
+
         pthread_mutex_unlock(&session->lock);
     }
+
     warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
+
     /* What an earlier session measured spares the timed runs; where the first one kept the
      * thread busy, one of them tells whether that was the compiler. */
     uint32_t runs = !session->profile.is_loaded || !of_pass->single_device_ns ? SOLO_RUNS
@@ -159,14 +176,17 @@ static void learn_from_run(struct cox_session *session)
                                                                               : 0;
     if (session->device_count == 1)
         runs = 0;
+
     bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
     if (frame->status == COX_OK && again) {
         warmup->run++;
         return;
     }
+
     warmup->run = 0;
     if (frame->status == COX_OK && ++warmup->pass < session->pipeline.pass_count)
         return;
+
     warmup->pass = 0;
     warmup->device++;
     tell(session, false);
@@ -189,8 +209,10 @@ bool cox__warmup_pause(struct cox_session *session)
             return false;
         learn_from_run(session);
     }
+
     give_back_buffers(session);
     cox__transition_warmup(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
+
     return true;
 }
 
@@ -198,10 +220,12 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__frame *frame = warmup->frame;
+
     if (frame->started) {
         bool progress = submit_run(session, frame);
         if (frame->unfinished)
             return progress;
+
         learn_from_run(session);
     } else if (warmup->state == COX__WARMUP_ASKED) {
         take_given(session);
@@ -214,6 +238,7 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
             return true;
         }
     }
+
     while (warmup->device < session->device_count &&
            !cox__device_is_active(&session->devices[warmup->device])) {
         warmup->device++;
@@ -223,6 +248,7 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
         finish(session);
         return true;
     }
+
     cox__frame_start(session, frame, COX__FRAME_WARMUP);
     cox__frame_begin_pass(session, frame, warmup->pass);
     frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
@@ -232,5 +258,6 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
         frame->status = COX_E_DEVICE_MEMORY;
     submit_run(session, frame);
     warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
+
     return true;
 }
