@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats log lines; see log.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
 
 #include <stdarg.h>

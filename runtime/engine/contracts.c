@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks what an application declares about bindings, passes and stages. First each pass alone,
+ * then all passes together. The first error goes to the log, with its pass, stage and argument.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "contracts.h"
 #include "binding.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE_MAX = 65536 }; /* of a work-group, and of what a work-item covers */
+enum { SIDE_MAX = 65536 }; /* of a work-group, and of a work-item's area */
 
 #define REFUSE(log, ...) (cox__log(log, COX_LOG_ERROR, __VA_ARGS__), COX_E_INVALID)
 
@@ -16,15 +18,15 @@ struct check {
     uint32_t rows;
     struct cox__binding bindings[COX_BUFFERS_MAX]; /* as the pass touches them */
     const struct cox__log *log;
-    char where[80]; /* "pass 1 (blur), ", or nothing where there is one pass only */
+    char where[80]; /* "pass 1 (blur), "; empty if there is only one pass */
 };
 
-/* A pitch of 0, or one that makes so many rows larger than a buffer can be. */
+/* Refuse a pitch of 0, and one with which `rows` rows exceed the size of a buffer. */
 static cox_status check_pitch(const struct cox__binding *binding, uint32_t index, uint32_t rows,
                               const struct cox__log *log)
 {
-    const size_t most = SIZE_MAX / 2 /
-                        cox__buffer_rows(rows, binding->row_divisor ? binding->row_divisor : 1);
+    const uint32_t divisor = cox__row_divisor(binding->row_divisor);
+    const size_t most = SIZE_MAX / 2 / cox__buffer_rows(rows, divisor);
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
         return REFUSE(log, "binding %u (%s): a pitch of %zu bytes; 1 to %zu are possible", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
@@ -50,7 +52,8 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
             !(binding->scratch && binding->access == COX__READ_WRITE))
             return REFUSE(
                 log,
-                "binding %u (%s): a HALO binding is never written, unless it is scratch and READ_WRITE",
+                "binding %u (%s): a HALO binding is never written, unless it is scratch and "
+                "READ_WRITE",
                 index, name);
         if (binding->row_access == COX__HALO && binding->halo_rows > INT32_MAX)
             return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index,
@@ -62,6 +65,7 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
 
         return COX_OK;
     }
+
     if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
         return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index,
                       name, binding->bytes, SIZE_MAX / 2);
@@ -99,8 +103,7 @@ static cox_status check_index(const struct check *check, const struct cox__arg *
     return COX_OK;
 }
 
-/* An image is a copy of rows before the pass's first stage. The format is the backend's to
- * judge. */
+/* An image is a copy of rows, made before the pass's first stage. The backend checks its format. */
 static cox_status check_image(const struct check *check, const struct cox__arg *arg, uint32_t stage,
                               uint32_t index)
 {
@@ -121,8 +124,8 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
     if (!arg->bytes || arg->bytes > INT32_MAX || !binding->pitch_bytes || short_table)
         return REFUSE(
             check->log,
-            "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of %zu bytes; it "
-            "needs 1 to %d columns and a row or more of a pitch that is not 0",
+            "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of "
+            "%zu bytes; it needs 1 to %d columns and a row or more of a pitch that is not 0",
             check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding),
             binding->pitch_bytes, INT32_MAX);
 
@@ -199,8 +202,8 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
     return COX_OK;
 }
 
-/* A stage that writes a band's own binding runs over more rows than the band's: so nothing else
- * may be written by it, and what it reads must be there for those rows too. */
+/* A stage that writes a band's own binding also computes rows outside the band. So it must write
+ * nothing else, and its inputs must include those rows. */
 static cox_status check_overlap(const struct check *check, uint32_t own)
 {
     const struct cox__pass_spec *pass = check->pass;
@@ -262,6 +265,7 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     binding->access = use->access;
     binding->row_divisor = use->row_divisor;
     binding->halo_rows = use->halo_rows;
+
     if (use->row_access == COX__HALO && use->halo_rows > check->rows)
         return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u",
                       check->where, use->binding, cox__binding_name(of), use->halo_rows,
@@ -270,8 +274,8 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     return COX_OK;
 }
 
-/* Whether the pass uses the whole of a binding that the session has by rows: then it has no
- * `bytes`, but a pitch. */
+/* Whether the pass uses the whole of a binding that the session declares by rows. The binding then
+ * has a pitch and no `bytes`. */
 static bool is_whole_of_rows(const struct check *check, uint32_t binding)
 {
     return check->pass->use_count && check->bindings[binding].row_access == COX__WHOLE &&
@@ -288,7 +292,7 @@ static cox_status check_bindings(const struct check *check)
         cox_status status = COX_OK;
         if (is_whole_of_rows(check, i)) {
             status = check_pitch(&check->params->bindings[i], i, check->params->rows, check->log);
-            binding.bytes = 1; /* what it has is known with every pass's uses */
+            binding.bytes = 1; /* a stand-in: the passes together decide its size */
         }
 
         if (status == COX_OK)
@@ -311,6 +315,7 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
     if (params->pass_count)
         snprintf(check->where, sizeof check->where, "pass %u (%.40s), ", index,
                  pass->name ? pass->name : "unnamed");
+
     if (check->rows > INT32_MAX)
         return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows,
                       INT32_MAX);
@@ -338,14 +343,14 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
 
 /* ---- the passes together ---- */
 
-/* What is known of a binding's memory after some passes. */
+/* A binding's memory, as the passes checked so far use it. */
 struct memory {
-    size_t bytes;                 /* by the passes' rows; 0 = not known */
-    const struct cox__arg *image; /* that it is given as; NULL = none */
+    size_t bytes;                 /* by the passes' rows; 0 = unknown */
+    const struct cox__arg *image; /* the image made from it; NULL = none */
     bool written, own, reduced;
 };
 
-/* All images of a binding are one. */
+/* All images of a binding must have the same format, since the backend makes only one. */
 static cox_status check_images(const struct check *check, uint32_t index, struct memory *memory)
 {
     for (uint32_t s = 0; s < check->pass->stage_count; s++)
@@ -399,7 +404,7 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     if (!cox__by_rows(binding))
         return COX_OK;
 
-    const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
+    const uint32_t divisor = cox__row_divisor(binding->row_divisor);
     const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
     if (memory->bytes && memory->bytes != bytes)
         return REFUSE(
@@ -412,7 +417,8 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     return COX_OK;
 }
 
-/* Sums over bindings are made in several places; one that wraps would be a buffer too short. */
+/* Later code sums the sizes of bindings. A sum that wraps around would give a buffer that is too
+ * short. */
 static cox_status check_sum(const struct check *check, const struct memory *memories)
 {
     const struct cox__session_spec *params = check->params;

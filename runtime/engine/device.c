@@ -1,17 +1,18 @@
-/* The devices' states, and the choice among them.
+/* The devices' states, and the choice of a device for rows.
  *
  * Owns each device's `state`, `queue` and back-off, and `no_device_since_ns`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "device.h"
+#include "base/bounds.h"
 #include "event.h"
 #include "transitions.h"
 
 #include <stdlib.h>
 
-/* A lost device is tried again after this, then after pauses that double. */
+/* A lost device is retried after the first pause, then after pauses that double. */
 #define PAUSE_FIRST_NS 50000000ull
 #define PAUSE_MAX_NS 30000000000ull
-/* A device that has worked well for so many times its pause is as good as new. */
+/* After working well for this many times its pause, a device starts again with the first pause. */
 #define FORGET_TIMES 20
 
 bool cox__device_any_active(const struct cox_session *session)
@@ -57,8 +58,9 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
     uint64_t best_ns = 0;
 
     for (uint32_t d = 0; d < session->device_count; d++) {
-        const uint64_t single_device_ns = session->devices[d].passes[pass].single_device_ns,
-                       ns = single_device_ns ? single_device_ns : UINT64_MAX;
+        uint64_t ns = session->devices[d].passes[pass].single_device_ns;
+        if (!ns) /* not measured: the last choice */
+            ns = UINT64_MAX;
 
         if (doing >> d & 1 && !(except >> d & 1) &&
             (best == session->device_count || ns < best_ns)) {
@@ -73,7 +75,10 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
 uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device)
 {
     const uint32_t best = cox__device_best(session, pass, 0);
-    return best == session->device_count && !session->no_device ? device : best;
+    if (best == session->device_count && !session->no_device)
+        return device;
+
+    return best;
 }
 
 bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
@@ -111,8 +116,7 @@ void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool f
     if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
         of->pause_ns = 0;
     of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
-    if (of->pause_ns > PAUSE_MAX_NS)
-        of->pause_ns = PAUSE_MAX_NS;
+    of->pause_ns = cox__min_u64(of->pause_ns, PAUSE_MAX_NS);
     of->retry_ns = cox__later(cox__engine_now(session), of->pause_ns);
 }
 
@@ -127,8 +131,10 @@ void cox__device_return(struct cox_session *session, uint32_t device)
 
     of->return_ns = cox__engine_now(session);
     cox__transition_device(session, device, COX_DEVICE_ACTIVE);
-    cox__log(&session->runtime->log, of->lost ? COX_LOG_WARN : COX_LOG_INFO, "%s %s", of->info.name,
-             of->lost ? "is back" : "joins the session");
+    if (of->lost)
+        cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", of->info.name);
+    else
+        cox__log(&session->runtime->log, COX_LOG_INFO, "%s joins the session", of->info.name);
 }
 
 /* ---- queues ---- */
@@ -177,8 +183,7 @@ cox_status cox__device_attach(struct cox_session *session, uint32_t device,
         const struct cox__pass *pass = &session->pipeline.passes[p];
 
         most[p] = max_rows[p];
-        if (most[p] <
-            pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
+        if (most[p] < pass->rows) /* longer bands are cut at multiples of it */
             most[p] -= most[p] % pass->row_alignment;
         if ((uint64_t)most[p] * (COX_BANDS_MAX / 2) < pass->rows)
             return COX_E_DEVICE_MEMORY;

@@ -1,10 +1,12 @@
-/* The devices of a session that was created with `ready` join: the worker's threads make their
- * instances, all at once, since each driver compiles for itself. The first device that has one
- * takes part at once; the later ones are on probation (probation.c) first, so that what their
- * first launch costs holds up no frame. A device that cannot have an instance is out for good.
+/* Creates instances for devices that join a session or come back to it.
  *
- * A device that was lost is tried again after a pause: it gets a new instance on a context of
- * its own. It is on probation until it has done some rows.
+ * If a session was created with `ready`, worker threads create the instances of all its devices at
+ * the same time, because each driver compiles separately. The first device with an instance takes
+ * part at once. The later ones are on probation first (probation.c), so that their first launch
+ * delays no frame. A device without an instance stays out of the session.
+ *
+ * A lost device is retried after a pause, with a new instance on a new context. It is on probation
+ * until it has done some rows.
  *
  * Owns the devices' `making` and `join_status`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -28,7 +30,8 @@ static void make_task(void *ctx)
     cox__loop_wake(loop);
 }
 
-/* `run`: cox__worker_run or cox__worker_run_now. False: there is no memory or no thread. */
+/* Start to create an instance. `run`: cox__worker_run or cox__worker_run_now. False: no memory
+ * or no thread. */
 static bool begin_making(struct cox_session *session, uint32_t device, bool fresh,
                          bool (*run)(struct cox__worker *worker, void (*task)(void *ctx),
                                      void *ctx))
@@ -43,6 +46,7 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
     making->slot_count = of->slot_count;
     making->fresh = fresh;
     of->making = making;
+
     if (run(session->runtime->worker, make_task, making))
         return true;
 
@@ -52,7 +56,7 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
     return false;
 }
 
-/* The device has what was made, unless that is an error. */
+/* Attach the finished instance to its device, or return the error. */
 static cox_status end_making(struct cox_session *session, uint32_t device)
 {
     struct cox__device_init *making = session->devices[device].making;
@@ -60,9 +64,11 @@ static cox_status end_making(struct cox_session *session, uint32_t device)
     cox_status status = making->status;
 
     session->devices[device].making = NULL;
-    if (status == COX_OK &&
-        (status = cox__device_attach(session, device, making->instance, making->max_rows)))
-        backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
+    if (status == COX_OK) {
+        status = cox__device_attach(session, device, making->instance, making->max_rows);
+        if (status)
+            backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
+    }
     free(making);
 
     return status;
@@ -70,7 +76,7 @@ static cox_status end_making(struct cox_session *session, uint32_t device)
 
 /* ---- joining ---- */
 
-/* One after the other where the driver wants that. */
+/* Whether another instance must be finished first: some drivers allow only one thread. */
 static bool must_wait(const struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
@@ -118,7 +124,8 @@ static bool join(struct cox_session *session, uint32_t device)
             has_joined(session, device);
         return true;
     }
-    if (session->closing) { /* a device is there already, or destroy would not have come so far */
+
+    if (session->closing) { /* another device has joined, or destroy would still wait */
         cox__transition_device(session, device, COX_DEVICE_ABSENT);
         return true;
     }
@@ -133,9 +140,8 @@ static bool join(struct cox_session *session, uint32_t device)
 
 /* ---- rebuilding ---- */
 
-/* Until when the device's lost queues keep it from being rebuilt: drivers keep much memory for
- * each context, so that a device gets no second one beside the first for a while. 0 = not at
- * all. */
+/* The time until which the device's lost queues delay its rebuild; 0 = no delay. Drivers use much
+ * memory per context, so the device gets no second context for a while. */
 static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
 {
     uint64_t at_ns = 0;
@@ -159,7 +165,7 @@ static void begin_rebuild(struct cox_session *session, uint32_t device)
     cox__device_plan_retry(session, device, false);
 }
 
-/* A new instance was made, or could not be had. */
+/* The new instance is finished, or has failed. */
 static void end_rebuild(struct cox_session *session, uint32_t device)
 {
     struct cox__device *of = &session->devices[device];
@@ -174,7 +180,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
         return;
     }
 
-    if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
+    if (of->info.mode == COX_MODE_SHARED) { /* it no longer shares its context */
         pthread_mutex_lock(&session->lock);
         of->info.mode = COX_MODE_MAPPED;
         pthread_mutex_unlock(&session->lock);
@@ -183,7 +189,8 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
     cox__transition_device(session, device, COX_DEVICE_PROBATION);
 }
 
-/* On a virtual clock an idle session would go on for ever. */
+/* Look at the device again at `at_ns`. Not in an idle session on a virtual clock, which would
+ * run on endlessly. */
 static void look_again(const struct cox_session *session, uint64_t at_ns, uint64_t *next_ns)
 {
     if ((session->order_count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
@@ -204,6 +211,7 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
                 look_again(session, rebuild_held_ns(session, device), next_ns);
             return false;
         }
+
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         return true;
     case COX_DEVICE_QUARANTINED:

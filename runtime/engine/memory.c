@@ -1,9 +1,8 @@
-/* Memory is destroyed by the worker thread, since that may wait for what other frames have on
- * the devices.
+/* Destroys unused memory. The worker thread does it, because the call may wait for other frames'
+ * commands on the devices.
  *
- * A device that was given up may still wake, and then reads and writes what it was given: that
- * stands in the ABANDONED slots of the lost queue until the queue is gone. Until then such
- * memory is kept.
+ * A lost device may wake up and then still read and write its bands' memory. The ABANDONED slots
+ * of the lost queue list this memory, and it is kept until the queue is gone.
  *
  * Owns the runtime's `kept`, `releasing` and `release_task`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -85,8 +84,8 @@ bool cox__memory_is_in_released(struct cox_runtime *runtime)
     return inside;
 }
 
-/* Destroy memory that waits for it. `alone`: with the engine lock, so that no other thread calls
- * the driver. */
+/* Destroy all memory in the list. With `alone` the engine lock is held, so that no other thread
+ * calls the driver. */
 static void release_all(struct cox_runtime *runtime, bool alone)
 {
     for (struct cox__mem *mem; (mem = take_next(runtime));) {
@@ -118,15 +117,15 @@ static void release(struct cox_runtime *runtime, struct cox__mem *mem)
     pthread_mutex_lock(&runtime->release_lock);
     link_of(runtime, mem)->next = runtime->releasing;
     runtime->releasing = mem;
-
     const bool begins = !runtime->release_task;
     runtime->release_task = true;
     pthread_mutex_unlock(&runtime->release_lock);
+
     if (!begins || !runtime->worker || cox__worker_run_now(runtime->worker, release_task, runtime))
         return;
 
-    pthread_mutex_lock(
-        &runtime->release_lock); /* it waits for the next one, or for the runtime's end */
+    /* No thread: the memory waits for the next release, or for the end of the runtime. */
+    pthread_mutex_lock(&runtime->release_lock);
     runtime->release_task = false;
     pthread_mutex_unlock(&runtime->release_lock);
 }
@@ -161,9 +160,9 @@ void cox__memory_release_kept(struct cox_runtime *runtime)
 
 /* ---- for threads that hold no lock ---- */
 
-/* Whether to ask if memory is tainted, which takes the engine lock; *locked: it was taken for
- * that. Mostly nothing is, and the engine, which may be inside a driver's call, need not be
- * asked. Memory that nothing uses does not become tainted any more. */
+/* Whether to check if memory is tainted. The check needs the engine lock; *locked: it was taken for
+ * the check. Usually no queue is abandoned, and the lock, whose holder may be inside a driver call,
+ * is not needed. Unused memory cannot become tainted later. */
 static bool must_ask(struct cox_runtime *runtime, bool *locked)
 {
     *locked = false;

@@ -1,5 +1,5 @@
-/* What the engine asks the session's policy and tells it. Nothing that a policy answers is
- * believed before it was checked.
+/* The engine's side of the policy: asks for splits and grants, and reports measurements. Every
+ * answer of a policy is checked before it is used.
  *
  * Owns struct cox__sharing and the meter's readings.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,14 +7,15 @@
 #include "device.h"
 #include "engine.h"
 #include "frame.h"
+#include "base/bounds.h"
 #include "split/layout.h"
 #include "split/together.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known
- * of all. */
+/* How long the device alone needs for the whole frame, over all passes that share the split.
+ * 0 = one of them was not measured. */
 static uint64_t single_device_ns(const struct cox_session *session,
                                  const struct cox__device *device, uint32_t lead)
 {
@@ -28,6 +29,13 @@ static uint64_t single_device_ns(const struct cox_session *session,
     return sum;
 }
 
+/* A first guess at a device's speed, before anything was measured. */
+static double speed_hint(const struct cox__device *device)
+{
+    const double per_unit = device->info.type == COX_DEVICE_CPU ? 1 : 4;
+    return (double)device->info.compute_units * per_unit;
+}
+
 void cox__policy_view(const struct cox_session *session, uint32_t number, uint64_t frame,
                       struct cox_sched_device *devices, struct cox_sched_view *view)
 {
@@ -38,10 +46,10 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
         const struct cox__device *device = &session->devices[d];
 
         devices[d].usable = (doing >> d & 1) != 0;
-        devices[d].hint = (double)device->info.compute_units *
-                          (device->info.type == COX_DEVICE_CPU ? 1 : 4);
+        devices[d].hint = speed_hint(device);
         devices[d].single_device_ns = single_device_ns(session, device, number);
     }
+
     *view = (struct cox_sched_view){
         .frame = frame,
         .rows = pass->rows,
@@ -61,10 +69,11 @@ static void view_of_frame(const struct cox_session *session, const struct cox__f
 {
     cox__policy_view(session, frame->pass, frame->index, devices, view);
     view->deadline_ns = frame->deadline_ns;
-    view->waited_ns = now_ns > frame->submit_ns ? now_ns - frame->submit_ns : 0;
+    view->waited_ns = cox__elapsed_ns(frame->submit_ns, now_ns);
 }
 
-/* The first time, then every 2^n-th: what goes wrong in each frame must not fill a disk. */
+/* Log the first occurrence, then the 2nd, 4th, 8th and so on. An error in every frame must not fill
+ * the disk. */
 static bool worth_a_line(uint64_t *count)
 {
     uint64_t n = ++*count;
@@ -73,7 +82,7 @@ static bool worth_a_line(uint64_t *count)
 
 /* ---- splits ---- */
 
-/* When nothing better is known: equal costs. */
+/* The split if the policy's answer is refused: all devices count as equally fast. */
 static void split_evenly(const struct cox_sched_view *view, struct cox_split *split)
 {
     double equal[COX_DEVICES_MAX];
@@ -87,7 +96,8 @@ static void split_evenly(const struct cox_sched_view *view, struct cox_split *sp
     cox__layout_bands(view, rows, split);
 }
 
-/* The bands as far as there is room, each "first row+rows on device"; they may be anything. */
+/* Print the bands as far as there is room, each as "first row+rows on device". The split was
+ * refused, so any of its values may be wrong. */
 static void print_bands(const struct cox_split *split, char *text, size_t bytes)
 {
     size_t length = 0;
@@ -125,7 +135,7 @@ static void log_refusal(const struct cox_session *session, struct cox__sharing *
              (unsigned long long)sharing->refused_splits, why, bands);
 }
 
-/* What the policy says of a device whose share is one band is said of that band. */
+/* If a device's share is one band, the policy's prediction for the device is the band's. */
 static void note_predictions(struct cox__frame *frame, const struct cox_split *split)
 {
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
@@ -135,24 +145,25 @@ static void note_predictions(struct cox__frame *frame, const struct cox_split *s
     }
 }
 
-/* As cox__frame_band_from, of the pass before. */
+/* The band of the pass before that begins at `first_row`. */
 static const struct cox_band_report *band_before(const struct cox__frame *frame, uint32_t first_row)
 {
     return &frame->reports[cox__frame_band_from(frame, frame->pass - 1, first_row)];
 }
 
-/* Rows stay where they are; those of a device that has gone go to another one. */
+/* Give each device the rows that it had in the pass before. The best device takes over the rows of
+ * a device that is gone. */
 static void split_as_before(struct cox_session *session, struct cox__frame *frame)
 {
-    const uint32_t rows = cox__frame_pass(session, frame)->rows,
-                   doing = cox__device_doing(session, frame->pass);
+    const uint32_t rows = cox__frame_pass(session, frame)->rows;
+    const uint32_t doing = cox__device_doing(session, frame->pass);
     const uint32_t best = cox__device_best(session, frame->pass, 0);
 
     frame->passes[frame->pass].reason = COX_REASON_SHARED;
 
     for (uint32_t first = 0, end = 0; first < rows; first = end) {
-        const uint32_t had = band_before(frame, first)->device,
-                       device = doing >> had & 1 ? had : best;
+        const uint32_t had = band_before(frame, first)->device;
+        const uint32_t device = doing >> had & 1 ? had : best;
         do
             end += band_before(frame, end)->rows;
 
@@ -176,10 +187,12 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     struct cox_sched_view view;
     struct cox_split split;
     char why[160] = "the policy returned an error";
+
     view_of_frame(session, frame, report->start_ns, devices, &view);
     memset(&split, 0, sizeof split);
     if (sharing->together)
         cox__together_begin(sharing->together, frame->index);
+
     if (sharing->policy.split(sharing->state, &view, &split) == COX_OK &&
         cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
         sharing->last_split = split;
@@ -206,6 +219,7 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
 
     if (sharing->count == 1)
         note_predictions(frame, &split);
+
     frame->pool_first_row = split.pool_first_row;
     report->pool_rows = frame->pool_left = split.pool_rows;
     frame->shadow = split.shadow;
@@ -218,7 +232,7 @@ static bool runs_shadow(const struct cox_session *session, uint32_t device)
     return session->shadow.busy && session->shadow.device == device;
 }
 
-/* A device at a shadow run would take the frame's rows only after it. */
+/* A device that does a shadow run is left out: it would begin the frame's rows only afterwards. */
 uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame)
 {
     const uint32_t doing = cox__device_doing(session, frame->pass);
@@ -231,8 +245,8 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
     return devices;
 }
 
-/* For how long a device has been at the frame's bands, of which the oldest was submitted at
- * `submit_ns`: not while it was still at those of other frames. */
+/* How long a device has worked on the frame's bands, the oldest of which was submitted at
+ * `submit_ns`. Time that it spent on bands of earlier frames does not count. */
 static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__device *device,
                            uint64_t submit_ns, uint64_t now)
 {
@@ -243,8 +257,7 @@ static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__dev
             return 0;
     }
 
-    uint64_t start = submit_ns > device->last_end_ns ? submit_ns : device->last_end_ns;
-    return now > start ? now - start : 0;
+    return cox__elapsed_ns(cox__max_u64(submit_ns, device->last_end_ns), now);
 }
 
 static void fill_progress(const struct cox_session *session, const struct cox__frame *frame,
@@ -276,7 +289,7 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
             progress[d].since_ns = at_work_ns(frame, &session->devices[d], submit_ns[d], now);
 }
 
-/* Least rows of a grant, so that the frame's bands do not become too many. */
+/* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
 static uint32_t least_grant(const struct cox_session *session, const struct cox__frame *frame)
 {
     const uint32_t row_alignment = cox__frame_pass(session, frame)->row_alignment;
@@ -285,14 +298,15 @@ static uint32_t least_grant(const struct cox_session *session, const struct cox_
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         count += frame->bands[b].kind != COX__BAND_FETCH;
 
-    uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
+    const uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
     uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
     least = (least + row_alignment - 1) / row_alignment * row_alignment;
 
-    return least < frame->pool_left ? (uint32_t)least : frame->pool_left;
+    return (uint32_t)cox__min_u64(least, frame->pool_left);
 }
 
-/* The answer to an offer, made good where it is none. */
+/* Ask the policy how many rows of the pool the device gets. A wrong answer becomes "all of them";
+ * a grant that is too small is raised to the least one. */
 static struct cox_chunk ask_for_grant(struct cox_session *session, const struct cox__frame *frame,
                                       uint32_t device, bool last)
 {
@@ -301,32 +315,33 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     struct cox_sched_view view;
     struct cox_chunk grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
-    const uint64_t now = cox__engine_now(session), start_ns = frame->passes[frame->pass].start_ns;
+    const uint64_t now = cox__engine_now(session);
+    const uint64_t start_ns = frame->passes[frame->pass].start_ns;
 
     fill_progress(session, frame, now, progress);
 
     const struct cox_chunk_request offer = {.device = device,
                                             .first_row = frame->pool_first_row,
                                             .rows = frame->pool_left,
-                                            .elapsed_ns = now > start_ns ? now - start_ns : 0,
+                                            .elapsed_ns = cox__elapsed_ns(start_ns, now),
                                             .last = last,
                                             .progress = progress};
     view_of_frame(session, frame, now, devices, &view);
     sharing->policy.assign(sharing->state, &view, &offer, &grant);
 
-    bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
-
+    const bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
     if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
                 &session->runtime->log, COX_LOG_WARN,
-                "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which is no answer (%llu "
-                "so far): all of them are given",
+                "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which "
+                "is no answer (%llu so far): all of them are given",
                 sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
                 frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
 
         return (struct cox_chunk){.rows = frame->pool_left};
     }
+
     if (grant.rows && grant.rows < least_grant(session, frame))
         return (struct cox_chunk){.rows = least_grant(session, frame)};
 
@@ -349,10 +364,15 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
         frame->status = COX_E_DEVICE_MEMORY;
 
     for (uint32_t b = before; b < frame->band_count; b++) {
-        frame->bands[b].kind = !first || b > before ? COX__BAND_CHUNK : COX__BAND_ROWS;
+        frame->bands[b].kind = COX__BAND_CHUNK;
         frame->reports[b].on_demand = true;
-        frame->reports[b].predicted_ns = frame->band_count - before == 1 ? grant.predicted_ns : 0;
+        frame->reports[b].predicted_ns = 0;
     }
+
+    if (first && frame->band_count > before)
+        frame->bands[before].kind = COX__BAND_ROWS;
+    if (frame->band_count - before == 1) /* the prediction is for the whole grant */
+        frame->reports[before].predicted_ns = grant.predicted_ns;
 
     frame->pool_first_row += grant.rows;
     frame->pool_left -= grant.rows;
@@ -363,12 +383,12 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
 {
     bool progress = false;
 
-    if (frame->status) /* the frame is lost: nothing of it is begun any more */
+    if (frame->status) /* the frame has failed: start none of its remaining rows */
         frame->pool_left = 0;
 
     for (uint32_t d = 0; d < session->device_count && frame->pool_left; d++) {
-        uint32_t bit = UINT32_C(1) << d;
-        uint32_t willing = cox__policy_reserves(session, frame);
+        const uint32_t bit = UINT32_C(1) << d;
+        const uint32_t willing = cox__policy_reserves(session, frame);
 
         if (!(willing & bit) || frame->at_work[d] || reserved & bit ||
             session->devices[d].blocks_in_submit != blocking ||
@@ -378,6 +398,7 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
         offer_pool(session, frame, d, !frame->unfinished && willing == bit);
         progress = true;
     }
+
     if (frame->pool_left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
         /* The device that was at work when the others declined is lost. */
         uint32_t best = cox__device_best(session, frame->pass, 0);
@@ -395,33 +416,46 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
     return progress;
 }
 
-/* ---- what it is told ---- */
+/* ---- measurements ---- */
+
+static uint32_t measured_flags(const struct cox__frame *frame, uint32_t band)
+{
+    uint32_t flags = 0;
+
+    if (frame->bands[band].kind != COX__BAND_ROWS)
+        flags |= COX_MEASURED_CHUNK;
+    if (frame->kind == COX__FRAME_SHADOW)
+        flags |= COX_MEASURED_SHADOW;
+    if (frame->bands[band].state != COX__BAND_DONE)
+        flags |= COX_MEASURED_UNFINISHED;
+
+    return flags;
+}
 
 void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
-    const uint32_t pass = frame->bands[band].pass, lead = session->sharing[pass].lead;
+    const uint32_t pass = frame->bands[band].pass;
+    const uint32_t lead = session->sharing[pass].lead;
     const struct cox__sharing *sharing = &session->sharing[lead];
 
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
 
     const uint64_t start_ns = frame->passes[pass].start_ns;
-    /* A band of the split waits from the frame's start on, also while its device has no free
-     * place for it. */
+    /* A band of the split has waited since the pass began, also while its device had no free
+     * slot. */
     const uint64_t begin_ns = report->end_ns - report->wall_ns;
     const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
-    const struct cox_measurement measurement = {
-        .frame = frame->index,
-        .device = report->device,
-        .first_row = report->first_row,
-        .rows = report->rows,
-        .wall_ns = report->wall_ns,
-        .queue_ns = of_split ? begin_ns - start_ns : report->queue_ns,
-        .kernel_ns = report->kernel_ns,
-        .flags = (frame->bands[band].kind != COX__BAND_ROWS ? COX_MEASURED_CHUNK : 0u) |
-                 (frame->kind == COX__FRAME_SHADOW ? COX_MEASURED_SHADOW : 0u) |
-                 (frame->bands[band].state == COX__BAND_DONE ? 0u : COX_MEASURED_UNFINISHED)};
+    const struct cox_measurement measurement = {.frame = frame->index,
+                                                .device = report->device,
+                                                .first_row = report->first_row,
+                                                .rows = report->rows,
+                                                .wall_ns = report->wall_ns,
+                                                .queue_ns = of_split ? begin_ns - start_ns
+                                                                     : report->queue_ns,
+                                                .kernel_ns = report->kernel_ns,
+                                                .flags = measured_flags(frame, band)};
     if (sharing->together)
         cox__together_add(sharing->together, pass - lead, &measurement);
     if (!sharing->together || measurement.flags & COX_MEASURED_UNFINISHED)
@@ -448,12 +482,17 @@ void cox__policy_begin_period(struct cox_session *session)
     session->meter_joules = read_meter(session);
 }
 
-/* What the frame used since the last reading; negative = unknown. */
+/* Energy since the last reading of the meter; negative = unknown. */
 static double used_joules(struct cox_session *session)
 {
-    const double before = session->meter_joules, joules = read_meter(session);
+    const double before = session->meter_joules;
+    const double joules = read_meter(session);
+
     session->meter_joules = joules;
-    return before >= 0 && joules >= before ? joules - before : -1;
+    if (before >= 0 && joules >= before)
+        return joules - before;
+
+    return -1;
 }
 
 void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame)
@@ -461,14 +500,15 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
     const uint32_t lead = session->sharing[frame->pass].lead;
     struct cox__sharing *sharing = &session->sharing[lead];
     struct cox_pass_report *report = &frame->passes[frame->pass];
-    const uint64_t start_ns = frame->passes[lead].start_ns, before = sharing->last_end_ns;
-    const uint64_t begin = start_ns > before ? start_ns : before;
+    const uint64_t start_ns = frame->passes[lead].start_ns;
+    const uint64_t before = sharing->last_end_ns;
+    const uint64_t begin = cox__max_u64(start_ns, before);
     const bool last = cox__frame_is_complete(session, frame);
 
-    report->end_ns = frame->end_ns > report->start_ns ? frame->end_ns : report->start_ns;
+    report->end_ns = cox__max_u64(frame->end_ns, report->start_ns);
     if (last)
         frame->joules = used_joules(session);
-    if (frame->pass + 1 < lead + sharing->count && !last) /* the policy takes them for one */
+    if (frame->pass + 1 < lead + sharing->count && !last) /* the policy sees one pass */
         return;
 
     if (report->end_ns > before)
@@ -481,15 +521,14 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
     if (!sharing->policy.observe_frame)
         return;
 
-    const uint64_t told_ns = last ? frame->delivered_ns : report->end_ns;
+    const bool one_share = session->pipeline.pass_count == sharing->count;
+    const uint64_t known_ns = last ? frame->delivered_ns : report->end_ns;
     const struct cox_frame_measurement measurement = {
         .frame = frame->index,
         .wall_ns = report->end_ns - start_ns,
-        .period_ns = report->end_ns > begin ? report->end_ns - begin : 0,
-        .joules = session->pipeline.pass_count == sharing->count
-                      ? frame->joules
-                      : -1, /* no pass's alone is known */
-        .latency_ns = told_ns > frame->submit_ns ? told_ns - frame->submit_ns : 0,
+        .period_ns = cox__elapsed_ns(begin, report->end_ns),
+        .joules = one_share ? frame->joules : -1, /* energy is measured per frame, not per pass */
+        .latency_ns = cox__elapsed_ns(frame->submit_ns, known_ns),
         .deadline_ns = frame->deadline_ns};
     sharing->policy.observe_frame(sharing->state, &measurement);
 }

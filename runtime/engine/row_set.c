@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "row_set.h"
+#include "base/bounds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The first range that ends behind the row; `count` if there is none. */
+/* The first range that ends after the row; set->count = no range does. */
 static uint32_t find(const struct cox__row_set *set, uint32_t row)
 {
     uint32_t low = 0, high = set->count;
@@ -20,7 +21,8 @@ static uint32_t find(const struct cox__row_set *set, uint32_t row)
     return low;
 }
 
-/* Put `count` ranges in the place of those from `at` to `to` - 1. */
+/* Replace the ranges from `at` to `to` - 1 with `count` others. False: no memory; then only as many
+ * are stored as were removed. */
 static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
                     const struct cox__row_range *with, uint32_t count)
 {
@@ -36,7 +38,7 @@ static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
             set->ranges = ranges;
             set->capacity = capacity;
         } else {
-            count = to - at < count ? to - at : count;
+            count = cox__min_u32(to - at, count);
         }
     }
 
@@ -53,16 +55,16 @@ static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
 bool cox__row_set_add(struct cox__row_set *set, uint32_t first, uint32_t end)
 {
     struct cox__row_range range = {first, end};
-    const uint32_t at = find(set, first ? first - 1
-                                        : 0); /* one that ends where these begin is continued */
+    /* A range that ends where these rows begin is extended. */
+    const uint32_t at = find(set, first ? first - 1 : 0);
     uint32_t to = at;
 
     if (first == end)
         return true;
 
     for (; to < set->count && set->ranges[to].first <= end; to++) {
-        range.first = set->ranges[to].first < range.first ? set->ranges[to].first : range.first;
-        range.end = set->ranges[to].end > range.end ? set->ranges[to].end : range.end;
+        range.first = cox__min_u32(range.first, set->ranges[to].first);
+        range.end = cox__max_u32(range.end, set->ranges[to].end);
     }
 
     return replace(set, at, to, &range, 1);
@@ -94,10 +96,11 @@ bool cox__row_set_has(const struct cox__row_set *set, uint32_t row, uint32_t end
 {
     const uint32_t at = find(set, row);
     const bool has = at < set->count && set->ranges[at].first <= row;
-    const uint32_t change = at == set->count ? end
-                            : has            ? set->ranges[at].end
-                                             : set->ranges[at].first;
-    *until = change < end ? change : end;
+
+    *until = end;
+    if (at < set->count)
+        *until = cox__min_u32(end, has ? set->ranges[at].end : set->ranges[at].first);
+
     return has;
 }
 

@@ -1,5 +1,6 @@
-/* Every device does a frame alone, first to compile, then to be timed: before a session's first
- * frame, with its buffers, or when cox_session_warm asks for it, with buffers of their own.
+/* The warm-up: every device does a frame alone, first to compile, then to be timed. It runs before
+ * a session's first frame, on that frame's buffers, or on its own buffers when cox_session_warm
+ * asks for it.
  *
  * Owns struct cox__warmup, and the devices' `single_device_ns` and `blocks_in_submit`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,6 +8,7 @@
 #include "device.h"
 #include "engine.h"
 #include "frame.h"
+#include "base/bounds.h"
 #include "memory.h"
 #include "queue.h"
 #include "engine/failure/residency.h"
@@ -14,8 +16,8 @@
 
 #include <string.h>
 
-/* Warm-up times a device until so many runs or so much time are spent, and the shortest run
- * counts: it takes a processor's workers some ten milliseconds to be spread over the cores. */
+/* Limits of a device's timed runs, of which the shortest counts. It takes about 10 ms until the
+ * workers of a CPU device are spread over the cores. */
 #define SOLO_RUNS 12
 #define SOLO_NS 40000000ull
 /* A device that takes this long to submit to, and most of the band's time, computes inside the
@@ -36,10 +38,10 @@ static void tell(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
     session->warm_devices = session->warmup.device;
-    if (over)
-        cox__transition_warmth(session, cox__device_any_active(session)
-                                            ? COX__SESSION_WARM
-                                            : COX__SESSION_WARM_IN_VAIN);
+    if (over && cox__device_any_active(session))
+        cox__transition_warmth(session, COX__SESSION_WARM);
+    else if (over)
+        cox__transition_warmth(session, COX__SESSION_WARM_IN_VAIN);
 
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
@@ -75,8 +77,8 @@ void cox__warmup_drop(struct cox_session *session)
     }
 }
 
-/* The first frame's own buffers serve, since its bands write the same rows again; a binding that
- * is read and written gets a copy. */
+/* Use the first frame's buffers: its bands will write the same rows again. A binding that is read
+ * and written gets a copy. */
 static cox_status borrow_buffers(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox__warmup *warmup = &session->warmup;
@@ -105,10 +107,11 @@ static cox_status borrow_buffers(struct cox_session *session, const struct cox__
     return COX_OK;
 }
 
-/* The runs begin, or go on, with memory of their own. */
+/* Begin the runs, or continue them, on the memory that cox_session_warm gave. */
 static void take_given(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         warmup->frame->mems[i] = warmup->given[i];
         warmup->owns_mem[i] = warmup->given[i] != NULL;
@@ -129,15 +132,30 @@ void cox__warmup_request(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
 
-    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* by a frame that was quicker */
+    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* a frame came first */
         drop_given(session);
         tell(session, true);
         return;
     }
 
-    cox__transition_warmup(warmup, warmup->state == COX__WARMUP_BORROWED
-                                       ? COX__WARMUP_BORROWED_ASKED
-                                       : COX__WARMUP_ASKED);
+    if (warmup->state == COX__WARMUP_BORROWED)
+        cox__transition_warmup(warmup, COX__WARMUP_BORROWED_ASKED);
+    else
+        cox__transition_warmup(warmup, COX__WARMUP_ASKED);
+}
+
+/* How many timed runs the device needs in this pass. */
+static uint32_t timed_runs(const struct cox_session *session,
+                           const struct cox__device_pass *of_pass, bool blocks)
+{
+    if (session->device_count == 1)
+        return 0;
+    if (!session->profile.is_loaded || !of_pass->single_device_ns)
+        return SOLO_RUNS;
+
+    /* The time comes from a device profile. If the first run kept the thread busy, another one
+     * shows whether that was the compiler. */
+    return blocks ? 1 : 0;
 }
 
 /* Note what the finished run showed and move on to the next run or device. */
@@ -159,25 +177,21 @@ static void learn_from_run(struct cox_session *session)
         session->any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
 
-        /* What an earlier session measured may hold no longer. */
+        /* A time from an earlier session may be outdated. */
         if (!of_pass->single_device_ns || wall < of_pass->single_device_ns ||
             (warmup->run == 1 && wall / 2 > of_pass->single_device_ns))
-            of_pass->single_device_ns = wall ? wall : 1;
+            of_pass->single_device_ns = cox__max_u64(wall, 1);
 
         pthread_mutex_unlock(&session->lock);
     }
 
-    warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
+    if (warmup->run == 0)
+        warmup->spent_ns = 0;
+    else
+        warmup->spent_ns += wall;
 
-    /* What an earlier session measured spares the timed runs; where the first one kept the
-     * thread busy, one of them tells whether that was the compiler. */
-    uint32_t runs = !session->profile.is_loaded || !of_pass->single_device_ns ? SOLO_RUNS
-                    : blocks                                                  ? 1
-                                                                              : 0;
-    if (session->device_count == 1)
-        runs = 0;
-
-    bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
+    const uint32_t runs = timed_runs(session, of_pass, blocks);
+    const bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
     if (frame->status == COX_OK && again) {
         warmup->run++;
         return;
@@ -244,6 +258,7 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
         warmup->device++;
         warmup->pass = warmup->run = 0;
     }
+
     if (warmup->device == session->device_count) {
         finish(session);
         return true;
