@@ -28,7 +28,10 @@ static inline uint64_t cox__max_u64(uint64_t a, uint64_t b)
 /* Nanoseconds from `begin_ns` to `end_ns`; 0 if the end comes first. */
 static inline uint64_t cox__elapsed_ns(uint64_t begin_ns, uint64_t end_ns)
 {
-    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+    if (end_ns <= begin_ns)
+        return 0;
+
+    return end_ns - begin_ns;
 }
 
 #endif

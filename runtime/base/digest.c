@@ -71,10 +71,12 @@ void cox__digest_feed(struct cox__digest *state, const void *data, size_t bytes)
 
         if (take > bytes)
             take = bytes;
+
         memcpy(state->block + state->filled, p, take);
         state->filled += take;
         p += take;
         bytes -= take;
+
         if (state->filled == sizeof state->block) {
             compress(state->h, state->block);
             state->filled = 0;
@@ -91,8 +93,14 @@ void cox__digest_end(struct cox__digest *state, unsigned char digest[COX__SHA256
     for (size_t i = 0; i < 8; i++)
         length[i] = (unsigned char)(bits >> (56 - 8 * i));
 
-    cox__digest_feed(state, padding, (state->filled < 56 ? 56 : 120) - state->filled);
+    /* The length fills the last 8 bytes of a block. */
+    size_t padded = 56;
+    if (state->filled >= padded)
+        padded += 64;
+
+    cox__digest_feed(state, padding, padded - state->filled);
     cox__digest_feed(state, length, sizeof length);
+
     for (size_t i = 0; i < COX__SHA256_BYTES; i++)
         digest[i] = (unsigned char)(state->h[i / 4] >> (24 - 8 * (i % 4)));
 }

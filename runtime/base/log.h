@@ -2,8 +2,8 @@
  * silent.
  * Thread-safety: safe from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_RUNTIME_LOG_H
-#define COX_RUNTIME_LOG_H
+#ifndef COX_BASE_LOG_H
+#define COX_BASE_LOG_H
 
 #include <coxswain/runtime.h>
 

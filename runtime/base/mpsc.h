@@ -9,8 +9,8 @@
  * With `queued`, a node can be pushed from several places and arrives once. The consumer clears it
  * before it handles the node, so a push during the handling is not lost.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_HOST_MPSC_H
-#define COX_HOST_MPSC_H
+#ifndef COX_BASE_MPSC_H
+#define COX_BASE_MPSC_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

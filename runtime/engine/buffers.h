@@ -1,7 +1,7 @@
 /* The order in which frames use their buffers. Level 1 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_ENGINE_BUFFER_USE_H
-#define COX_ENGINE_BUFFER_USE_H
+#ifndef COX_ENGINE_BUFFERS_H
+#define COX_ENGINE_BUFFERS_H
 
 #include "state.h"
 

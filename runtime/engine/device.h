@@ -1,7 +1,7 @@
 /* Which devices take part, and which one takes over the rows of another. Level 1 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_ENGINE_DEVICE_STATE_H
-#define COX_ENGINE_DEVICE_STATE_H
+#ifndef COX_ENGINE_DEVICE_H
+#define COX_ENGINE_DEVICE_H
 
 #include "state.h"
 

@@ -118,7 +118,7 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
 
 /* ---- warnings about writable arguments ---- */
 
-static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s,
+static void warn_stage(const struct cox__pass *pass, uint32_t number, uint32_t s,
                        struct cox__backend *backend, const struct cox__instance *instance,
                        uint32_t *told, const struct cox__log *log)
 {
@@ -148,7 +148,7 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 {
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++)
-            tell_stage(&pipeline->passes[p], p, s, backend, instance, told, log);
+            warn_stage(&pipeline->passes[p], p, s, backend, instance, told, log);
 }
 
 /* ---- copying ---- */

@@ -1,7 +1,7 @@
 /* A session's pipeline: a checked copy of the application's passes, and its geometry.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_RUNTIME_PIPELINE_H
-#define COX_RUNTIME_PIPELINE_H
+#ifndef COX_ENGINE_PIPELINE_H
+#define COX_ENGINE_PIPELINE_H
 
 #include "base/log.h"
 #include "binding.h"

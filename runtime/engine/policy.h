@@ -1,7 +1,7 @@
 /* The engine's calls of a session's policy. Level 3 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_ENGINE_ASK_POLICY_H
-#define COX_ENGINE_ASK_POLICY_H
+#ifndef COX_ENGINE_POLICY_H
+#define COX_ENGINE_POLICY_H
 
 #include "state.h"
 

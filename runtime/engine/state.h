@@ -637,7 +637,7 @@ static inline uint64_t cox__engine_now(const struct cox_session *session)
     return session->runtime->backend->ops->now_ns(session->runtime->backend);
 }
 
-/* By how much a frame that is delivered misses its deadline. */
+/* How much later than its deadline a frame was delivered; 0 = in time, or no deadline. */
 static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
 {
     const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;

@@ -269,7 +269,7 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
     return time_limit_ns(session, of, ended, longest * of->slot_count);
 }
 
-/* How long the process could not run so far. A virtual clock stands still meanwhile. */
+/* How long the process could not run so far; 0 on a virtual clock, which stands still then. */
 static uint64_t run_queue_delay_ns(const struct cox_session *session)
 {
     const struct cox_runtime *runtime = session->runtime;

@@ -34,7 +34,7 @@ static void give_back_buffers(struct cox_session *session)
         }
 }
 
-static void tell(struct cox_session *session, bool over)
+static void publish(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
     session->warm_devices = session->warmup.device;
@@ -60,7 +60,7 @@ static void finish(struct cox_session *session)
     if (session->warmup.state == COX__WARMUP_BORROWED_ASKED)
         drop_given(session);
     cox__transition_warmup(&session->warmup, COX__WARMUP_FINISHED);
-    tell(session, true);
+    publish(session, true);
 }
 
 void cox__warmup_drop(struct cox_session *session)
@@ -134,7 +134,7 @@ void cox__warmup_request(struct cox_session *session)
 
     if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* a frame came first */
         drop_given(session);
-        tell(session, true);
+        publish(session, true);
         return;
     }
 
@@ -203,7 +203,7 @@ static void learn_from_run(struct cox_session *session)
 
     warmup->pass = 0;
     warmup->device++;
-    tell(session, false);
+    publish(session, false);
 }
 
 static bool submit_run(struct cox_session *session, struct cox__frame *frame)
