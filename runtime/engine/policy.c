@@ -173,6 +173,33 @@ static void split_as_before(struct cox_session *session, struct cox__frame *fram
     }
 }
 
+/* Ask the policy for a split. If its answer is refused, use its last good split if that still fits,
+ * or split evenly. */
+static void ask_for_split(struct cox_session *session, struct cox__sharing *sharing,
+                          const struct cox_sched_view *view, struct cox_split *split)
+{
+    char why[160] = "the policy returned an error";
+
+    memset(split, 0, sizeof *split);
+    if (sharing->together)
+        cox__together_begin(sharing->together, view->frame);
+
+    if (sharing->policy.split(sharing->state, view, split) == COX_OK &&
+        cox_split_check(split, view, why, sizeof why) == COX_OK) {
+        sharing->last_split = *split;
+        sharing->has_last_split = true;
+        return;
+    }
+
+    log_refusal(session, sharing, view->frame, split, why);
+    if (sharing->has_last_split && cox_split_check(&sharing->last_split, view, NULL, 0) == COX_OK)
+        *split = sharing->last_split;
+    else
+        split_evenly(view, split);
+
+    split->shadow.rows = 0;
+}
+
 void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
 {
     struct cox__sharing *sharing = &session->sharing[frame->pass];
@@ -186,28 +213,9 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
     struct cox_split split;
-    char why[160] = "the policy returned an error";
 
     view_of_frame(session, frame, report->start_ns, devices, &view);
-    memset(&split, 0, sizeof split);
-    if (sharing->together)
-        cox__together_begin(sharing->together, frame->index);
-
-    if (sharing->policy.split(sharing->state, &view, &split) == COX_OK &&
-        cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
-        sharing->last_split = split;
-        sharing->has_last_split = true;
-    } else {
-        log_refusal(session, sharing, frame->index, &split, why);
-        if (sharing->has_last_split &&
-            cox_split_check(&sharing->last_split, &view, NULL, 0) == COX_OK)
-            split = sharing->last_split;
-        else
-            split_evenly(&view, &split);
-
-        split.shadow.rows = 0;
-    }
-
+    ask_for_split(session, sharing, &view, &split);
     report->reason = split.reason;
     report->predicted_ns = split.predicted_ns;
     report->rejected_ns = split.rejected_ns;

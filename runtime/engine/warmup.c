@@ -230,6 +230,25 @@ bool cox__warmup_pause(struct cox_session *session)
     return true;
 }
 
+/* Begin the next run: one pass, whole, on the current device. */
+static void begin_run(struct cox_session *session)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    struct cox__frame *frame = warmup->frame;
+    const uint32_t rows = session->pipeline.passes[warmup->pass].rows;
+
+    cox__frame_start(session, frame, COX__FRAME_WARMUP);
+    cox__frame_begin_pass(session, frame, warmup->pass);
+    frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
+
+    cox__residency_start_warmup(session, frame, warmup->device);
+    if (!cox__frame_add(session, frame, warmup->device, 0, rows, 0))
+        frame->status = COX_E_DEVICE_MEMORY;
+
+    submit_run(session, frame);
+    warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
+}
+
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first)
 {
     struct cox__warmup *warmup = &session->warmup;
@@ -253,6 +272,7 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
         }
     }
 
+    /* Skip devices that are not active. */
     while (warmup->device < session->device_count &&
            !cox__device_is_active(&session->devices[warmup->device])) {
         warmup->device++;
@@ -264,15 +284,7 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
         return true;
     }
 
-    cox__frame_start(session, frame, COX__FRAME_WARMUP);
-    cox__frame_begin_pass(session, frame, warmup->pass);
-    frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
-    cox__residency_start_warmup(session, frame, warmup->device);
-    if (!cox__frame_add(session, frame, warmup->device, 0,
-                        session->pipeline.passes[warmup->pass].rows, 0))
-        frame->status = COX_E_DEVICE_MEMORY;
-    submit_run(session, frame);
-    warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
+    begin_run(session);
 
     return true;
 }
