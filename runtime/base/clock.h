@@ -1,7 +1,7 @@
-/* The clock of everything that waits or measures.
+/* The clock for all waits and measurements.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_HOST_CLOCK_H
-#define COX_HOST_CLOCK_H
+#ifndef COX_BASE_CLOCK_H
+#define COX_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

@@ -23,10 +23,12 @@ static uint32_t rotr(uint32_t x, unsigned n)
 static void compress(uint32_t h[8], const unsigned char block[64])
 {
     uint32_t w[64];
+
     for (size_t t = 0; t < 16; t++) {
         const unsigned char *p = block + 4 * t;
         w[t] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
     }
+
     for (size_t t = 16; t < 64; t++) {
         uint32_t s0 = rotr(w[t - 15], 7) ^ rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
         uint32_t s1 = rotr(w[t - 2], 17) ^ rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
@@ -35,16 +37,19 @@ static void compress(uint32_t h[8], const unsigned char block[64])
 
     uint32_t v[8]; /* a, b, … h */
     memcpy(v, h, sizeof v);
+
     for (size_t t = 0; t < 64; t++) {
         uint32_t S1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
         uint32_t ch = (v[4] & v[5]) ^ (~v[4] & v[6]);
         uint32_t t1 = v[7] + S1 + ch + K[t] + w[t];
         uint32_t S0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
         uint32_t maj = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
+
         memmove(v + 1, v, 7 * sizeof v[0]);
         v[4] += t1;
         v[0] = t1 + S0 + maj;
     }
+
     for (size_t i = 0; i < 8; i++)
         h[i] += v[i];
 }
@@ -58,15 +63,20 @@ void cox__digest_begin(struct cox__digest *state)
 void cox__digest_feed(struct cox__digest *state, const void *data, size_t bytes)
 {
     const unsigned char *p = data;
+
     state->total += bytes;
+
     while (bytes > 0) {
         size_t take = sizeof state->block - state->filled;
+
         if (take > bytes)
             take = bytes;
+
         memcpy(state->block + state->filled, p, take);
         state->filled += take;
         p += take;
         bytes -= take;
+
         if (state->filled == sizeof state->block) {
             compress(state->h, state->block);
             state->filled = 0;
@@ -79,10 +89,18 @@ void cox__digest_end(struct cox__digest *state, unsigned char digest[COX__SHA256
     static const unsigned char padding[64] = {0x80};
     uint64_t bits = state->total * 8;
     unsigned char length[8];
+
     for (size_t i = 0; i < 8; i++)
         length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    cox__digest_feed(state, padding, (state->filled < 56 ? 56 : 120) - state->filled);
+
+    /* The length fills the last 8 bytes of a block. */
+    size_t padded = 56;
+    if (state->filled >= padded)
+        padded += 64;
+
+    cox__digest_feed(state, padding, padded - state->filled);
     cox__digest_feed(state, length, sizeof length);
+
     for (size_t i = 0; i < COX__SHA256_BYTES; i++)
         digest[i] = (unsigned char)(state->h[i / 4] >> (24 - 8 * (i % 4)));
 }

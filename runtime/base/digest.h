@@ -1,8 +1,8 @@
 /* SHA-256 as FIPS 180-4 defines it, fed in pieces.
  * Thread-safety: a state belongs to one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_RUNTIME_SHA256_H
-#define COX_RUNTIME_SHA256_H
+#ifndef COX_BASE_DIGEST_H
+#define COX_BASE_DIGEST_H
 
 #include <stddef.h>
 #include <stdint.h>

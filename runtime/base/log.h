@@ -1,8 +1,9 @@
-/* The logger: formats a line and gives it to the application's callback. Silent without one.
+/* The logger: formats a line and passes it to the application's callback. Without a callback it is
+ * silent.
  * Thread-safety: safe from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_RUNTIME_LOG_H
-#define COX_RUNTIME_LOG_H
+#ifndef COX_BASE_LOG_H
+#define COX_BASE_LOG_H
 
 #include <coxswain/runtime.h>
 
@@ -16,7 +17,7 @@ struct cox__log {
 void cox__log(const struct cox__log *log, enum cox_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A text of any length and many lines (a compiler's output), line by line, each after `prefix`. */
+/* Log a long text, for example a compiler's output, line by line, each line after `prefix`. */
 void cox__log_text(const struct cox__log *log, enum cox_log_level level, const char *prefix,
                    const char *text);
 

@@ -1,13 +1,16 @@
-/* Intrusive queue, many producers, one consumer, lock-free: a stack that the consumer takes whole.
+/* Intrusive lock-free queue with many producers and one consumer: a stack that the consumer takes
+ * whole.
  *
- * push: link the node in front of the head by compare-exchange. take: exchange the head with NULL, then reverse, so
- * that nodes come out in push order. Because the consumer always takes the whole stack there is no pop of a single
- * node and so no ABA problem: a node pushed again after it was taken belongs to the next batch.
- * `queued` lets a node be pushed from several places and arrive once: it is cleared by the consumer before it handles
- * the node, so a push that comes during handling is not lost.
+ * push links the node in front of the head by compare-exchange. take exchanges the head with NULL
+ * and reverses the list, so that nodes come out in push order. The consumer never pops a single
+ * node, so there is no ABA problem: a node that is pushed again after it was taken belongs to the
+ * next batch.
+ *
+ * With `queued`, a node can be pushed from several places and arrives once. The consumer clears it
+ * before it handles the node, so a push during the handling is not lost.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_HOST_MPSC_H
-#define COX_HOST_MPSC_H
+#ifndef COX_BASE_MPSC_H
+#define COX_BASE_MPSC_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,32 +25,38 @@ struct cox__mpsc {
     _Atomic(struct cox__mpsc_node *) head;
 };
 
-/* Returns true if the queue was empty: the consumer needs a wake-up. Sequentially consistent, for a caller that looks
- * afterwards whether the consumer is awake. Any thread. */
+/* Returns true if the queue was empty: the consumer needs a wake-up. Sequentially consistent, so
+ * that the caller can check afterwards whether the consumer is awake. Any thread. */
 static inline bool cox__mpsc_push(struct cox__mpsc *queue, struct cox__mpsc_node *node)
 {
     if (atomic_exchange_explicit(&node->queued, true, memory_order_acq_rel))
         return false;
+
     struct cox__mpsc_node *head = atomic_load_explicit(&queue->head, memory_order_relaxed);
     do
         node->next = head;
+
     while (!atomic_compare_exchange_weak_explicit(&queue->head, &head, node, memory_order_seq_cst,
                                                   memory_order_relaxed));
+
     return head == NULL;
 }
 
-/* All nodes in push order, linked by `next`. Read `next` before cox__mpsc_open(node). Consumer only. */
+/* All nodes in push order, linked by `next`. Read `next` before cox__mpsc_open(node). Consumer
+ * only. */
 static inline struct cox__mpsc_node *cox__mpsc_take(struct cox__mpsc *queue)
 {
     struct cox__mpsc_node *node = atomic_exchange_explicit(&queue->head, NULL,
                                                            memory_order_acquire);
     struct cox__mpsc_node *first = NULL;
+
     while (node) {
         struct cox__mpsc_node *next = node->next;
         node->next = first;
         first = node;
         node = next;
     }
+
     return first;
 }
 

@@ -16,6 +16,7 @@ const char *cox_status_text(cox_status status)
         COX_STATUS_MAP(CASE)
 #undef CASE
     }
+
     return "unknown status";
 }
 
@@ -28,6 +29,7 @@ const char *cox_status_name(cox_status status)
         COX_STATUS_MAP(CASE)
 #undef CASE
     }
+
     return "unknown status";
 }
 
@@ -43,6 +45,7 @@ const char *cox_device_type_name(enum cox_device_type type)
     case COX_DEVICE_OTHER:
         return "other";
     }
+
     return "unknown";
 }
 
@@ -56,6 +59,7 @@ const char *cox_memory_mode_name(enum cox_memory_mode mode)
     case COX_MODE_STAGED:
         return "staged";
     }
+
     return "unknown";
 }
 
@@ -69,6 +73,7 @@ const char *cox_host_memory_name(enum cox_host_memory memory)
     case COX_HOST_MEMORY_COPIED:
         return "copied";
     }
+
     return "unknown";
 }
 
@@ -82,6 +87,7 @@ const char *cox_fma_name(enum cox_fma fma)
     case COX_FMA_FAST:
         return "fast";
     }
+
     return "unknown";
 }
 
@@ -95,6 +101,7 @@ const char *cox_arithmetic_name(enum cox_arithmetic arithmetic)
     case COX_ARITHMETIC_FMA:
         return "fma";
     }
+
     return "unknown";
 }
 
@@ -116,5 +123,6 @@ const char *cox_device_state_name(enum cox_device_state state)
     case COX_DEVICE_ABSENT:
         return "absent";
     }
+
     return "unknown";
 }

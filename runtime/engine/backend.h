@@ -1,17 +1,18 @@
-/* What the session engine needs from devices. Two implementations: OpenCL (runtime/opencl/) and a scripted fake with a
- * virtual clock (tests/support/fake_backend.c). The engine never includes CL headers; a backend never decides.
+/* The backend interface: what the engine needs from devices. There are two implementations, OpenCL
+ * (runtime/opencl/) and a scripted fake with a virtual clock (tests/support/fake_backend.c). The
+ * engine never includes CL headers. A backend makes no decisions.
  *
  * Threads: application threads or a worker thread (host/worker.h) call device_*, mem_*,
- * instance_create and instance_destroy. These calls come one at a time per object, and may overlap
- * job_* of other instances. The thread that holds the engine lock (engine/failure/watchdog.h) calls
- * job_*, instance_flush and instance_abandon, so they run on one thread at a time. Any thread calls
- * now_ns.
+ * instance_create and instance_destroy. These calls come one at a time per object, and may
+ * overlap job_* of other instances. The thread that holds the engine lock
+ * (engine/failure/watchdog.h) calls job_*, instance_flush and instance_abandon, so they run on
+ * one thread at a time. Any thread calls now_ns.
  *
  * A device instance whose device hangs is abandoned: no thread waits for it from then on, and
  * memory that it may still touch is never freed.
  *
- * A driver call in a job_* function or in instance_flush may not return. The watchdog then revokes
- * the engine lock, and instance_isolate is called. Until the stuck thread returns, only
+ * A driver call in a job_* function or in instance_flush may not return. The watchdog then
+ * revokes the engine lock, and instance_isolate is called. Until the stuck thread returns, only
  * instance_abandon is called on the instance. When it returns, it touches only the queue slot's
  * events of the instance.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -41,55 +42,56 @@ struct cox__pass {
     uint32_t stage_count;
     /* 0-defaults resolved in the variants: local and item sizes >= 1 */
     struct cox__stage stages[COX_FUSED_MAX];
-    uint32_t extents
-        [COX_FUSED_MAX];  /* per stage: rows that it does beyond the band's, above and below */
+    /* per stage: rows that it computes above and below the band's */
+    uint32_t extents[COX_FUSED_MAX];
     size_t partial_bytes;  /* of all REDUCE bindings */
     uint32_t written;      /* a bit for each binding that devices write in the frame's memory */
     uint32_t images;       /* a bit for each that a stage takes as an image */
     uint32_t only_images;  /* a bit for each of them that no stage takes as a buffer */
     bool in_place;         /* some binding is read and written */
-    uint32_t device_count; /* of the runtime that do it; 0 = all of the session's */
+    uint32_t device_count; /* devices of the runtime that do the pass; 0 = all of the session */
     uint32_t devices[COX_DEVICES_MAX];
     const char *policy; /* NULL = the session's */
     cox_pass_done_fn *done;
     void *done_user;
 };
 
-/* What a session does with each frame; immutable after creation, shared by all device instances of the session. */
+/* The work of a session on each frame. Immutable after creation; all device instances of the
+ * session share it. */
 struct cox__pipeline {
     uint32_t binding_count;
-    /* access: as the frame sees it, all passes taken together */
+    /* access: of the whole frame, over all passes */
     struct cox__binding bindings[COX_BUFFERS_MAX];
-    size_t bytes[COX_BUFFERS_MAX]; /* that the memory must have; 0 = each band has its own */
-    /* the image that stages take of it; NULL = none */
+    size_t bytes[COX_BUFFERS_MAX]; /* size of its memory; 0 = each band has its own memory */
+    /* the image that stages take from it; NULL = none */
     const struct cox__arg *images[COX_BUFFERS_MAX];
     uint32_t pass_count;
     struct cox__pass passes[COX_PASSES_MAX];
     size_t params_bytes;
     bool profile;        /* staged devices: time all commands */
     uint32_t in_several; /* bindings that more than one pass touches, a bit for each */
-    /* Bindings of which a staged device may keep rows from pass to pass, a bit for each: memory of whole frames by
-     * rows, that several passes touch and none changes in place. */
+    /* Bindings of which a staged device may keep rows from pass to pass, a bit for each. They are
+     * bindings by rows that several passes touch and no pass changes in place. */
     uint32_t resident;
-    /* frame slots: of each resident binding a device has memory for as many frames */
+    /* frame slots; a device has memory of each resident binding for this many frames */
     uint32_t sets;
 };
 
-/* Least number of rows such that every band offset suits the device's alignment, its variants and the chroma
- * subsampling. At most the pass's rows: then it cannot be split. */
+/* The smallest step between band offsets that suits the device's alignment, its variants and the
+ * chroma subsampling. If it equals the pass's rows, the pass cannot be split. */
 uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t device,
                                           const struct cox_device_info *info);
 
 /* The variant of a stage for the runtime's device `device` of that type, or NULL. */
 const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
-                                                      uint32_t device, enum cox_device_type type);
+                                                       uint32_t device, enum cox_device_type type);
 
-/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO the first row is
- * rounded down to the row alignment. */
+/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO
+ * the first row is rounded down to the row alignment. */
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                                 uint32_t rows, uint32_t *first, uint32_t *count);
 
-/* The engine's part of an allocation (memory.c); zeroed when it is made. */
+/* The engine's part of an allocation (memory.c); zero at first. */
 struct cox__mem_link {
     struct cox__mem *next;
     cox_released_fn *released; /* called when the memory is destroyed; NULL = nothing */
@@ -106,11 +108,11 @@ enum { COX__JOB_RANGES_MAX = 2 * COX_BANDS_MAX, COX__JOB_BACK_MAX = 16 };
 
 enum cox__job_state { COX__JOB_RUNNING = 0, COX__JOB_DONE = 1, COX__JOB_FAILED = 2 };
 
-/* One band on one device, under way. The engine owns it, and keeps it alive and unmoved until the backend has posted it
- * and job_poll has said DONE or FAILED. */
+/* One band under way on a device. The engine owns it, and keeps it alive and in place until the
+ * backend has posted it and job_poll has returned DONE or FAILED. */
 struct cox__job {
-    /* For the post: the backend posts each submitted job at least once when it ends, or only job_poll tells (drivers
-     * that do not call back). */
+    /* The backend posts each submitted job at least once when it ends. If the driver has no
+     * callbacks, only job_poll reports the end. */
     struct cox__mpsc_node node;
     void *session; /* the engine's */
     void *frame;   /* the engine's */
@@ -121,48 +123,51 @@ struct cox__job {
     struct cox__instance *instance;
     uint32_t first_row;
     uint32_t rows;
-    struct cox__mem *const *mems; /* per binding; like params valid until the job has ended */
+    struct cox__mem *const *mems; /* per binding; valid until the job has ended, like `params` */
     const void *params;
     bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
-    bool alone; /* no other band is under way on the instance: what overlaps must be of this band */
-    bool polled; /* it is polled closely: no post of its end is needed */
+    bool alone;    /* no other band is under way on the instance, so only its own parts overlap */
+    bool polled;   /* the engine polls it closely and needs no post */
 
     /* On an instance that keeps rows (instance_resident): */
-    /* bindings for which its memory of the frame is used, a bit for each; 0 = none */
+    /* bindings for which the job uses the instance's memory of the frame, a bit for each; 0 =
+     * none */
     uint32_t resident;
     uint32_t set; /* the number of that memory */
-    /* of these bindings, copied in before the kernels; for a fetch: copied out */
+    /* rows of `resident` bindings to copy in before the kernels; for a fetch: to copy out */
     uint32_t range_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX];
-    /* bindings of which all that the kernels write is copied out; of the others of `resident` */
+    /* `resident` bindings of which all rows that the kernels write are copied out, a bit for
+     * each */
     uint32_t out;
-    uint32_t back_count; /* these rows are, of those that the kernels write */
+    uint32_t back_count; /* written rows of the other `resident` bindings that are copied out */
     struct cox__job_range back[COX__JOB_BACK_MAX];
-    bool fetch; /* runs no kernel: ranges[0] is copied out */
+    bool fetch; /* runs no kernel; ranges[0] is copied out */
 
     /* Filled in by the backend. */
-    /* job_poll says RUNNING, but one command of the job has failed; others may still run */
+    /* job_poll returns RUNNING, but one command of the job has failed; others may still run */
     bool failing;
-    /* When it ended, by the device's clock or as observed, on the backend's clock; set by the time that job_poll says
-     * DONE. */
+    /* When the job ended, on the backend's clock: converted from the device's clock, or observed by
+     * the host. Set before job_poll returns DONE. */
     _Atomic uint64_t end_ns;
-    /* end_ns is the device's, right to this; UINT64_MAX = it is the host's */
+    /* accuracy of a device's end_ns; UINT64_MAX = end_ns is from the host */
     uint64_t clock_error_ns;
     uint64_t kernel_ns; /* profile sums; 0 = absent or implausible */
     uint64_t copy_in_ns;
     uint64_t copy_out_ns;
 };
 
-/* Given to a backend at creation: how to post a finished job to the loop. Safe from any thread, does not block,
- * coalesces nothing: every post arrives. Posting a job twice before it was taken is allowed and arrives once. */
+/* How a backend posts finished jobs to the loop; it gets this at creation. Posting is safe from any
+ * thread and does not block. Every post arrives, except that a job that is posted twice before it
+ * is taken arrives once. */
 struct cox__post {
     void (*post)(void *ctx, struct cox__job *job);
     void *ctx;
-    /* brackets the driver calls in job_submit, instance_flush and job_poll */
+    /* supervises the driver calls in job_submit, instance_flush and job_poll */
     struct cox__watchdog *watchdog;
 };
 
-/* A destroyed instance touches nothing any more. Does not block; any thread. */
+/* Called when a destroyed instance touches no memory any more. Must not block. Any thread. */
 typedef void cox__ended_fn(void *ctx);
 
 struct cox__backend_ops {
@@ -170,64 +175,66 @@ struct cox__backend_ops {
     uint32_t (*device_count)(struct cox__backend *backend);
     void (*device_info)(struct cox__backend *backend, uint32_t index, struct cox_device_info *info);
 
-    /* Whether a driver's calls must not come from two threads at a time. NULL = never. */
+    /* Whether a driver allows calls from only one thread at a time. NULL = no driver does. */
     bool (*one_thread)(const struct cox__backend *backend);
 
-    /* host = NULL: allocate. */
+    /* `host`: memory to use; NULL = allocate. */
     cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes,
                              struct cox__mem **out);
-    /* Waits for no abandoned instance. */
+    /* Does not wait for abandoned instances. */
     void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
-    /* The same where an abandoned instance may still write to the memory, which is leaked then. */
+    /* The same if an abandoned instance may still write to the memory: the memory is leaked. */
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
     struct cox__mem_link *(*mem_link)(struct cox__mem *mem);
     void *(*mem_data)(struct cox__mem *mem);
     void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
 
-    /* Build the pipeline on a device. `slots`: queue slots, the number of bands that can be under
-     * way at once. COX_E_BUILD, COX_E_DEVICE_MEMORY, … mean that the device cannot take part.
-     * max_rows[COX_PASSES_MAX]: most rows in one band of each pass. The passes' multiples of the row alignment are final.
-     * `fresh`: on a new context for this instance alone, since the device was lost on the one it
-     * had. */
+    /* Build the pipeline on a device. On an error (COX_E_BUILD, COX_E_DEVICE_MEMORY and others)
+     * the device cannot take part. The passes' row alignments are final by now.
+     *
+     * `slots`: the number of bands that can be under way at once. `fresh`: use a new context for
+     * this instance alone, because the device was lost on its old one. max_rows[COX_PASSES_MAX]:
+     * result, the most rows in one band of each pass. */
     cox_status (*instance_create)(struct cox__backend *backend, uint32_t device,
                                   const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
                                   struct cox__instance **out, uint32_t *max_rows);
     /* The bindings of which the instance keeps rows: all of pipeline->resident, or none. */
     uint32_t (*instance_resident)(struct cox__backend *backend,
                                   const struct cox__instance *instance);
-    /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory that is not const: the argument's
-     * name, "" if that is not known, which lives as long as the instance; NULL if not, or if the driver does not
-     * tell. */
+    /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory without
+     * const. Returns the argument's name, or "" if the name is unknown; it lives as long as the
+     * instance. Returns NULL if the pointer is const or the driver does not know. */
     const char *(*instance_may_write)(struct cox__backend *backend,
                                       const struct cox__instance *instance, uint32_t pass,
                                       uint32_t stage, uint32_t arg);
-    /* No job may be under way, unless the instance was abandoned; then it may block for as long as the driver
-     * pleases. */
+    /* No job may be under way, unless the instance was abandoned. In that case the call blocks
+     * for as long as the driver does. */
     void (*instance_destroy)(struct cox__backend *backend, struct cox__instance *instance,
                              cox__ended_fn *ended, void *ctx);
-    /* A driver call of the instance does not return: no other thread may wait for its device from now on. Called while
-     * that driver call is going on. */
+    /* A driver call of the instance hangs: from now on no other thread may wait for its device.
+     * Called while the driver call is still running. */
     void (*instance_isolate)(struct cox__backend *backend, struct cox__instance *instance);
-    /* Forget the jobs under way: they are neither polled nor posted any more. Never blocks. Only instance_destroy may
-     * follow. */
+    /* Forget the jobs under way: do not poll or post them any more. Never blocks. Only
+     * instance_destroy may follow. */
     void (*instance_abandon)(struct cox__backend *backend, struct cox__instance *instance);
 
-    /* Enqueue all commands of a band, flush nothing, never block. On an error no command of the job was run, and
-     * nothing of it is reported later; a band that could be enqueued only in part is a job that fails. */
+    /* Enqueue all commands of a band without a flush, and never block. On an error no command of
+     * the job has run, and the job is not posted. If only some commands could be enqueued, the
+     * call succeeds and the job fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
     void (*instance_flush)(struct cox__backend *backend, struct cox__instance *instance);
-    /* State of a submitted job, by asking the device. Fills in the profile when DONE. After DONE or FAILED the queue
-     * slot is free and no command writes the band's rows any more: a job of which some commands failed and others have
-     * not ended is RUNNING, and `failing`. */
+    /* Ask the device for the state of a submitted job. If it is DONE, the profile is filled in.
+     * After DONE or FAILED the queue slot is free, and no command writes the band's rows any
+     * more. A job with a failed command and others that have not ended is RUNNING and `failing`. */
     enum cox__job_state (*job_poll)(struct cox__backend *backend, struct cox__job *job);
-    /* The job's partial of a REDUCE binding, valid until the queue slot is used again. */
+    /* The job's partial result of a REDUCE binding, valid until the queue slot is used again. */
     const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job,
                                uint32_t binding);
 
     uint64_t (*now_ns)(struct cox__backend *backend);
-    /* NULL on a real clock. With a virtual clock: called when the engine has nothing left to do before `deadline_ns`
-     * (UINT64_MAX = none); advances the clock to the next completion (and posts it) or to the deadline, whichever
-     * is first; returns false if nothing will ever happen. */
+    /* Advance a virtual clock; NULL on a real clock. The engine calls it when it has nothing to do
+     * before `deadline_ns` (UINT64_MAX = none). The clock goes to the next completion, which is
+     * posted, or to the deadline, whichever is first. Returns false if nothing will ever happen. */
     bool (*advance)(struct cox__backend *backend, uint64_t deadline_ns);
 };
 
@@ -235,8 +242,8 @@ struct cox__backend {
     const struct cox__backend_ops *ops;
 };
 
-/* A runtime over a backend of the caller's making: how tests run the engine on the fake. `make` is called once the loop
- * exists. Takes ownership of the backend. */
+/* Create a runtime over the caller's backend. Tests use it to run the engine on the fake. `make` is
+ * called when the loop exists, and the runtime owns the backend. */
 typedef cox_status cox__backend_make_fn(void *user, struct cox__post post, struct cox__log *log,
                                         struct cox__backend **out);
 cox_status cox__runtime_create_with(cox_runtime **out, const struct cox_runtime_params *params,

@@ -1,11 +1,11 @@
-/* What a binding is to a band, and how many bytes it has.
+/* Small questions about bindings: how a band uses one, and how many bytes it has.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_BINDING_H
 #define COX_ENGINE_BINDING_H
 
 #include "backend.h"
 
-/* Whether a band has its own rows of the binding, as opposed to the whole buffer. */
+/* Whether a band touches only its own rows of the binding, not the whole buffer. */
 static inline bool cox__by_rows(const struct cox__binding *binding)
 {
     return binding->row_access == COX__ROWS || binding->row_access == COX__HALO;
@@ -17,21 +17,21 @@ static inline bool cox__written_by_rows(const struct cox__binding *binding)
     return binding->row_access == COX__ROWS && binding->access != COX__READ;
 }
 
-/* Whether each band has memory of its own for it, which no other pass and no other device sees. */
+/* Whether each band has its own memory for the binding, which no other pass or device sees. */
 static inline bool cox__is_own(const struct cox__binding *binding)
 {
     return binding->row_access == COX__HALO && binding->access == COX__READ_WRITE;
 }
 
-/* Whether a band of the pass has to do with the memory of a frame there. */
+/* Whether a band of the pass touches the frame's memory of the binding. */
 static inline bool cox__is_shared(const struct cox__binding *binding)
 {
     return binding->row_access != COX__UNUSED && !cox__is_own(binding);
 }
 
-/* The stage's first argument of that kind that is about the binding, or NULL. */
+/* The stage's first argument of that kind for the binding, or NULL. */
 static inline const struct cox__arg *cox__stage_arg(const struct cox__stage *stage,
-                                                   enum cox__arg_kind kind, uint32_t binding)
+                                                    enum cox__arg_kind kind, uint32_t binding)
 {
     for (uint32_t a = 0; a < stage->arg_count; a++)
         if (stage->args[a].kind == kind && stage->args[a].index == binding)
@@ -39,39 +39,50 @@ static inline const struct cox__arg *cox__stage_arg(const struct cox__stage *sta
     return NULL;
 }
 
-/* Whether a stage takes a binding's memory as an argument, a copy of it in an image too. */
+/* Whether a stage takes a binding as an argument: its memory, or an image copied from it. */
 static inline bool cox__stage_takes(const struct cox__stage *stage, uint32_t binding)
 {
     return cox__stage_arg(stage, COX__ARG_KIND_BUFFER, binding) ||
            cox__stage_arg(stage, COX__ARG_KIND_IMAGE, binding);
 }
 
-/* For messages. */
+/* The binding's name for messages. */
 static inline const char *cox__binding_name(const struct cox__binding *binding)
 {
     return binding->name ? binding->name : "unnamed";
 }
 
-/* Buffer rows for so many rows of a pass. */
+/* Buffer rows for `rows` rows of a pass. */
 static inline uint32_t cox__buffer_rows(uint32_t rows, uint32_t divisor)
 {
     return rows / divisor + (rows % divisor != 0);
 }
 
-/* Bytes of a session's binding, before its passes say more: by rows, the frame's; 0 = it says nothing. */
+/* The row divisor that the application declares; 0 means 1. */
+static inline uint32_t cox__row_divisor(uint32_t declared)
+{
+    return declared ? declared : 1;
+}
+
+/* Bytes of a binding as the session declares it, for all rows of the frame. 0 = not declared; the
+ * passes decide. */
 static inline size_t cox__session_bytes(const struct cox__session_spec *params, uint32_t binding)
 {
     const struct cox__binding *of = &params->bindings[binding];
-    const uint32_t divisor = of->row_divisor ? of->row_divisor : 1;
-    return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(params->rows, divisor) : of->bytes;
+    if (!cox__by_rows(of))
+        return of->bytes;
+
+    return of->pitch_bytes * cox__buffer_rows(params->rows, cox__row_divisor(of->row_divisor));
 }
 
-/* Bytes of all of a pass's rows of a binding, or of the whole buffer. */
+/* Bytes of a binding for all rows of the pass, or of the whole buffer. */
 static inline size_t cox__pass_bytes(const struct cox__pass *pass, uint32_t binding)
 {
     const struct cox__binding *of = &pass->bindings[binding];
-    return cox__by_rows(of) ? of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor)
-                            : of->bytes;
+    if (!cox__by_rows(of))
+        return of->bytes;
+
+    return of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* A frame has each of its buffers in turn, whichever session it is of; see struct cox_buffer.
+/* The order in which frames use buffers, across sessions; see struct cox_buffer.
  *
  * Owns the buffers' counts and `failed`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,17 +18,23 @@ static bool reads(const struct cox_session *session, uint32_t binding)
     return session->pipeline.bindings[binding].access != COX__WRITE;
 }
 
-/* A buffer that is bound twice is only read, so that its second use does not wait for the first. */
+/* A buffer that is bound twice in one frame is only read, so its second use does not wait for the
+ * first. */
 void cox__buffers_queue(const struct cox_session *session, struct cox__frame *frame)
 {
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         cox_buffer *buffer = frame->buffers[b];
+
         frame->mems[b] = NULL;
         if (!buffer)
             continue;
-        frame->turns[b] = writes(session, b) ? buffer->uses : buffer->writes;
+
+        frame->turns[b] = buffer->writes;
+        if (writes(session, b)) {
+            frame->turns[b] = buffer->uses;
+            buffer->writes++;
+        }
         buffer->uses++;
-        buffer->writes += writes(session, b);
     }
 }
 
@@ -38,12 +44,18 @@ bool cox__buffers_take(const struct cox_session *session, struct cox__frame *fra
         const cox_buffer *buffer = frame->buffers[b];
         if (!buffer)
             continue;
-        if ((writes(session, b) ? buffer->uses_ended : buffer->writes_ended) < frame->turns[b])
+
+        const uint64_t ended = writes(session, b) ? buffer->uses_ended : buffer->writes_ended;
+        if (ended < frame->turns[b])
             return false;
     }
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
-        frame->mems[b] = frame->buffers[b] ? atomic_load(&frame->buffers[b]->mem)
-                                           : frame->scratch[b];
+        if (frame->buffers[b])
+            frame->mems[b] = atomic_load(&frame->buffers[b]->mem);
+        else
+            frame->mems[b] = frame->scratch[b];
+
     return true;
 }
 
@@ -58,6 +70,7 @@ cox_status cox__buffers_status(const struct cox_session *session, const struct c
         if (reads(session, b) && frame->number < buffer->failed_before)
             return buffer->failed;
     }
+
     return COX_OK;
 }
 
@@ -67,16 +80,19 @@ void cox__buffers_leave(const struct cox_session *session, const struct cox__fra
         cox_buffer *buffer = frame->buffers[b];
         if (!buffer)
             continue;
+
         atomic_fetch_add(&buffer->leaving, 1);
         if (!writes(session, b))
             continue;
+
         buffer->failed = frame->status;
-        buffer->failed_before = frame->status ? atomic_load(&session->runtime->frames_submitted)
-                                              : 0;
+        buffer->failed_before = 0;
+        if (frame->status)
+            buffer->failed_before = atomic_load(&session->runtime->frames_submitted);
     }
 }
 
-/* No frame and no handle of the application's refers to it any more. */
+/* Free a buffer. No frame and no handle of the application refers to it any more. */
 static void end_buffer(cox_buffer *buffer)
 {
     struct cox__mem *mem = atomic_load(&buffer->mem);
@@ -89,8 +105,10 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
 {
     bool last[COX_BUFFERS_MAX] = {false};
     struct cox_runtime *runtime = session->runtime;
-    pthread_mutex_lock(
-        &runtime->release_lock); /* for cox_buffer_destroy, both counts change at once */
+
+    /* Under the lock, so that cox_buffer_destroy sees both counts change at once. */
+    pthread_mutex_lock(&runtime->release_lock);
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         if (!buffers[b])
             continue;
@@ -99,8 +117,10 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
         atomic_fetch_sub(&buffers[b]->leaving, 1);
         last[b] = atomic_fetch_sub(&buffers[b]->refs, 1) == 1;
     }
+
     pthread_cond_broadcast(&runtime->released);
     pthread_mutex_unlock(&runtime->release_lock);
+
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (last[b])
             end_buffer(buffers[b]);

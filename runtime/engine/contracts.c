@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks what an application declares about bindings, passes and stages. First each pass alone,
+ * then all passes together. The first error goes to the log, with its pass, stage and argument.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "contracts.h"
 #include "binding.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { SIDE_MAX = 65536 }; /* of a work-group, and of what a work-item covers */
+enum { SIDE_MAX = 65536 }; /* of a work-group, and of a work-item's area */
 
 #define REFUSE(log, ...) (cox__log(log, COX_LOG_ERROR, __VA_ARGS__), COX_E_INVALID)
 
@@ -16,18 +18,19 @@ struct check {
     uint32_t rows;
     struct cox__binding bindings[COX_BUFFERS_MAX]; /* as the pass touches them */
     const struct cox__log *log;
-    char where[80]; /* "pass 1 (blur), ", or nothing where there is one pass only */
+    char where[80]; /* "pass 1 (blur), "; empty if there is only one pass */
 };
 
-/* A pitch of 0, or one that makes so many rows larger than a buffer can be. */
+/* Refuse a pitch of 0, and one with which `rows` rows exceed the size of a buffer. */
 static cox_status check_pitch(const struct cox__binding *binding, uint32_t index, uint32_t rows,
                               const struct cox__log *log)
 {
-    const size_t most = SIZE_MAX / 2 /
-                        cox__buffer_rows(rows, binding->row_divisor ? binding->row_divisor : 1);
+    const uint32_t divisor = cox__row_divisor(binding->row_divisor);
+    const size_t most = SIZE_MAX / 2 / cox__buffer_rows(rows, divisor);
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
         return REFUSE(log, "binding %u (%s): a pitch of %zu bytes; 1 to %zu are possible", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
+
     return COX_OK;
 }
 
@@ -35,10 +38,12 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
                                 bool allow_in_place, const struct cox__log *log)
 {
     const char *name = cox__binding_name(binding);
+
     if ((unsigned)binding->row_access > COX__REDUCE || (unsigned)binding->access > COX__READ_WRITE)
         return REFUSE(
             log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known",
-            index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE, COX__READ_WRITE);
+            index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE,
+            COX__READ_WRITE);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
         if (status)
@@ -47,16 +52,20 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
             !(binding->scratch && binding->access == COX__READ_WRITE))
             return REFUSE(
                 log,
-                "binding %u (%s): a HALO binding is never written, unless it is scratch and READ_WRITE",
+                "binding %u (%s): a HALO binding is never written, unless it is scratch and "
+                "READ_WRITE",
                 index, name);
         if (binding->row_access == COX__HALO && binding->halo_rows > INT32_MAX)
             return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index,
                           name, binding->halo_rows, INT32_MAX);
-        if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE && !allow_in_place)
+        if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE &&
+            !allow_in_place)
             return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset",
                           index, name);
+
         return COX_OK;
     }
+
     if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
         return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index,
                       name, binding->bytes, SIZE_MAX / 2);
@@ -66,6 +75,7 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
         return REFUSE(log,
                       "binding %u (%s): a REDUCE binding is written and needs a merge function",
                       index, name);
+
     return COX_OK;
 }
 
@@ -89,10 +99,11 @@ static cox_status check_index(const struct check *check, const struct cox__arg *
                       "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses",
                       check->where, stage, index, arg->index,
                       cox__binding_name(&params->bindings[arg->index]));
+
     return COX_OK;
 }
 
-/* An image is a copy of rows before the pass's first stage. The format is the backend's to judge. */
+/* An image is a copy of rows, made before the pass's first stage. The backend checks its format. */
 static cox_status check_image(const struct check *check, const struct cox__arg *arg, uint32_t stage,
                               uint32_t index)
 {
@@ -100,21 +111,24 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
     const cox_status status = check_index(check, arg, stage, index);
     if (status)
         return status;
+
     const struct cox__binding *binding = &check->bindings[arg->index];
     if (binding->access != COX__READ)
         return REFUSE(
             check->log,
             "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
             check->where, stage, index, arg->index, cox__binding_name(binding));
+
     const bool short_table = !cox__by_rows(&params->bindings[arg->index]) &&
                              binding->bytes < binding->pitch_bytes;
     if (!arg->bytes || arg->bytes > INT32_MAX || !binding->pitch_bytes || short_table)
         return REFUSE(
             check->log,
-            "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of %zu bytes; it "
-            "needs 1 to %d columns and a row or more of a pitch that is not 0",
+            "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of "
+            "%zu bytes; it needs 1 to %d columns and a row or more of a pitch that is not 0",
             check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding),
             binding->pitch_bytes, INT32_MAX);
+
     return COX_OK;
 }
 
@@ -122,6 +136,7 @@ static cox_status check_arg(const struct check *check, const struct cox__arg *ar
                             uint32_t index)
 {
     const struct cox__session_spec *params = check->params;
+
     switch (arg->kind) {
     case COX__ARG_KIND_BUFFER:
     case COX__ARG_KIND_ORIGIN:
@@ -163,6 +178,7 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
     if (stage->columns > INT32_MAX)
         return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where,
                       index, stage->kernel, stage->columns, INT32_MAX);
+
     for (uint32_t v = 0; v < stage->variant_count; v++) {
         const struct cox__variant *variant = &stage->variants[v];
         if (!variant->source)
@@ -176,21 +192,24 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
                 check->where, index, stage->kernel, v, variant->local_columns, variant->local_rows,
                 variant->item_columns, variant->item_rows, SIDE_MAX);
     }
+
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         cox_status status = check_arg(check, &stage->args[a], index, a);
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
-/* A stage that writes a band's own binding runs over more rows than the band's: so nothing else may be written by it,
- * and what it reads must be there for those rows too. */
+/* A stage that writes a band's own binding also computes rows outside the band. So it must write
+ * nothing else, and its inputs must include those rows. */
 static cox_status check_overlap(const struct check *check, uint32_t own)
 {
     const struct cox__pass_spec *pass = check->pass;
     const char *name = cox__binding_name(&check->bindings[own]);
     uint32_t writer = 0, takers = 0;
+
     for (uint32_t s = pass->stage_count; s-- > 0;)
         if (cox__stage_takes(&pass->stages[s], own)) {
             writer = s;
@@ -202,9 +221,11 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
             "%sbinding %u (%s): HALO, READ_WRITE and scratch is for what one stage writes and a "
             "later one reads; %u of them take it",
             check->where, own, name, takers);
+
     for (uint32_t i = 0; i < check->params->binding_count; i++) {
         const struct cox__binding *binding = &check->bindings[i];
         const bool fits = binding->row_access == COX__HALO || binding->row_access == COX__WHOLE;
+
         if (cox__stage_takes(&pass->stages[writer], i) && !fits)
             return REFUSE(
                 check->log,
@@ -214,6 +235,7 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
                 check->where, writer, pass->stages[writer].kernel, own, name, i,
                 cox__binding_name(binding));
     }
+
     return COX_OK;
 }
 
@@ -225,29 +247,35 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     if (use->binding >= params->binding_count)
         return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where,
                       use->binding, params->binding_count);
+
     struct cox__binding *binding = &check->bindings[use->binding];
     const struct cox__binding *of = &params->bindings[use->binding];
     if (binding->row_access != COX__UNUSED)
         return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding,
                       cox__binding_name(of));
-    if ((use->row_access == COX__REDUCE) != (of->row_access == COX__REDUCE) && use->row_access != COX__WHOLE)
+    if ((use->row_access == COX__REDUCE) != (of->row_access == COX__REDUCE) &&
+        use->row_access != COX__WHOLE)
         return REFUSE(
             check->log,
             "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
             "nothing else as REDUCE",
             check->where, use->binding, cox__binding_name(of));
+
     binding->row_access = use->row_access;
     binding->access = use->access;
     binding->row_divisor = use->row_divisor;
     binding->halo_rows = use->halo_rows;
+
     if (use->row_access == COX__HALO && use->halo_rows > check->rows)
         return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u",
                       check->where, use->binding, cox__binding_name(of), use->halo_rows,
                       check->rows);
+
     return COX_OK;
 }
 
-/* Whether the pass uses the whole of a binding that the session has by rows: then it has no `bytes`, but a pitch. */
+/* Whether the pass uses the whole of a binding that the session declares by rows. The binding then
+ * has a pitch and no `bytes`. */
 static bool is_whole_of_rows(const struct check *check, uint32_t binding)
 {
     return check->pass->use_count && check->bindings[binding].row_access == COX__WHOLE &&
@@ -260,59 +288,69 @@ static cox_status check_bindings(const struct check *check)
         struct cox__binding binding = check->bindings[i];
         if (binding.row_access == COX__UNUSED && check->pass->use_count)
             continue;
+
         cox_status status = COX_OK;
         if (is_whole_of_rows(check, i)) {
             status = check_pitch(&check->params->bindings[i], i, check->params->rows, check->log);
-            binding.bytes = 1; /* what it has is known with every pass's uses */
+            binding.bytes = 1; /* a stand-in: the passes together decide its size */
         }
+
         if (status == COX_OK)
             status = check_binding(&binding, i, check->rows, check->params->allow_in_place,
                                    check->log);
         if (status)
             return status;
     }
+
     return COX_OK;
 }
 
 static cox_status check_pass(struct check *check, const struct cox__pass_spec *pass, uint32_t index)
 {
     const struct cox__session_spec *params = check->params;
+
     check->pass = pass;
     check->rows = pass->rows ? pass->rows : params->rows;
     check->where[0] = '\0';
     if (params->pass_count)
         snprintf(check->where, sizeof check->where, "pass %u (%.40s), ", index,
                  pass->name ? pass->name : "unnamed");
+
     if (check->rows > INT32_MAX)
         return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows,
                       INT32_MAX);
+
     memcpy(check->bindings, params->bindings, params->binding_count * sizeof *check->bindings);
     for (uint32_t i = 0; i < params->binding_count && pass->use_count; i++)
         check->bindings[i].row_access = COX__UNUSED;
+
     for (uint32_t u = 0; u < pass->use_count; u++) {
         cox_status status = check_use(check, &pass->uses[u]);
         if (status)
             return status;
     }
+
     cox_status status = check_bindings(check);
     for (uint32_t i = 0; i < pass->stage_count && status == COX_OK; i++)
         status = check_stage(check, &pass->stages[i], i);
+
     for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
         if (cox__is_own(&check->bindings[i]))
             status = check_overlap(check, i);
+
     return status;
 }
 
 /* ---- the passes together ---- */
 
-/* What is known of a binding's memory after some passes. */
+/* A binding's memory, as the passes checked so far use it. */
 struct memory {
-    size_t bytes;                /* by the passes' rows; 0 = not known */
-    const struct cox__arg *image; /* that it is given as; NULL = none */
+    size_t bytes;                 /* by the passes' rows; 0 = unknown */
+    const struct cox__arg *image; /* the image made from it; NULL = none */
     bool written, own, reduced;
 };
 
-/* All images of a binding are one. */
+/* All images of a binding must have the same format, since the backend makes only one. */
 static cox_status check_images(const struct check *check, uint32_t index, struct memory *memory)
 {
     for (uint32_t s = 0; s < check->pass->stage_count; s++)
@@ -326,8 +364,10 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
                     check->log,
                     "%sstage %u, argument %u: binding %u (%s) is an image of another format",
                     check->where, s, a, index, cox__binding_name(&check->bindings[index]));
+
             memory->image = arg;
         }
+
     return COX_OK;
 }
 
@@ -336,15 +376,18 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     const struct cox__binding *binding = &check->bindings[index];
     const char *name = cox__binding_name(binding);
     const bool scratch = check->params->bindings[index].scratch;
+
     if (binding->row_access == COX__UNUSED)
         return COX_OK;
     if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
         return REFUSE(check->log,
                       "%sbinding %u (%s): what is HALO and READ_WRITE is of one pass alone",
                       check->where, index, name);
+
     memory->own = cox__is_own(binding);
     if (memory->own)
         return COX_OK;
+
     const cox_status status = check_images(check, index, memory);
     if (status)
         return status;
@@ -355,26 +398,32 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     if (binding->row_access == COX__REDUCE && memory->reduced)
         return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where,
                       index, name);
+
     memory->reduced |= binding->row_access == COX__REDUCE;
     memory->written |= binding->access != COX__READ;
     if (!cox__by_rows(binding))
         return COX_OK;
-    const uint32_t divisor = binding->row_divisor ? binding->row_divisor : 1;
+
+    const uint32_t divisor = cox__row_divisor(binding->row_divisor);
     const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
     if (memory->bytes && memory->bytes != bytes)
         return REFUSE(
             check->log,
             "%sbinding %u (%s): %zu bytes by the rows of this pass, %zu by those of another one",
             check->where, index, name, bytes, memory->bytes);
+
     memory->bytes = bytes;
+
     return COX_OK;
 }
 
-/* Sums over bindings are made in several places; one that wraps would be a buffer too short. */
+/* Later code sums the sizes of bindings. A sum that wraps around would give a buffer that is too
+ * short. */
 static cox_status check_sum(const struct check *check, const struct memory *memories)
 {
     const struct cox__session_spec *params = check->params;
     size_t left = SIZE_MAX / 2;
+
     for (uint32_t i = 0; i < params->binding_count; i++) {
         const size_t bytes = memories[i].bytes ? memories[i].bytes : cox__session_bytes(params, i);
         if (bytes > left)
@@ -382,6 +431,7 @@ static cox_status check_sum(const struct check *check, const struct memory *memo
                           SIZE_MAX / 2);
         left -= bytes;
     }
+
     return COX_OK;
 }
 
@@ -396,6 +446,7 @@ cox_status cox__contracts_check(const struct cox__session_spec *params,
     if (params->params_bytes > COX_CONSTANTS_BYTES_MAX)
         return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes,
                       COX_CONSTANTS_BYTES_MAX);
+
     for (uint32_t p = 0; p < count; p++) {
         cox_status status = check_pass(&check, &passes[p], p);
         for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
@@ -403,5 +454,6 @@ cox_status cox__contracts_check(const struct cox__session_spec *params,
         if (status)
             return status;
     }
+
     return check_sum(&check, memories);
 }

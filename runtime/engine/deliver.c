@@ -1,9 +1,10 @@
-/* Frames go back in submission order, each once all its bands have ended and no device that was given up can write to
- * its memory any more.
+/* Delivers frames in submission order. A frame is delivered when all its bands have ended and no
+ * lost device can write to its memory any more.
  *
  * Owns the head of `order`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
+#include "base/bounds.h"
 #include "buffers.h"
 #include "device.h"
 #include "frame.h"
@@ -15,7 +16,7 @@
 
 #include <string.h>
 
-/* One callback less is under way. */
+/* A callback has returned. */
 static void has_called_back(struct cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
@@ -24,12 +25,17 @@ static void has_called_back(struct cox_session *session)
     pthread_mutex_unlock(&session->lock);
 }
 
+/* The oldest frame under way if it can be delivered, or NULL. */
 static struct cox__frame *complete_head(struct cox_session *session)
 {
-    struct cox__frame *frame = session->order_count ? cox__session_frame(session, 0) : NULL;
-    return frame && cox__frame_is_complete(session, frame) && !cox__relocate_holds(session, frame)
-               ? frame
-               : NULL;
+    if (!session->order_count)
+        return NULL;
+
+    struct cox__frame *frame = cox__session_frame(session, 0);
+    if (!cox__frame_is_complete(session, frame) || cox__relocate_holds(session, frame))
+        return NULL;
+
+    return frame;
 }
 
 bool cox__deliver_is_due(struct cox_session *session)
@@ -37,7 +43,7 @@ bool cox__deliver_is_due(struct cox_session *session)
     return complete_head(session) != NULL;
 }
 
-/* What is left to be done with a complete frame before its callback. */
+/* The last steps for a complete frame before its callback. */
 static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
     if (session->attention)
@@ -47,18 +53,21 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
     cox__frame_report(session, frame);
 }
 
-/* Called with the session's lock held. */
+/* Count a delivered frame. Called under the session's lock. */
 static void count(struct cox_session *session, const struct cox__frame *frame)
 {
-    const uint64_t late_ns = frame->status == COX_OK ? cox__frame_late_ns(frame) : 0;
+    uint64_t late_ns = 0;
+    if (frame->status == COX_OK)
+        late_ns = cox__frame_late_ns(frame);
+
     session->frames_done++;
     session->frames_late += late_ns > 0;
-    session->worst_late_ns = late_ns > session->worst_late_ns ? late_ns : session->worst_late_ns;
+    session->worst_late_ns = cox__max_u64(session->worst_late_ns, late_ns);
     session->frames_dropped += frame->status == COX_E_LATE;
 }
 
-/* Take the frame off `order`, free its slot and call the application back. The slot comes before the
- * callback, which may submit the next frame and always finds a slot for it. */
+/* Take the frame off `order`, free its slot and call the application back. The slot comes before
+ * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
     session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
@@ -71,23 +80,26 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     const cox_status status = frame->status;
     memcpy(buffers, frame->buffers, sizeof buffers);
     cox__buffers_leave(session, frame);
+
     pthread_mutex_lock(&session->lock);
     frame->started = false;
     count(session, frame);
     cox__frame_put_back(session, frame);
     pthread_mutex_unlock(&session->lock);
+
     if (done)
         done(user, index, status);
     cox__buffers_give_back(session, buffers);
     has_called_back(session);
 }
 
-/* What cox_session_create would have returned, had it waited. */
+/* Why no device could join: the status that cox_session_create returns if it waits. */
 static cox_status join_status(const struct cox_session *session)
 {
     for (uint32_t d = 0; d < session->device_count; d++)
         if (session->devices[d].join_status)
             return session->devices[d].join_status;
+
     return COX_OK;
 }
 
@@ -97,25 +109,31 @@ bool cox__deliver_ready(struct cox_session *session)
     const bool joined = cox__device_any_joined(session);
     if (!ready || (!joined && cox__device_any_joining(session)))
         return false;
+
     session->ready = NULL;
     ready(session->ready_user, joined ? COX_OK : join_status(session));
     has_called_back(session);
+
     return true;
 }
 
 bool cox__deliver(struct cox_session *session, bool awaited_only)
 {
     bool progress = cox__probation_shadow_end(session);
+
     for (struct cox__frame *frame;
          (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
-        if (session->event_count) /* a band that has failed is to be done again */
+        if (session->event_count) /* a failed band must be done again first */
             return true;
-        cox__frame_note_cancel(session, frame); /* the callback before may have cancelled it */
+
+        cox__frame_note_cancel(session, frame); /* an earlier callback may have cancelled it */
         if (session->verify > 0 && cox__verify_frame(session, frame))
             return progress || frame->unfinished;
+
         conclude(session, frame);
         hand_back(session, frame);
         progress = true;
     }
+
     return progress;
 }

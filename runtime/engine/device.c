@@ -1,17 +1,18 @@
-/* The devices' states, and the choice among them.
+/* The devices' states, and the choice of a device for rows.
  *
  * Owns each device's `state`, `queue` and back-off, and `no_device_since_ns`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "device.h"
+#include "base/bounds.h"
 #include "event.h"
 #include "transitions.h"
 
 #include <stdlib.h>
 
-/* A lost device is tried again after this, then after pauses that double. */
+/* A lost device is retried after the first pause, then after pauses that double. */
 #define PAUSE_FIRST_NS 50000000ull
 #define PAUSE_MAX_NS 30000000000ull
-/* A device that has worked well for so many times its pause is as good as new. */
+/* After working well for this many times its pause, a device starts again with the first pause. */
 #define FORGET_TIMES 20
 
 bool cox__device_any_active(const struct cox_session *session)
@@ -36,6 +37,7 @@ bool cox__device_any_joined(const struct cox_session *session)
         if (session->devices[d].state != COX_DEVICE_JOINING &&
             session->devices[d].state != COX_DEVICE_ABSENT)
             return true;
+
     return false;
 }
 
@@ -44,6 +46,7 @@ uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
     uint32_t active = 0;
     for (uint32_t d = 0; d < session->device_count; d++)
         active |= (uint32_t)cox__device_is_active(&session->devices[d]) << d;
+
     const uint32_t listed = active & session->sharing[pass].devices;
     return listed ? listed : active;
 }
@@ -53,22 +56,29 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
     const uint32_t doing = cox__device_doing(session, pass);
     uint32_t best = session->device_count;
     uint64_t best_ns = 0;
+
     for (uint32_t d = 0; d < session->device_count; d++) {
-        const uint64_t single_device_ns = session->devices[d].passes[pass].single_device_ns,
-                       ns = single_device_ns ? single_device_ns : UINT64_MAX;
+        uint64_t ns = session->devices[d].passes[pass].single_device_ns;
+        if (!ns) /* not measured: the last choice */
+            ns = UINT64_MAX;
+
         if (doing >> d & 1 && !(except >> d & 1) &&
             (best == session->device_count || ns < best_ns)) {
             best = d;
             best_ns = ns;
         }
     }
+
     return best;
 }
 
 uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device)
 {
     const uint32_t best = cox__device_best(session, pass, 0);
-    return best == session->device_count && !session->no_device ? device : best;
+    if (best == session->device_count && !session->no_device)
+        return device;
+
+    return best;
 }
 
 bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
@@ -77,6 +87,7 @@ bool cox__device_has_free_slot(const struct cox_session *session, uint32_t devic
     for (uint32_t i = 0; queue && i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return true;
+
     return false;
 }
 
@@ -86,6 +97,7 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 {
     const enum cox_device_state state = session->devices[device].state;
     const bool takes_part = state == COX_DEVICE_ACTIVE || state == COX_DEVICE_PROBATION;
+
     if (takes_part)
         cox__transition_device(session, device, COX_DEVICE_DRAINING);
     if (!session->no_device_since_ns && !cox__device_any_active(session))
@@ -100,11 +112,11 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
 {
     struct cox__device *of = &session->devices[device];
+
     if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
         of->pause_ns = 0;
     of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
-    if (of->pause_ns > PAUSE_MAX_NS)
-        of->pause_ns = PAUSE_MAX_NS;
+    of->pause_ns = cox__min_u64(of->pause_ns, PAUSE_MAX_NS);
     of->retry_ns = cox__later(cox__engine_now(session), of->pause_ns);
 }
 
@@ -116,10 +128,13 @@ void cox__device_worked(struct cox_session *session)
 void cox__device_return(struct cox_session *session, uint32_t device)
 {
     struct cox__device *of = &session->devices[device];
+
     of->return_ns = cox__engine_now(session);
     cox__transition_device(session, device, COX_DEVICE_ACTIVE);
-    cox__log(&session->runtime->log, of->lost ? COX_LOG_WARN : COX_LOG_INFO, "%s %s", of->info.name,
-             of->lost ? "is back" : "joins the session");
+    if (of->lost)
+        cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", of->info.name);
+    else
+        cox__log(&session->runtime->log, COX_LOG_INFO, "%s joins the session", of->info.name);
 }
 
 /* ---- queues ---- */
@@ -130,19 +145,23 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
     struct cox__queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         return NULL;
+
     queue->slot_count = session->devices[device].slot_count;
     queue->slots = calloc(queue->slot_count, sizeof *queue->slots);
     if (!queue->slots) {
         free(queue);
         return NULL;
     }
+
     atomic_init(&queue->state, COX__QUEUE_LIVE);
     queue->runtime = session->runtime;
     queue->session = session;
     queue->device = device;
     queue->instance = instance;
+
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
+
         slot->queue = queue;
         slot->job.session = session;
         slot->job.instance = instance;
@@ -150,6 +169,7 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
         slot->job.mems = slot->mems;
         slot->job.params = slot->params;
     }
+
     return queue;
 }
 
@@ -158,24 +178,29 @@ cox_status cox__device_attach(struct cox_session *session, uint32_t device,
 {
     struct cox__device *of = &session->devices[device];
     uint32_t most[COX_PASSES_MAX] = {0};
+
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         const struct cox__pass *pass = &session->pipeline.passes[p];
+
         most[p] = max_rows[p];
-        if (most[p] <
-            pass->rows) /* longer bands are cut at multiples of it, which must be band boundaries */
+        if (most[p] < pass->rows) /* longer bands are cut at multiples of it */
             most[p] -= most[p] % pass->row_alignment;
         if ((uint64_t)most[p] * (COX_BANDS_MAX / 2) < pass->rows)
             return COX_E_DEVICE_MEMORY;
     }
+
     of->queue = new_queue(session, device, instance);
     if (!of->queue)
         return COX_E_NOMEM;
+
     of->resident = session->runtime->backend->ops->instance_resident(session->runtime->backend,
                                                                      instance);
     pthread_mutex_lock(&session->lock);
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++)
         of->passes[p].max_rows = most[p];
+
     pthread_mutex_unlock(&session->lock);
+
     return COX_OK;
 }
 

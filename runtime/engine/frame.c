@@ -1,8 +1,11 @@
-/* A frame's table of bands: what was given to which device, what became of it, the partial results and the report.
+/* A frame's table of bands: which device does which rows, their states, the partial results, and
+ * the report to the application.
  *
- * Owns the counts `at_work` and `unfinished`: `unfinished` is the number of bands that are PLANNED, QUEUED or RUNNING.
+ * Owns the counts `at_work` and `unfinished`: `unfinished` is the number of bands that are
+ * PLANNED, QUEUED or RUNNING.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "frame.h"
+#include "base/bounds.h"
 #include "invariant.h"
 #include "transitions.h"
 
@@ -19,13 +22,16 @@ static bool counts_agree(const struct cox__frame *frame)
 {
     uint32_t at_work[COX_DEVICES_MAX] = {0}, sum = 0;
     bool agree = true;
+
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (is_at_work(&frame->bands[b])) {
             at_work[frame->reports[b].device] += frame->bands[b].kind != COX__BAND_FETCH;
             sum++;
         }
+
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
         agree = agree && at_work[d] == frame->at_work[d];
+
     return agree && sum == frame->unfinished;
 }
 
@@ -53,11 +59,13 @@ void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame 
                            uint32_t pass)
 {
     COX_INVARIANT(pass < session->pipeline.pass_count && !frame->unfinished);
+
     frame->pass = pass;
     frame->first_band = frame->band_count;
     frame->again = false;
     frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session),
                                                    .reason = COX_REASON_NONE};
+
     frame->pool_left = frame->pool_first_row = 0;
     frame->declined = frame->served = 0;
     frame->shadow.rows = 0;
@@ -72,10 +80,13 @@ void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame 
         const uint32_t attempt = frame->reports[b].attempt;
         if (!cox__band_is_of_split(&frame->bands[b]))
             continue;
+
         if (frame->bands[b].state == COX__BAND_DONE)
             cox__frame_revoke_band(frame, b, why);
-        frame->attempt = attempt >= frame->attempt ? attempt + 1 : frame->attempt;
+        if (attempt >= frame->attempt)
+            frame->attempt = attempt + 1;
     }
+
     cox__frame_begin_pass(session, frame, 0);
 }
 
@@ -88,10 +99,12 @@ void cox__frame_start(const struct cox_session *session, struct cox__frame *fram
     frame->keeps = false;
     frame->start_ns = frame->end_ns = cox__engine_now(session);
     frame->joules = -1;
+
     memset(frame->at_work, 0, sizeof frame->at_work);
     frame->unfinished = 0;
     frame->band_count = 0;
     frame->attempt = 0;
+
     cox__frame_begin_pass(session, frame, 0);
 }
 
@@ -112,6 +125,7 @@ bool cox__frame_has_more(const struct cox_session *session, const struct cox__fr
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         more = more || (frame->bands[b].state == COX__BAND_PLANNED &&
                         cox__band_is_of_split(&frame->bands[b]));
+
     return more;
 }
 
@@ -121,6 +135,7 @@ void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame)
         session->chain_frame = frame;
         return;
     }
+
     frame->next_free = session->free_frames;
     session->free_frames = frame;
     pthread_cond_signal(&session->slot_free);
@@ -131,8 +146,10 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
 {
     if (frame->band_count == frame->band_max)
         return false;
+
     uint32_t index = frame->band_count++;
     struct cox__band *band = &frame->bands[index];
+
     frame->reports[index] = (struct cox_band_report){.device = device,
                                                      .first_row = first_row,
                                                      .rows = rows,
@@ -145,47 +162,55 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
     frame->at_work[device]++;
     frame->served |= UINT32_C(1) << device;
     frame->unfinished++;
+
     return true;
 }
 
 bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
-    uint32_t most = session->devices[device].passes[frame->pass].max_rows;
+    const uint32_t most = session->devices[device].passes[frame->pass].max_rows;
     COX_INVARIANT(frame->started && rows &&
                   first_row + rows <= cox__frame_pass(session, frame)->rows);
+
     for (uint32_t done = 0; done < rows;) {
-        uint32_t part = rows - done < most ? rows - done : most;
+        const uint32_t part = cox__min_u32(rows - done, most);
         if (!add_band(frame, device, first_row + done, part, attempt))
             return false;
         done += part;
     }
+
     COX_INVARIANT(counts_agree(frame));
+
     return true;
 }
 
-/* A fetch has no rows of the pass. Its record says rows 0 .. n - 1, so that its time limit is about right. */
+/* A fetch has no rows of the pass. Its report lists rows 0 .. n - 1, so that its time limit is
+ * about right. */
 bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
                           uint32_t device, uint32_t binding, uint32_t first, uint32_t end)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
-    const uint32_t served = frame->served, rows = end - first;
-    if (!add_band(frame, device, 0, rows < pass->rows ? rows : pass->rows, 0))
+    const uint32_t served = frame->served;
+    const uint32_t rows = end - first;
+    if (!add_band(frame, device, 0, cox__min_u32(rows, pass->rows), 0))
         return false;
+
     struct cox__band *band = &frame->bands[frame->band_count - 1];
-    frame->served = served; /* the pool goes by what does rows */
+    frame->served = served; /* fetches do not count for the pool */
     frame->at_work[device]--;
     band->kind = COX__BAND_FETCH;
     band->origin = binding;
     band->fetch_first = first;
     band->fetch_count = rows;
     COX_INVARIANT(counts_agree(frame));
+
     return true;
 }
 
 void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status)
 {
-    cox__transition_band(&frame->bands[band], status == COX_OK ? COX__BAND_DONE : COX__BAND_FAILED);
+    cox__transition_band(&frame->bands[band], status ? COX__BAND_FAILED : COX__BAND_DONE);
     frame->reports[band].status = status;
     frame->at_work[frame->reports[band].device] -= frame->bands[band].kind != COX__BAND_FETCH;
     frame->unfinished--;
@@ -211,12 +236,14 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
     if (!frame->bands[band].partials &&
         !(frame->bands[band].partials = malloc(session->partial_bytes)))
         return false;
+
     char *to = frame->bands[band].partials;
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (pass->bindings[i].row_access == COX__REDUCE) {
             memcpy(to, backend->ops->job_partial(backend, job, i), pass->bindings[i].bytes);
             to += pass->bindings[i].bytes;
         }
+
     return true;
 }
 
@@ -227,7 +254,9 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
            !cox__band_is_of_split(&frame->bands[band]) ||
            frame->reports[band].first_row != first_row)
         band++;
+
     COX_INVARIANT(band < frame->band_count);
+
     return band;
 }
 
@@ -236,18 +265,22 @@ void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *f
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (binding->row_access != COX__REDUCE)
             continue;
+
         void *into = backend->ops->mem_data(frame->mems[i]);
         memset(into, 0, binding->bytes);
+
         for (uint32_t next = 0; next < pass->rows;) {
             const uint32_t band = cox__frame_band_from(frame, frame->pass, next);
             binding->merge(into, (char *)frame->bands[band].partials + offset, binding->bytes,
                            binding->merge_user);
             next += frame->reports[band].rows;
         }
+
         offset += binding->bytes;
     }
 }
@@ -258,47 +291,60 @@ static bool comes_before(const struct cox_band_report *one, const struct cox_ban
 {
     if (one->pass != other->pass)
         return one->pass < other->pass;
-    return one->first_row != other->first_row ? one->first_row < other->first_row
-                                              : one->attempt < other->attempt;
+    if (one->first_row != other->first_row)
+        return one->first_row < other->first_row;
+
+    return one->attempt < other->attempt;
 }
 
-/* Sort by pass, then first row, then attempt; few bands, nearly sorted. Checks and fetches are left out. Returns how
- * many bands there are. */
+/* Sort the bands by pass, then first row, then attempt, without checks and fetches. An insertion
+ * sort suffices for few bands that are nearly sorted. Returns how many there are. */
 static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox_band_report *sorted = session->sorted;
     uint32_t count = 0;
+
     for (uint32_t i = 0; i < frame->band_count; i++) {
         const struct cox_band_report *report = &frame->reports[i];
         if (!cox__band_is_of_split(&frame->bands[i]))
             continue;
+
         uint32_t at = count++;
         while (at && comes_before(report, &sorted[at - 1])) {
             sorted[at] = sorted[at - 1];
             at--;
         }
+
         sorted[at] = *report;
     }
+
     return count;
 }
 
-/* What the passes say together. */
+static uint64_t sum_if_known(uint64_t a, uint64_t b)
+{
+    return a && b ? a + b : 0;
+}
+
+/* The report of the whole frame; a time that one pass does not know is 0. */
 static struct cox_pass_report sum_passes(const struct cox_session *session,
                                          const struct cox__frame *frame)
 {
     struct cox_pass_report sum = frame->passes[0];
+
     for (uint32_t p = 1; p <= frame->pass; p++) {
         const struct cox_pass_report *pass = &frame->passes[p];
-        sum.reason = pass->reason == COX_REASON_RERUN ? pass->reason : sum.reason;
-        if (session->sharing[p].lead != p) /* what was predicted is for all that share the split */
+
+        if (pass->reason == COX_REASON_RERUN)
+            sum.reason = pass->reason;
+        if (session->sharing[p].lead != p) /* its lead's prediction includes it */
             continue;
-        sum.predicted_ns = sum.predicted_ns && pass->predicted_ns
-                               ? sum.predicted_ns + pass->predicted_ns
-                               : 0;
-        sum.rejected_ns = sum.rejected_ns && pass->rejected_ns ? sum.rejected_ns + pass->rejected_ns
-                                                               : 0;
+
+        sum.predicted_ns = sum_if_known(sum.predicted_ns, pass->predicted_ns);
+        sum.rejected_ns = sum_if_known(sum.rejected_ns, pass->rejected_ns);
         sum.pool_rows += pass->pool_rows;
     }
+
     return sum;
 }
 
@@ -307,10 +353,21 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
     const bool internal = frame->kind != COX__FRAME_OF_APPLICATION;
     if (!session->report)
         return;
+
     frame->passes[frame->pass].end_ns = frame->end_ns;
-    const uint32_t first = internal ? frame->pass
-                                    : 0; /* runs of the engine's own are of one pass */
-    const struct cox_pass_report all = internal ? frame->passes[first] : sum_passes(session, frame);
+
+    uint32_t first = 0;
+    uint64_t delivered_ns = frame->delivered_ns;
+    struct cox_pass_report all;
+
+    if (internal) { /* a run of one pass, which is not delivered */
+        first = frame->pass;
+        delivered_ns = frame->end_ns;
+        all = frame->passes[first];
+    } else {
+        all = sum_passes(session, frame);
+    }
+
     const struct cox_frame_report report = {.index = frame->index,
                                             .warmup = frame->kind == COX__FRAME_WARMUP,
                                             .shadow = frame->kind == COX__FRAME_SHADOW,
@@ -318,8 +375,7 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
                                             .submit_ns = frame->submit_ns,
                                             .start_ns = frame->start_ns,
                                             .end_ns = frame->end_ns,
-                                            .delivered_ns = internal ? frame->end_ns
-                                                                     : frame->delivered_ns,
+                                            .delivered_ns = delivered_ns,
                                             .deadline_ns = frame->deadline_ns,
                                             .reason = all.reason,
                                             .predicted_ns = all.predicted_ns,

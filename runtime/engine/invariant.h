@@ -1,5 +1,5 @@
-/* Assertions of the engine's invariants. They are compiled in debug builds and fuzzers (COX_ASSERTIONS) and to nothing
- * in a release: the released library never ends the process.
+/* Assertions of the engine's invariants. They are active in debug builds and fuzzers
+ * (COX_ASSERTIONS). A release build contains none, because the library must never end the process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_INVARIANT_H
 #define COX_ENGINE_INVARIANT_H
@@ -16,7 +16,7 @@
         }                                                                                   \
     } while (0)
 #else
-/* Never evaluated; what only assertions need is not unused. */
+/* Never evaluated, but the compiler sees the variables as used. */
 #define COX_INVARIANT(holds) ((void)(0 && (holds)))
 #endif
 

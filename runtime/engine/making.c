@@ -1,10 +1,12 @@
-/* The devices of a session that was created with `ready` join: the worker's threads make their instances, all at once,
- * since each driver compiles for itself. The first device that has one takes part at once; the later ones are on
- * probation (probation.c) first, so that what their first launch costs holds up no frame. A device that cannot have an
- * instance is out for good.
+/* Creates instances for devices that join a session or come back to it.
  *
- * A device that was lost is tried again after a pause: it gets a new instance on a context of its own. It is on
- * probation until it has done some rows.
+ * If a session was created with `ready`, worker threads create the instances of all its devices at
+ * the same time, because each driver compiles separately. The first device with an instance takes
+ * part at once. The later ones are on probation first (probation.c), so that their first launch
+ * delays no frame. A device without an instance stays out of the session.
+ *
+ * A lost device is retried after a pause, with a new instance on a new context. It is on probation
+ * until it has done some rows.
  *
  * Owns the devices' `making` and `join_status`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -20,6 +22,7 @@ static void make_task(void *ctx)
     struct cox_session *session = making->session;
     struct cox__backend *backend = session->runtime->backend;
     struct cox__loop *loop = session->runtime->loop;
+
     making->status = backend->ops->instance_create(backend, making->device, &session->pipeline,
                                                    making->slot_count, making->fresh,
                                                    &making->instance, making->max_rows);
@@ -27,7 +30,8 @@ static void make_task(void *ctx)
     cox__loop_wake(loop);
 }
 
-/* `run`: cox__worker_run or cox__worker_run_now. False: there is no memory or no thread. */
+/* Start to create an instance. `run`: cox__worker_run or cox__worker_run_now. False: no memory
+ * or no thread. */
 static bool begin_making(struct cox_session *session, uint32_t device, bool fresh,
                          bool (*run)(struct cox__worker *worker, void (*task)(void *ctx),
                                      void *ctx))
@@ -36,41 +40,51 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
     struct cox__device_init *making = calloc(1, sizeof *making);
     if (!making)
         return false;
+
     making->session = session;
     making->device = of->device;
     making->slot_count = of->slot_count;
     making->fresh = fresh;
     of->making = making;
+
     if (run(session->runtime->worker, make_task, making))
         return true;
+
     free(making);
     of->making = NULL;
+
     return false;
 }
 
-/* The device has what was made, unless that is an error. */
+/* Attach the finished instance to its device, or return the error. */
 static cox_status end_making(struct cox_session *session, uint32_t device)
 {
     struct cox__device_init *making = session->devices[device].making;
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = making->status;
+
     session->devices[device].making = NULL;
-    if (status == COX_OK &&
-        (status = cox__device_attach(session, device, making->instance, making->max_rows)))
-        backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
+    if (status == COX_OK) {
+        status = cox__device_attach(session, device, making->instance, making->max_rows);
+        if (status)
+            backend->ops->instance_destroy(backend, making->instance, NULL, NULL);
+    }
     free(making);
+
     return status;
 }
 
 /* ---- joining ---- */
 
-/* One after the other where the driver wants that. */
+/* Whether another instance must be finished first: some drivers allow only one thread. */
 static bool must_wait(const struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
     bool any = false;
+
     for (uint32_t d = 0; d < session->device_count; d++)
         any = any || session->devices[d].making;
+
     return any && backend->ops->one_thread && backend->ops->one_thread(backend);
 }
 
@@ -78,6 +92,7 @@ static void has_joined(struct cox_session *session, uint32_t device)
 {
     const struct cox__device *of = &session->devices[device];
     const bool first = !cox__device_any_joined(session);
+
     cox__pipeline_tell_writable(&session->pipeline, session->runtime->backend, of->queue->instance,
                                 &session->told_writable, &session->runtime->log);
     if (first)
@@ -89,6 +104,7 @@ static void has_joined(struct cox_session *session, uint32_t device)
 static void cannot_join(struct cox_session *session, uint32_t device, cox_status status)
 {
     struct cox__device *of = &session->devices[device];
+
     of->join_status = status;
     cox__transition_device(session, device, COX_DEVICE_ABSENT);
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s", of->info.name,
@@ -108,29 +124,34 @@ static bool join(struct cox_session *session, uint32_t device)
             has_joined(session, device);
         return true;
     }
-    if (session->closing) { /* a device is there already, or destroy would not have come so far */
+
+    if (session->closing) { /* another device has joined, or destroy would still wait */
         cox__transition_device(session, device, COX_DEVICE_ABSENT);
         return true;
     }
     if (must_wait(session))
         return false;
+
     if (!begin_making(session, device, false, cox__worker_run_now))
         cannot_join(session, device, COX_E_NOMEM);
+
     return true;
 }
 
 /* ---- rebuilding ---- */
 
-/* Until when the device's lost queues keep it from being rebuilt: drivers keep much memory for each context, so that a
- * device gets no second one beside the first for a while. 0 = not at all. */
+/* The time until which the device's lost queues delay its rebuild; 0 = no delay. Drivers use much
+ * memory per context, so the device gets no second context for a while. */
 static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
 {
     uint64_t at_ns = 0;
     if (!cox__device_any_active(session))
         return 0;
+
     for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         if (queue->device == device && queue->rebuild_after_ns > at_ns)
             at_ns = queue->rebuild_after_ns;
+
     return at_ns;
 }
 
@@ -139,15 +160,17 @@ static void begin_rebuild(struct cox_session *session, uint32_t device)
     cox__transition_device(session, device, COX_DEVICE_REBUILDING);
     if (begin_making(session, device, true, cox__worker_run))
         return;
+
     cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
     cox__device_plan_retry(session, device, false);
 }
 
-/* A new instance was made, or could not be had. */
+/* The new instance is finished, or has failed. */
 static void end_rebuild(struct cox_session *session, uint32_t device)
 {
     struct cox__device *of = &session->devices[device];
     const cox_status status = end_making(session, device);
+
     if (status) {
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         cox__device_plan_retry(session, device, false);
@@ -156,15 +179,18 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
                  cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
         return;
     }
-    if (of->info.mode == COX_MODE_SHARED) { /* its context is its own now */
+
+    if (of->info.mode == COX_MODE_SHARED) { /* it no longer shares its context */
         pthread_mutex_lock(&session->lock);
         of->info.mode = COX_MODE_MAPPED;
         pthread_mutex_unlock(&session->lock);
     }
+
     cox__transition_device(session, device, COX_DEVICE_PROBATION);
 }
 
-/* On a virtual clock an idle session would go on for ever. */
+/* Look at the device again at `at_ns`. Not in an idle session on a virtual clock, which would
+ * run on endlessly. */
 static void look_again(const struct cox_session *session, uint64_t at_ns, uint64_t *next_ns)
 {
     if ((session->order_count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
@@ -175,6 +201,7 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
                         uint64_t *next_ns)
 {
     const struct cox__device *of = &session->devices[device];
+
     switch (of->state) {
     case COX_DEVICE_JOINING:
         return join(session, device);
@@ -184,6 +211,7 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
                 look_again(session, rebuild_held_ns(session, device), next_ns);
             return false;
         }
+
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         return true;
     case COX_DEVICE_QUARANTINED:
@@ -193,7 +221,9 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
             look_again(session, of->retry_ns, next_ns);
             return false;
         }
+
         begin_rebuild(session, device);
+
         return of->state == COX_DEVICE_REBUILDING;
     case COX_DEVICE_REBUILDING:
         if (!atomic_load(&of->making->done))

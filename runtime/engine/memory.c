@@ -1,7 +1,8 @@
-/* Memory is destroyed by the worker thread, since that may wait for what other frames have on the devices.
+/* Destroys unused memory. The worker thread does it, because the call may wait for other frames'
+ * commands on the devices.
  *
- * A device that was given up may still wake, and then reads and writes what it was given: that stands in the ABANDONED
- * slots of the lost queue until the queue is gone. Until then such memory is kept.
+ * A lost device may wake up and then still read and write its bands' memory. The ABANDONED slots
+ * of the lost queue list this memory, and it is kept until the queue is gone.
  *
  * Owns the runtime's `kept`, `releasing` and `release_task`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -22,6 +23,7 @@ static bool holds(const struct cox__queue *queue, const struct cox__mem *mem, bo
              b++)
             if (queue->slots[i].mems[b] == mem && (!written || queue->slots[i].written >> b & 1))
                 return true;
+
     return false;
 }
 
@@ -37,10 +39,12 @@ bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox_
 {
     if (!mem || !atomic_load(&runtime->abandoned_queues))
         return false;
+
     bool tainted = any_holds(runtime->stray, mem, written);
     for (const struct cox_session *session = runtime->active; session && !tainted;
          session = session->next_active)
         tainted = any_holds(session->lost_queues, mem, written);
+
     return tainted;
 }
 
@@ -49,12 +53,15 @@ bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox_
 static struct cox__mem *take_next(struct cox_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->release_lock);
+
     struct cox__mem *mem = runtime->releasing;
     if (mem)
         runtime->releasing = link_of(runtime, mem)->next;
     else
         runtime->release_task = false;
+
     pthread_mutex_unlock(&runtime->release_lock);
+
     return mem;
 }
 
@@ -69,17 +76,21 @@ static void note_released(struct cox_runtime *runtime, bool inside)
 bool cox__memory_is_in_released(struct cox_runtime *runtime)
 {
     pthread_mutex_lock(&runtime->release_lock);
+
     const bool inside = runtime->in_released &&
                         pthread_equal(runtime->release_thread, pthread_self());
     pthread_mutex_unlock(&runtime->release_lock);
+
     return inside;
 }
 
-/* Destroy memory that waits for it. `alone`: with the engine lock, so that no other thread calls the driver. */
+/* Destroy all memory in the list. With `alone` the engine lock is held, so that no other thread
+ * calls the driver. */
 static void release_all(struct cox_runtime *runtime, bool alone)
 {
     for (struct cox__mem *mem; (mem = take_next(runtime));) {
         const struct cox__mem_link link = *link_of(runtime, mem);
+
         if (alone)
             cox__watchdog_lock(runtime->watchdog);
         runtime->backend->ops->mem_destroy(runtime->backend, mem);
@@ -87,6 +98,7 @@ static void release_all(struct cox_runtime *runtime, bool alone)
             cox__watchdog_unlock(runtime->watchdog);
         if (!link.released)
             continue;
+
         note_released(runtime, true);
         link.released(link.user);
         note_released(runtime, false);
@@ -108,10 +120,12 @@ static void release(struct cox_runtime *runtime, struct cox__mem *mem)
     const bool begins = !runtime->release_task;
     runtime->release_task = true;
     pthread_mutex_unlock(&runtime->release_lock);
+
     if (!begins || !runtime->worker || cox__worker_run_now(runtime->worker, release_task, runtime))
         return;
-    pthread_mutex_lock(
-        &runtime->release_lock); /* it waits for the next one, or for the runtime's end */
+
+    /* No thread: the memory waits for the next release, or for the end of the runtime. */
+    pthread_mutex_lock(&runtime->release_lock);
     runtime->release_task = false;
     pthread_mutex_unlock(&runtime->release_lock);
 }
@@ -135,7 +149,9 @@ void cox__memory_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
 void cox__memory_release_kept(struct cox_runtime *runtime)
 {
     struct cox__mem *next, *kept = runtime->kept;
+
     runtime->kept = NULL;
+
     for (; kept; kept = next) {
         next = link_of(runtime, kept)->next;
         cox__memory_let_go(runtime, kept);
@@ -144,9 +160,9 @@ void cox__memory_release_kept(struct cox_runtime *runtime)
 
 /* ---- for threads that hold no lock ---- */
 
-/* Whether to ask if memory is tainted, which takes the engine lock; *locked: it was taken for that. Mostly nothing is,
- * and the engine, which may be inside a driver's call, need not be asked. Memory that nothing uses does not become
- * tainted any more. */
+/* Whether to check if memory is tainted. The check needs the engine lock; *locked: it was taken for
+ * the check. Usually no queue is abandoned, and the lock, whose holder may be inside a driver call,
+ * is not needed. Unused memory cannot become tainted later. */
 static bool must_ask(struct cox_runtime *runtime, bool *locked)
 {
     *locked = false;
@@ -154,17 +170,21 @@ static bool must_ask(struct cox_runtime *runtime, bool *locked)
         return false;
     if (cox__watchdog_is_held_here(runtime->watchdog))
         return true;
+
     cox__watchdog_lock(runtime->watchdog);
+
     return *locked = true;
 }
 
 void cox__memory_let_go_locking(struct cox_runtime *runtime, struct cox__mem *mem)
 {
     bool locked;
+
     if (must_ask(runtime, &locked))
         cox__memory_let_go(runtime, mem);
     else
         release(runtime, mem);
+
     if (locked)
         cox__watchdog_unlock(runtime->watchdog);
 }
@@ -173,18 +193,21 @@ bool cox__memory_drop(struct cox_runtime *runtime, struct cox__mem *mem)
 {
     bool locked;
     const bool tainted = must_ask(runtime, &locked) && cox__memory_is_tainted(runtime, mem, false);
+
     if (tainted)
         keep(runtime, mem);
     if (locked)
         cox__watchdog_unlock(runtime->watchdog);
     if (!tainted)
         runtime->backend->ops->mem_destroy(runtime->backend, mem);
+
     return !tainted;
 }
 
 void cox__memory_forget(struct cox_runtime *runtime)
 {
     release_all(runtime, false);
+
     for (struct cox__mem *next; runtime->kept; runtime->kept = next) {
         next = link_of(runtime, runtime->kept)->next;
         runtime->backend->ops->mem_abandon(runtime->backend, runtime->kept);

@@ -1,10 +1,11 @@
-/* A frame's passes run one after the other. Between two of them every row has been computed: it is in host memory,
- * which all devices share or copy from, or on a device that keeps it (residency.h). So a pass is to the rest of the
- * engine what a frame would be, with bands, a split and a policy of its own, and a band can be done again for as long
- * as its pass is under way.
+/* The passes of a frame run one after the other.
  *
- * Rows of an earlier pass can turn out to be wrong, since the device that did them is convicted, or be gone with the
- * device that kept them: then the frame begins anew, from its inputs.
+ * Between two passes every row is computed. It is in host memory, which all devices share or copy
+ * from, or on a device that keeps it (residency.h). So each pass has its own bands, split and
+ * policy, and a band can be done again while its pass is under way.
+ *
+ * Rows of an earlier pass may turn out to be wrong, because their device is convicted, or be lost
+ * with the device that kept them. Then the frame starts over from its inputs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "passes.h"
 #include "policy.h"
@@ -19,8 +20,11 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
     const struct cox__pass *pass = cox__frame_pass(session, frame);
     struct cox__backend *backend = session->runtime->backend;
     void *buffers[COX_BUFFERS_MAX] = {NULL};
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        buffers[i] = frame->mems[i] ? backend->ops->mem_data(frame->mems[i]) : NULL;
+        if (frame->mems[i])
+            buffers[i] = backend->ops->mem_data(frame->mems[i]);
+
     const struct cox_pass_result end = {.frame = frame->index,
                                         .pass = frame->pass,
                                         .buffer_count = pass->binding_count,
@@ -32,6 +36,7 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 {
     const struct cox__pass *pass = cox__frame_pass(session, frame);
+
     if (frame->status == COX_OK && pass->partial_bytes)
         cox__frame_merge_partials(session, frame);
     cox__policy_observe_pass(session, frame);
@@ -44,25 +49,30 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
     if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) ||
         session->event_count)
         return false;
-    if (!cox__device_any_active(
-            session)) { /* a pass cannot be split among none: it waits for one to come back */
+
+    /* Without an active device there is nothing to split: wait until one comes back. */
+    if (!cox__device_any_active(session)) {
         frame->status = session->no_device ? COX_E_DEVICE_LOST : COX_OK;
         return session->no_device;
     }
     if (frame->again) {
+        const cox_status why = session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
+
         memcpy(frame->params, frame->given_params, session->pipeline.params_bytes);
-        cox__frame_begin_anew(session, frame,
-                              session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST);
+        cox__frame_begin_anew(session, frame, why);
         cox__policy_split(session, frame);
         frame->passes[0].reason = COX_REASON_RERUN;
         return true;
     }
+
     if (session->verify > 0 && cox__verify_frame(session, frame))
         return frame->unfinished > 0;
-    if (frame->status) /* nothing tells whose rows are right */
+    if (frame->status) /* the devices disagree, and no vote can decide */
         return true;
+
     cox__passes_conclude(session, frame);
     cox__frame_begin_pass(session, frame, frame->pass + 1);
     cox__policy_split(session, frame);
+
     return true;
 }

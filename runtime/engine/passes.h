@@ -1,16 +1,16 @@
-/* From a pass of a frame to the next one. Level 4 of the engine.
+/* From one pass of a frame to the next. Level 4 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_PASSES_H
 #define COX_ENGINE_PASSES_H
 
 #include "state.h"
 
-/* If the pass under way is done, and another one follows, go on with that: its bands are added. Returns whether
- * there is something new to do. */
+/* If the pass under way is done and another one follows, begin that one and add its bands. Returns
+ * whether there is something new to do. */
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame);
 
-/* All bands of a pass are in and verified: merge what it has reduced, tell the policy, call the application's function.
- * For the last pass when the frame is delivered. */
+/* Finish a pass whose bands are done and verified: merge its partial results, report to the policy,
+ * and call the application's function. For the last pass this happens at delivery. */
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame);
 
 #endif

@@ -1,6 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* A session's pipeline: a checked copy of the passes that the application describes, with
+ * defaults filled in, and the rows and alignments that follow from it. Sessions make it once and
+ * never change it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "contracts.h"
 #include "pipeline.h"
+#include "base/bounds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +16,48 @@ static uint64_t gcd(uint64_t a, uint64_t b)
         a = b;
         b = rest;
     }
+
     return a;
 }
 
 uint64_t cox__pipeline_lcm_bounded(uint64_t a, uint64_t b, uint64_t bound)
 {
-    uint64_t step = b / gcd(a, b);
-    return a > bound / step ? bound : a * step;
+    const uint64_t step = b / gcd(a, b);
+
+    if (a > bound / step)
+        return bound;
+
+    return a * step;
+}
+
+/* How closely a variant fits: made for this device, for its type, or for any device; 0 = not. */
+static int variant_rank(const struct cox__variant *variant, uint32_t device,
+                        enum cox_device_type type)
+{
+    if (variant->device_plus_1)
+        return (variant->device_plus_1 == device + 1) * 3;
+    if (variant->type)
+        return (variant->type == type) * 2;
+
+    return 1;
 }
 
 const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
-                                                      uint32_t device, enum cox_device_type type)
+                                                       uint32_t device, enum cox_device_type type)
 {
     const struct cox__variant *found = NULL;
     int rank = 0;
+
     for (uint32_t i = 0; i < stage->variant_count; i++) {
         const struct cox__variant *variant = &stage->variants[i];
-        int fits = variant->device_plus_1 ? (variant->device_plus_1 == device + 1) * 3
-                   : variant->type        ? (variant->type == type) * 2
-                                          : 1;
+        const int fits = variant_rank(variant, device, type);
+
         if (fits > rank) {
             rank = fits;
             found = variant;
         }
     }
+
     return found;
 }
 
@@ -43,26 +65,33 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
                                           const struct cox_device_info *info)
 {
     uint64_t row_alignment = 1, bound = pass->rows;
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (!cox__by_rows(binding))
             continue;
+
         /* A band's own rows begin where its memory does. */
-        uint64_t align = info->base_align_bytes && !cox__is_own(binding) ? info->base_align_bytes
-                                                                         : 1;
-        uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
+        uint64_t align = 1;
+        if (info->base_align_bytes && !cox__is_own(binding))
+            align = info->base_align_bytes;
+
+        const uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
         row_alignment = cox__pipeline_lcm_bounded(row_alignment,
                                                   aligned_rows * binding->row_divisor, bound);
     }
+
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         const struct cox__variant *variant = cox__pipeline_stage_variant(&pass->stages[i], device,
-                                                                        info->type);
+                                                                         info->type);
+
         if (variant)
             row_alignment = cox__pipeline_lcm_bounded(row_alignment,
                                                       (uint64_t)variant->local_rows *
                                                           variant->item_rows,
                                                       bound);
     }
+
     return (uint32_t)row_alignment;
 }
 
@@ -74,37 +103,42 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
     uint32_t all = cox__buffer_rows(pass->rows, divisor);
     uint32_t begin = first_row / divisor;
     uint64_t end = cox__buffer_rows(first_row + rows, divisor);
+
     if (binding->row_access == COX__HALO) {
-        uint32_t step = pass->row_alignment / divisor ? pass->row_alignment / divisor : 1;
-        begin = begin > binding->halo_rows ? begin - binding->halo_rows : 0;
+        const uint32_t step = cox__max_u32(pass->row_alignment / divisor, 1);
+
+        begin -= cox__min_u32(begin, binding->halo_rows);
         begin -= begin % step;
         end += binding->halo_rows;
     }
+
     *first = begin;
-    *count = (uint32_t)((end < all ? end : all) - begin);
+    *count = (uint32_t)(cox__min_u64(end, all) - begin);
 }
 
-/* ---- what kernels could write ---- */
+/* ---- warnings about writable arguments ---- */
 
-static void tell_stage(const struct cox__pass *pass, uint32_t number, uint32_t s,
+static void warn_stage(const struct cox__pass *pass, uint32_t number, uint32_t s,
                        struct cox__backend *backend, const struct cox__instance *instance,
                        uint32_t *told, const struct cox__log *log)
 {
     const struct cox__stage *stage = &pass->stages[s];
+
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const uint32_t index = stage->args[a].index;
         if (stage->args[a].kind != COX__ARG_KIND_BUFFER ||
             pass->bindings[index].access != COX__READ || *told & UINT32_C(1) << index)
             continue;
+
         const char *name = backend->ops->instance_may_write(backend, instance, number, s, a);
         if (!name)
             continue;
+
         *told |= UINT32_C(1) << index;
-        cox__log(
-            log, COX_LOG_WARN,
-            "kernel %s, argument %u (%s): binding %u (%s) is only read, but the kernel could write it, and so "
-            "what other devices read; declare the pointer const",
-            stage->kernel, a, *name ? name : "unnamed", index, pass->bindings[index].name);
+        cox__log(log, COX_LOG_WARN,
+                 "kernel %s, argument %u (%s): binding %u (%s) is only read, but the kernel could "
+                 "write it, and so what other devices read; declare the pointer const",
+                 stage->kernel, a, *name ? name : "unnamed", index, pass->bindings[index].name);
     }
 }
 
@@ -114,7 +148,7 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 {
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         for (uint32_t s = 0; s < pipeline->passes[p].stage_count; s++)
-            tell_stage(&pipeline->passes[p], p, s, backend, instance, told, log);
+            warn_stage(&pipeline->passes[p], p, s, backend, instance, told, log);
 }
 
 /* ---- copying ---- */
@@ -122,15 +156,20 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
 {
     struct cox__variant *variants = calloc(from->variant_count, sizeof *variants);
+
     to->variants = variants;
     if (!variants)
         return false;
+
     to->variant_count = from->variant_count;
+
     for (uint32_t v = 0; v < from->variant_count; v++) {
         const struct cox__variant *source = &from->variants[v];
+
         variants[v] = *source;
         variants[v].source = strdup(source->source);
         variants[v].options = strdup(source->options ? source->options : "");
+
         uint32_t *sizes[] = {&variants[v].local_columns, &variants[v].local_rows,
                              &variants[v].item_columns, &variants[v].item_rows};
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
@@ -139,6 +178,7 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
         if (!variants[v].source || !variants[v].options)
             return false;
     }
+
     return true;
 }
 
@@ -147,75 +187,91 @@ static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
     to->columns = from->columns ? from->columns : 1;
     to->arg_count = from->arg_count;
     to->kernel = strdup(from->kernel);
-    struct cox__arg *args = calloc(from->arg_count ? from->arg_count : 1, sizeof *args);
+
+    struct cox__arg *args = calloc((size_t)from->arg_count + 1, sizeof *args);
     to->args = args;
     if (args && from->arg_count)
         memcpy(args, from->args, from->arg_count * sizeof *args);
+
     return to->kernel && args && copy_variants(to, from);
 }
 
-/* A pass's bindings: those that its uses name, as they say; without uses all, as the session has them. */
+/* Copy a pass's bindings. A pass that lists its uses has only those; the others are UNUSED. A pass
+ * without a list uses all of them as the session declares them. */
 static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipeline,
                           const struct cox__pass_spec *from)
 {
     to->binding_count = pipeline->binding_count;
+
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->bindings[i] = pipeline->bindings[i];
         if (from->use_count)
             to->bindings[i].row_access = COX__UNUSED;
     }
+
     for (uint32_t u = 0; u < from->use_count; u++) {
         const struct cox__pass_binding *use = &from->uses[u];
         struct cox__binding *binding = &to->bindings[use->binding];
         binding->row_access = use->row_access;
         binding->access = use->access;
-        binding->row_divisor = use->row_divisor ? use->row_divisor : 1;
+        binding->row_divisor = cox__row_divisor(use->row_divisor);
         binding->halo_rows = use->halo_rows;
     }
+
     for (uint32_t i = 0; i < to->binding_count; i++) {
         to->written |= (uint32_t)cox__written_by_rows(&to->bindings[i]) << i;
         to->in_place |= to->bindings[i].row_access == COX__ROWS &&
                         to->bindings[i].access == COX__READ_WRITE;
-        to->partial_bytes += to->bindings[i].row_access == COX__REDUCE ? to->bindings[i].bytes : 0;
+        if (to->bindings[i].row_access == COX__REDUCE)
+            to->partial_bytes += to->bindings[i].bytes;
     }
 }
 
-/* The first stage that takes a band's own binding writes it, the later ones read it. */
+/* Whether this stage writes a band's own binding: the first stage that takes it writes it, the
+ * later ones read it. */
 static bool writes_own(const struct cox__pass *pass, uint32_t stage, uint32_t binding)
 {
     for (uint32_t s = 0; s < stage; s++)
         if (cox__stage_takes(&pass->stages[s], binding))
             return false;
+
     return cox__stage_takes(&pass->stages[stage], binding);
 }
 
-/* How many rows more each stage does so that the ones after it find what they read; and so much more of what it reads
- * itself. From the last stage to the first. */
+/* A stage that reads neighbouring rows of a band's own binding needs the writing stage to compute
+ * more rows than the band has. Find each stage's extra rows, from the last stage to the first, and
+ * add them to the halos of the bindings that the stage reads. */
 static void extend(struct cox__pass *pass)
 {
     for (uint32_t s = pass->stage_count; s-- > 0;)
         for (uint32_t i = 0; i < pass->binding_count; i++) {
             if (!cox__is_own(&pass->bindings[i]) || !writes_own(pass, s, i))
                 continue;
+
             const uint32_t divisor = pass->bindings[i].row_divisor;
+
             for (uint32_t reader = s + 1; reader < pass->stage_count; reader++) {
                 const uint64_t own = (uint64_t)cox__buffer_rows(pass->extents[reader], divisor) +
                                      pass->bindings[i].halo_rows;
                 const uint64_t rows = own * divisor;
+
                 if (cox__stage_takes(&pass->stages[reader], i) && rows > pass->extents[s])
-                    pass->extents[s] = rows < pass->rows ? (uint32_t)rows
-                                                         : pass->rows; /* it has no more */
+                    pass->extents[s] = (uint32_t)cox__min_u64(rows, pass->rows);
             }
         }
+
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         struct cox__binding *binding = &pass->bindings[i];
         uint32_t most = 0;
+
         for (uint32_t s = 0; s < pass->stage_count; s++)
             if (cox__stage_takes(&pass->stages[s], i) && pass->extents[s] > most)
                 most = pass->extents[s];
+
+        if (cox__is_own(binding))
+            binding->halo_rows = 0;
         if (binding->row_access == COX__HALO)
-            binding->halo_rows = (cox__is_own(binding) ? 0 : binding->halo_rows) +
-                                 cox__buffer_rows(most, binding->row_divisor);
+            binding->halo_rows += cox__buffer_rows(most, binding->row_divisor);
     }
 }
 
@@ -223,13 +279,18 @@ static void find_images(struct cox__pipeline *pipeline, struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         bool buffer = false;
+
         for (uint32_t s = 0; s < pass->stage_count; s++) {
             const struct cox__arg *image = cox__stage_arg(&pass->stages[s], COX__ARG_KIND_IMAGE, i);
-            pipeline->images[i] = image ? image : pipeline->images[i];
-            pass->images |= (uint32_t)(image != NULL) << i;
+            if (image) {
+                pipeline->images[i] = image;
+                pass->images |= UINT32_C(1) << i;
+            }
             buffer |= cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, i) != NULL;
         }
-        pass->only_images |= buffer ? 0 : pass->images & UINT32_C(1) << i;
+
+        if (!buffer)
+            pass->only_images |= pass->images & UINT32_C(1) << i;
     }
 }
 
@@ -243,57 +304,78 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
     to->device_count = from->device_count;
     if (from->device_count)
         memcpy(to->devices, from->devices, from->device_count * sizeof *to->devices);
+
     copy_bindings(to, pipeline, from);
     to->name = strdup(from->name ? from->name : "unnamed");
-    to->policy = from->policy ? strdup(from->policy) : NULL;
+    if (from->policy)
+        to->policy = strdup(from->policy);
     if (!to->name || (from->policy && !to->policy))
         return false;
+
     for (uint32_t i = 0; i < from->stage_count; i++) {
         to->stage_count++;
         if (!copy_stage(&to->stages[i], &from->stages[i]))
             return false;
     }
+
     extend(to);
     find_images(pipeline, to);
+
     return true;
 }
 
-static bool copy_session_bindings(struct cox__pipeline *out,
-                                  const struct cox__session_spec *params)
+static bool copy_session_bindings(struct cox__pipeline *out, const struct cox__session_spec *params)
 {
     for (uint32_t i = 0; i < params->binding_count; i++) {
         struct cox__binding *binding = &out->bindings[i];
+
         *binding = params->bindings[i];
         out->binding_count++;
-        if (!binding->row_divisor)
-            binding->row_divisor = 1;
+        binding->row_divisor = cox__row_divisor(binding->row_divisor);
         binding->name = strdup(cox__binding_name(&params->bindings[i]));
         if (!binding->name)
             return false;
     }
+
     return true;
 }
 
-/* What all passes together make of each binding: how large its memory must be, and whether what is in it before the
- * frame is read. */
+/* How the passes together use a binding. It is an input if a pass reads it before any writes it. */
+static enum cox__access combined_access(bool reads, bool writes)
+{
+    if (!writes)
+        return COX__READ;
+    if (reads)
+        return COX__READ_WRITE;
+
+    return COX__WRITE;
+}
+
+/* Combine the passes' uses of each binding: how many bytes its memory must have, and whether the
+ * frame reads what the memory held before. */
 static void take_together(struct cox__pipeline *pipeline, const struct cox__session_spec *params)
 {
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         struct cox__binding *binding = &pipeline->bindings[i];
         bool reads = false, writes = false;
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox__pass *pass = &pipeline->passes[p];
             const struct cox__binding *of = &pass->bindings[i];
             if (!cox__is_shared(of))
                 continue;
+
             if (cox__by_rows(of))
                 pipeline->bytes[i] = cox__pass_bytes(pass, i);
             else if (!pipeline->bytes[i])
                 pipeline->bytes[i] = cox__session_bytes(params, i);
+
             reads |= of->access != COX__WRITE && !writes;
             writes |= of->access != COX__READ;
         }
-        binding->access = !writes ? COX__READ : reads ? COX__READ_WRITE : COX__WRITE;
+
+        binding->access = combined_access(reads, writes);
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
             if (pipeline->passes[p].bindings[i].row_access == COX__WHOLE)
                 pipeline->passes[p].bindings[i].bytes = pipeline->bytes[i];
@@ -307,6 +389,7 @@ static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
         if (cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, binding) &&
             !cox__stage_arg(&pass->stages[s], COX__ARG_KIND_ORIGIN, binding))
             return false;
+
     return true;
 }
 
@@ -319,32 +402,44 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
                 several |= once & UINT32_C(1) << i;
                 once |= UINT32_C(1) << i;
             }
+
     return several;
 }
 
-/* See struct cox__pipeline. A kernel that takes its rows for the band's cannot work in memory of the whole frame, and
- * images are made of the host's memory. What is changed in place, and what a pass reads of the application's that one
- * overwrites, cannot be made again: then nothing is kept, since a frame could not begin anew. */
+/* Find the bindings of which devices may keep rows; see struct cox__pipeline.
+ *
+ * A binding does not qualify if a stage does not ask for its origin: the kernel then expects memory
+ * of the band, not of the whole frame. Images are made from host memory, so they do not qualify
+ * either.
+ *
+ * A frame that loses kept rows starts over from its inputs. If the frame overwrites an input,
+ * nothing is kept. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;
+
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         const struct cox__binding *binding = &pipeline->bindings[i];
         bool fits = binding->pitch_bytes && cox__by_rows(binding) && !pipeline->images[i];
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox__binding *of = &pipeline->passes[p].bindings[i];
             fits &= of->row_access == COX__UNUSED ||
                     (!cox__is_own(of) && of->row_access != COX__REDUCE &&
                      (of->row_access == COX__WHOLE || asks_origin(&pipeline->passes[p], i)));
         }
+
         if (binding->access == COX__READ_WRITE)
             return 0;
+
         for (uint32_t p = 0; p < pipeline->pass_count; p++)
             if (pipeline->passes[p].in_place)
                 return 0;
+
         if (fits && pipeline->in_several >> i & 1)
             resident |= UINT32_C(1) << i;
     }
+
     return resident;
 }
 
@@ -353,30 +448,42 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
 {
     const struct cox__pass_spec only = {
         .rows = params->rows, .stage_count = params->stage_count, .stages = params->stages};
-    const struct cox__pass_spec *passes = params->pass_count ? params->passes : &only;
-    const uint32_t count = params->pass_count ? params->pass_count : 1;
+    const struct cox__pass_spec *passes = &only;
+    uint32_t count = 1;
+
+    if (params->pass_count) {
+        passes = params->passes;
+        count = params->pass_count;
+    }
     memset(out, 0, sizeof *out);
+
     cox_status status = cox__contracts_check(params, passes, count, log);
     if (status)
         return status;
+
     out->params_bytes = params->params_bytes;
     out->profile = params->profile;
+
     bool copied = copy_session_bindings(out, params);
     for (uint32_t p = 0; copied && p < count; p++) {
         struct cox__pass_spec pass = passes[p];
-        pass.rows = pass.rows ? pass.rows : params->rows;
+        if (!pass.rows)
+            pass.rows = params->rows;
         out->pass_count++;
         copied = copy_pass(&out->passes[p], out, &pass);
     }
+
     if (copied) {
         take_together(out, params);
         out->in_several = find_in_several(out);
         out->resident = find_resident(out);
         return COX_OK;
     }
+
     cox__log(log, COX_LOG_ERROR, "no memory for a copy of %u bindings and %u passes",
              params->binding_count, count);
     cox__pipeline_clear(out);
+
     return COX_E_NOMEM;
 }
 
@@ -384,14 +491,17 @@ static void clear_pass(struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         struct cox__stage *stage = &pass->stages[i];
+
         for (uint32_t v = 0; v < stage->variant_count; v++) {
             free((char *)stage->variants[v].source);
             free((char *)stage->variants[v].options);
         }
+
         free((struct cox__variant *)stage->variants);
         free((struct cox__arg *)stage->args);
         free((char *)stage->kernel);
     }
+
     free((char *)pass->name);
     free((char *)pass->policy);
 }
@@ -400,7 +510,9 @@ void cox__pipeline_clear(struct cox__pipeline *pipeline)
 {
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
         free((char *)pipeline->bindings[i].name);
+
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         clear_pass(&pipeline->passes[p]);
+
     memset(pipeline, 0, sizeof *pipeline);
 }

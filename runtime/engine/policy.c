@@ -1,5 +1,5 @@
-/* What the engine asks the session's policy and tells it. Nothing that a policy answers is believed before it was
- * checked.
+/* The engine's side of the policy: asks for splits and grants, and reports measurements. Every
+ * answer of a policy is checked before it is used.
  *
  * Owns struct cox__sharing and the meter's readings.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,13 +7,15 @@
 #include "device.h"
 #include "engine.h"
 #include "frame.h"
+#include "base/bounds.h"
 #include "split/layout.h"
 #include "split/together.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Time of the whole frame on a device alone, in all passes that share the split; 0 = not known of all. */
+/* How long the device alone needs for the whole frame, over all passes that share the split.
+ * 0 = one of them was not measured. */
 static uint64_t single_device_ns(const struct cox_session *session,
                                  const struct cox__device *device, uint32_t lead)
 {
@@ -23,7 +25,15 @@ static uint64_t single_device_ns(const struct cox_session *session,
             return 0;
         sum += device->passes[p].single_device_ns;
     }
+
     return sum;
+}
+
+/* A first guess at a device's speed, before anything was measured. */
+static double speed_hint(const struct cox__device *device)
+{
+    const double per_unit = device->info.type == COX_DEVICE_CPU ? 1 : 4;
+    return (double)device->info.compute_units * per_unit;
 }
 
 void cox__policy_view(const struct cox_session *session, uint32_t number, uint64_t frame,
@@ -31,13 +41,15 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
 {
     const struct cox__pass *pass = &session->pipeline.passes[number];
     const uint32_t doing = cox__device_doing(session, number);
+
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox__device *device = &session->devices[d];
+
         devices[d].usable = (doing >> d & 1) != 0;
-        devices[d].hint = (double)device->info.compute_units *
-                          (device->info.type == COX_DEVICE_CPU ? 1 : 4);
+        devices[d].hint = speed_hint(device);
         devices[d].single_device_ns = single_device_ns(session, device, number);
     }
+
     *view = (struct cox_sched_view){
         .frame = frame,
         .rows = pass->rows,
@@ -57,10 +69,11 @@ static void view_of_frame(const struct cox_session *session, const struct cox__f
 {
     cox__policy_view(session, frame->pass, frame->index, devices, view);
     view->deadline_ns = frame->deadline_ns;
-    view->waited_ns = now_ns > frame->submit_ns ? now_ns - frame->submit_ns : 0;
+    view->waited_ns = cox__elapsed_ns(frame->submit_ns, now_ns);
 }
 
-/* The first time, then every 2^n-th: what goes wrong in each frame must not fill a disk. */
+/* Log the first occurrence, then the 2nd, 4th, 8th and so on. An error in every frame must not fill
+ * the disk. */
 static bool worth_a_line(uint64_t *count)
 {
     uint64_t n = ++*count;
@@ -69,27 +82,33 @@ static bool worth_a_line(uint64_t *count)
 
 /* ---- splits ---- */
 
-/* When nothing better is known: equal costs. */
+/* The split if the policy's answer is refused: all devices count as equally fast. */
 static void split_evenly(const struct cox_sched_view *view, struct cox_split *split)
 {
     double equal[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
+
     for (uint32_t d = 0; d < view->device_count; d++)
         equal[d] = 1;
+
     memset(split, 0, sizeof *split);
     cox__layout_balance(view, equal, rows);
     cox__layout_bands(view, rows, split);
 }
 
-/* The bands as far as there is room, each "first row+rows on device"; they may be anything. */
+/* Print the bands as far as there is room, each as "first row+rows on device". The split was
+ * refused, so any of its values may be wrong. */
 static void print_bands(const struct cox_split *split, char *text, size_t bytes)
 {
     size_t length = 0;
+
     text[0] = '\0';
+
     for (uint32_t b = 0; b < split->band_count && b < COX_BANDS_MAX && length < bytes; b++)
         length += (size_t)snprintf(text + length, bytes - length, "%s%u+%u on %u", b ? ", " : "",
                                    split->bands[b].first_row, split->bands[b].rows,
                                    split->bands[b].device);
+
     if (split->pool_rows && length < bytes)
         length += (size_t)snprintf(text + length, bytes - length, "%spool %u+%u",
                                    length ? ", " : "", split->pool_first_row, split->pool_rows);
@@ -97,6 +116,7 @@ static void print_bands(const struct cox_split *split, char *text, size_t bytes)
         length += (size_t)snprintf(text + length, bytes - length, ", shadow %u+%u on %u",
                                    split->shadow.first_row, split->shadow.rows,
                                    split->shadow.device);
+
     if (length >= bytes)
         memcpy(text + bytes - 4, "...", 4);
 }
@@ -107,6 +127,7 @@ static void log_refusal(const struct cox_session *session, struct cox__sharing *
     char bands[640];
     if (!worth_a_line(&sharing->refused_splits))
         return;
+
     print_bands(split, bands, sizeof bands);
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
@@ -114,7 +135,7 @@ static void log_refusal(const struct cox_session *session, struct cox__sharing *
              (unsigned long long)sharing->refused_splits, why, bands);
 }
 
-/* What the policy says of a device whose share is one band is said of that band. */
+/* If a device's share is one band, the policy's prediction for the device is the band's. */
 static void note_predictions(struct cox__frame *frame, const struct cox_split *split)
 {
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
@@ -124,68 +145,89 @@ static void note_predictions(struct cox__frame *frame, const struct cox_split *s
     }
 }
 
-/* As cox__frame_band_from, of the pass before. */
+/* The band of the pass before that begins at `first_row`. */
 static const struct cox_band_report *band_before(const struct cox__frame *frame, uint32_t first_row)
 {
     return &frame->reports[cox__frame_band_from(frame, frame->pass - 1, first_row)];
 }
 
-/* Rows stay where they are; those of a device that has gone go to another one. */
+/* Give each device the rows that it had in the pass before. The best device takes over the rows of
+ * a device that is gone. */
 static void split_as_before(struct cox_session *session, struct cox__frame *frame)
 {
-    const uint32_t rows = cox__frame_pass(session, frame)->rows,
-                   doing = cox__device_doing(session, frame->pass);
+    const uint32_t rows = cox__frame_pass(session, frame)->rows;
+    const uint32_t doing = cox__device_doing(session, frame->pass);
     const uint32_t best = cox__device_best(session, frame->pass, 0);
+
     frame->passes[frame->pass].reason = COX_REASON_SHARED;
+
     for (uint32_t first = 0, end = 0; first < rows; first = end) {
-        const uint32_t had = band_before(frame, first)->device,
-                       device = doing >> had & 1 ? had : best;
+        const uint32_t had = band_before(frame, first)->device;
+        const uint32_t device = doing >> had & 1 ? had : best;
         do
             end += band_before(frame, end)->rows;
+
         while (end < rows && band_before(frame, end)->device == had);
         if (!cox__frame_add(session, frame, device, first, end - first, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
     }
 }
 
+/* Ask the policy for a split. If its answer is refused, use its last good split if that still fits,
+ * or split evenly. */
+static void ask_for_split(struct cox_session *session, struct cox__sharing *sharing,
+                          const struct cox_sched_view *view, struct cox_split *split)
+{
+    char why[160] = "the policy returned an error";
+
+    memset(split, 0, sizeof *split);
+    if (sharing->together)
+        cox__together_begin(sharing->together, view->frame);
+
+    if (sharing->policy.split(sharing->state, view, split) == COX_OK &&
+        cox_split_check(split, view, why, sizeof why) == COX_OK) {
+        sharing->last_split = *split;
+        sharing->has_last_split = true;
+        return;
+    }
+
+    log_refusal(session, sharing, view->frame, split, why);
+    if (sharing->has_last_split && cox_split_check(&sharing->last_split, view, NULL, 0) == COX_OK)
+        *split = sharing->last_split;
+    else
+        split_evenly(view, split);
+
+    split->shadow.rows = 0;
+}
+
 void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
 {
     struct cox__sharing *sharing = &session->sharing[frame->pass];
+
     if (sharing->lead != frame->pass) {
         split_as_before(session, frame);
         return;
     }
+
     struct cox_pass_report *report = &frame->passes[frame->pass];
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
     struct cox_split split;
-    char why[160] = "the policy returned an error";
+
     view_of_frame(session, frame, report->start_ns, devices, &view);
-    memset(&split, 0, sizeof split);
-    if (sharing->together)
-        cox__together_begin(sharing->together, frame->index);
-    if (sharing->policy.split(sharing->state, &view, &split) == COX_OK &&
-        cox_split_check(&split, &view, why, sizeof why) == COX_OK) {
-        sharing->last_split = split;
-        sharing->has_last_split = true;
-    } else {
-        log_refusal(session, sharing, frame->index, &split, why);
-        if (sharing->has_last_split &&
-            cox_split_check(&sharing->last_split, &view, NULL, 0) == COX_OK)
-            split = sharing->last_split;
-        else
-            split_evenly(&view, &split);
-        split.shadow.rows = 0;
-    }
+    ask_for_split(session, sharing, &view, &split);
     report->reason = split.reason;
     report->predicted_ns = split.predicted_ns;
     report->rejected_ns = split.rejected_ns;
+
     for (uint32_t b = 0; b < split.band_count; b++)
         if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
                             split.bands[b].rows, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
+
     if (sharing->count == 1)
         note_predictions(frame, &split);
+
     frame->pool_first_row = split.pool_first_row;
     report->pool_rows = frame->pool_left = split.pool_rows;
     frame->shadow = split.shadow;
@@ -198,19 +240,21 @@ static bool runs_shadow(const struct cox_session *session, uint32_t device)
     return session->shadow.busy && session->shadow.device == device;
 }
 
-/* A device at a shadow run would take the frame's rows only after it. */
+/* A device that does a shadow run is left out: it would begin the frame's rows only afterwards. */
 uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame)
 {
     const uint32_t doing = cox__device_doing(session, frame->pass);
     uint32_t devices = 0;
+
     for (uint32_t d = 0; d < session->device_count; d++)
         if (doing >> d & 1 && !(frame->declined >> d & 1) && !runs_shadow(session, d))
             devices |= UINT32_C(1) << d;
+
     return devices;
 }
 
-/* For how long a device has been at the frame's bands, of which the oldest was submitted at `submit_ns`: not while it
- * was still at those of other frames. */
+/* How long a device has worked on the frame's bands, the oldest of which was submitted at
+ * `submit_ns`. Time that it spent on bands of earlier frames does not count. */
 static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__device *device,
                            uint64_t submit_ns, uint64_t now)
 {
@@ -220,48 +264,57 @@ static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__dev
             slot->submit_ns <= submit_ns)
             return 0;
     }
-    uint64_t start = submit_ns > device->last_end_ns ? submit_ns : device->last_end_ns;
-    return now > start ? now - start : 0;
+
+    return cox__elapsed_ns(cox__max_u64(submit_ns, device->last_end_ns), now);
 }
 
 static void fill_progress(const struct cox_session *session, const struct cox__frame *frame,
                           uint64_t now, struct cox_progress *progress)
 {
     uint64_t submit_ns[COX_DEVICES_MAX];
+
     memset(progress, 0, session->device_count * sizeof *progress);
     memset(submit_ns, 0xff, sizeof submit_ns);
+
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
         const struct cox_band_report *report = &frame->reports[b];
         struct cox_progress *of = &progress[report->device];
         const enum cox__band_state state = frame->bands[b].state;
         bool running = state == COX__BAND_QUEUED || state == COX__BAND_RUNNING;
+
         if ((!running && state != COX__BAND_PLANNED) || frame->bands[b].kind == COX__BAND_FETCH)
             continue;
+
         if (of->rows == 0 || (running && report->submit_ns < submit_ns[report->device]))
             of->first_row = report->first_row;
         if (running && report->submit_ns < submit_ns[report->device])
             submit_ns[report->device] = report->submit_ns;
         of->rows += report->rows;
     }
+
     for (uint32_t d = 0; d < session->device_count; d++)
         if (submit_ns[d] != UINT64_MAX)
             progress[d].since_ns = at_work_ns(frame, &session->devices[d], submit_ns[d], now);
 }
 
-/* Least rows of a grant, so that the frame's bands do not become too many. */
+/* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
 static uint32_t least_grant(const struct cox_session *session, const struct cox__frame *frame)
 {
     const uint32_t row_alignment = cox__frame_pass(session, frame)->row_alignment;
     uint32_t count = 0;
+
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         count += frame->bands[b].kind != COX__BAND_FETCH;
-    uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
+
+    const uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
     uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
     least = (least + row_alignment - 1) / row_alignment * row_alignment;
-    return least < frame->pool_left ? (uint32_t)least : frame->pool_left;
+
+    return (uint32_t)cox__min_u64(least, frame->pool_left);
 }
 
-/* The answer to an offer, made good where it is none. */
+/* Ask the policy how many rows of the pool the device gets. A wrong answer becomes "all of them";
+ * a grant that is too small is raised to the least one. */
 static struct cox_chunk ask_for_grant(struct cox_session *session, const struct cox__frame *frame,
                                       uint32_t device, bool last)
 {
@@ -270,29 +323,36 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     struct cox_sched_view view;
     struct cox_chunk grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
-    const uint64_t now = cox__engine_now(session), start_ns = frame->passes[frame->pass].start_ns;
+    const uint64_t now = cox__engine_now(session);
+    const uint64_t start_ns = frame->passes[frame->pass].start_ns;
+
     fill_progress(session, frame, now, progress);
+
     const struct cox_chunk_request offer = {.device = device,
                                             .first_row = frame->pool_first_row,
                                             .rows = frame->pool_left,
-                                            .elapsed_ns = now > start_ns ? now - start_ns : 0,
+                                            .elapsed_ns = cox__elapsed_ns(start_ns, now),
                                             .last = last,
                                             .progress = progress};
     view_of_frame(session, frame, now, devices, &view);
     sharing->policy.assign(sharing->state, &view, &offer, &grant);
-    bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
+
+    const bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
     if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
                 &session->runtime->log, COX_LOG_WARN,
-                "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which is no answer (%llu "
-                "so far): all of them are given",
+                "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which "
+                "is no answer (%llu so far): all of them are given",
                 sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
                 frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
+
         return (struct cox_chunk){.rows = frame->pool_left};
     }
+
     if (grant.rows && grant.rows < least_grant(session, frame))
         return (struct cox_chunk){.rows = least_grant(session, frame)};
+
     return grant;
 }
 
@@ -300,19 +360,28 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
                        bool last)
 {
     const struct cox_chunk grant = ask_for_grant(session, frame, device, last);
+
     if (!grant.rows) {
         frame->declined |= UINT32_C(1) << device;
         return;
     }
+
     const bool first = !(frame->served >> device & 1);
     const uint32_t before = frame->band_count;
     if (!cox__frame_add(session, frame, device, frame->pool_first_row, grant.rows, frame->attempt))
         frame->status = COX_E_DEVICE_MEMORY;
+
     for (uint32_t b = before; b < frame->band_count; b++) {
-        frame->bands[b].kind = !first || b > before ? COX__BAND_CHUNK : COX__BAND_ROWS;
+        frame->bands[b].kind = COX__BAND_CHUNK;
         frame->reports[b].on_demand = true;
-        frame->reports[b].predicted_ns = frame->band_count - before == 1 ? grant.predicted_ns : 0;
+        frame->reports[b].predicted_ns = 0;
     }
+
+    if (first && frame->band_count > before)
+        frame->bands[before].kind = COX__BAND_ROWS;
+    if (frame->band_count - before == 1) /* the prediction is for the whole grant */
+        frame->reports[before].predicted_ns = grant.predicted_ns;
+
     frame->pool_first_row += grant.rows;
     frame->pool_left -= grant.rows;
 }
@@ -321,56 +390,80 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
                        bool blocking)
 {
     bool progress = false;
-    if (frame->status) /* the frame is lost: nothing of it is begun any more */
+
+    if (frame->status) /* the frame has failed: start none of its remaining rows */
         frame->pool_left = 0;
+
     for (uint32_t d = 0; d < session->device_count && frame->pool_left; d++) {
-        uint32_t bit = UINT32_C(1) << d;
-        uint32_t willing = cox__policy_reserves(session, frame);
+        const uint32_t bit = UINT32_C(1) << d;
+        const uint32_t willing = cox__policy_reserves(session, frame);
+
         if (!(willing & bit) || frame->at_work[d] || reserved & bit ||
             session->devices[d].blocks_in_submit != blocking ||
             (frame->shadow.rows && frame->shadow.device == d)) /* the shadow run comes first */
             continue;
+
         offer_pool(session, frame, d, !frame->unfinished && willing == bit);
         progress = true;
     }
+
     if (frame->pool_left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
         /* The device that was at work when the others declined is lost. */
         uint32_t best = cox__device_best(session, frame->pass, 0);
         if (best == session->device_count && !session->no_device)
             return progress; /* a device may come back */
+
         if (best == session->device_count)
             frame->status = COX_E_DEVICE_LOST;
         else
             offer_pool(session, frame, best, true);
+
         return true;
     }
+
     return progress;
 }
 
-/* ---- what it is told ---- */
+/* ---- measurements ---- */
+
+static uint32_t measured_flags(const struct cox__frame *frame, uint32_t band)
+{
+    uint32_t flags = 0;
+
+    if (frame->bands[band].kind != COX__BAND_ROWS)
+        flags |= COX_MEASURED_CHUNK;
+    if (frame->kind == COX__FRAME_SHADOW)
+        flags |= COX_MEASURED_SHADOW;
+    if (frame->bands[band].state != COX__BAND_DONE)
+        flags |= COX_MEASURED_UNFINISHED;
+
+    return flags;
+}
 
 void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
-    const uint32_t pass = frame->bands[band].pass, lead = session->sharing[pass].lead;
+    const uint32_t pass = frame->bands[band].pass;
+    const uint32_t lead = session->sharing[pass].lead;
     const struct cox__sharing *sharing = &session->sharing[lead];
+
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
+
     const uint64_t start_ns = frame->passes[pass].start_ns;
-    /* A band of the split waits from the frame's start on, also while its device has no free place for it. */
+    /* A band of the split has waited since the pass began, also while its device had no free
+     * slot. */
     const uint64_t begin_ns = report->end_ns - report->wall_ns;
     const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
-    const struct cox_measurement measurement = {
-        .frame = frame->index,
-        .device = report->device,
-        .first_row = report->first_row,
-        .rows = report->rows,
-        .wall_ns = report->wall_ns,
-        .queue_ns = of_split ? begin_ns - start_ns : report->queue_ns,
-        .kernel_ns = report->kernel_ns,
-        .flags = (frame->bands[band].kind != COX__BAND_ROWS ? COX_MEASURED_CHUNK : 0u) |
-                 (frame->kind == COX__FRAME_SHADOW ? COX_MEASURED_SHADOW : 0u) |
-                 (frame->bands[band].state == COX__BAND_DONE ? 0u : COX_MEASURED_UNFINISHED)};
+    const struct cox_measurement measurement = {.frame = frame->index,
+                                                .device = report->device,
+                                                .first_row = report->first_row,
+                                                .rows = report->rows,
+                                                .wall_ns = report->wall_ns,
+                                                .queue_ns = of_split ? begin_ns - start_ns
+                                                                     : report->queue_ns,
+                                                .kernel_ns = report->kernel_ns,
+                                                .flags = measured_flags(frame, band)};
     if (sharing->together)
         cox__together_add(sharing->together, pass - lead, &measurement);
     if (!sharing->together || measurement.flags & COX_MEASURED_UNFINISHED)
@@ -397,12 +490,17 @@ void cox__policy_begin_period(struct cox_session *session)
     session->meter_joules = read_meter(session);
 }
 
-/* What the frame used since the last reading; negative = unknown. */
+/* Energy since the last reading of the meter; negative = unknown. */
 static double used_joules(struct cox_session *session)
 {
-    const double before = session->meter_joules, joules = read_meter(session);
+    const double before = session->meter_joules;
+    const double joules = read_meter(session);
+
     session->meter_joules = joules;
-    return before >= 0 && joules >= before ? joules - before : -1;
+    if (before >= 0 && joules >= before)
+        return joules - before;
+
+    return -1;
 }
 
 void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame)
@@ -410,31 +508,35 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
     const uint32_t lead = session->sharing[frame->pass].lead;
     struct cox__sharing *sharing = &session->sharing[lead];
     struct cox_pass_report *report = &frame->passes[frame->pass];
-    const uint64_t start_ns = frame->passes[lead].start_ns, before = sharing->last_end_ns;
-    const uint64_t begin = start_ns > before ? start_ns : before;
+    const uint64_t start_ns = frame->passes[lead].start_ns;
+    const uint64_t before = sharing->last_end_ns;
+    const uint64_t begin = cox__max_u64(start_ns, before);
     const bool last = cox__frame_is_complete(session, frame);
-    report->end_ns = frame->end_ns > report->start_ns ? frame->end_ns : report->start_ns;
+
+    report->end_ns = cox__max_u64(frame->end_ns, report->start_ns);
     if (last)
         frame->joules = used_joules(session);
-    if (frame->pass + 1 < lead + sharing->count && !last) /* the policy takes them for one */
+    if (frame->pass + 1 < lead + sharing->count && !last) /* the policy sees one pass */
         return;
+
     if (report->end_ns > before)
         sharing->last_end_ns = report->end_ns;
     if (frame->status)
         return;
+
     if (sharing->together)
         observe_together(session, frame, sharing);
     if (!sharing->policy.observe_frame)
         return;
-    const uint64_t told_ns = last ? frame->delivered_ns : report->end_ns;
+
+    const bool one_share = session->pipeline.pass_count == sharing->count;
+    const uint64_t known_ns = last ? frame->delivered_ns : report->end_ns;
     const struct cox_frame_measurement measurement = {
         .frame = frame->index,
         .wall_ns = report->end_ns - start_ns,
-        .period_ns = report->end_ns > begin ? report->end_ns - begin : 0,
-        .joules = session->pipeline.pass_count == sharing->count
-                      ? frame->joules
-                      : -1, /* no pass's alone is known */
-        .latency_ns = told_ns > frame->submit_ns ? told_ns - frame->submit_ns : 0,
+        .period_ns = cox__elapsed_ns(begin, report->end_ns),
+        .joules = one_share ? frame->joules : -1, /* energy is measured per frame, not per pass */
+        .latency_ns = cox__elapsed_ns(frame->submit_ns, known_ns),
         .deadline_ns = frame->deadline_ns};
     sharing->policy.observe_frame(sharing->state, &measurement);
 }
@@ -447,10 +549,13 @@ bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
     const struct cox__sharing *sharing = &session->sharing[pass];
+
     if (!sharing->policy.load_profile)
         return false;
+
     cox__policy_view(session, pass, 0, devices, &view);
     sharing->policy.load_profile(sharing->state, &view, profiles);
+
     return true;
 }
 
@@ -460,12 +565,15 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
     struct cox_sched_device devices[COX_DEVICES_MAX];
     struct cox_sched_view view;
     const struct cox__sharing *sharing = &session->sharing[pass];
+
     if (!sharing->policy.save_profile)
         return false;
+
     memset(profiles, 0, session->device_count * sizeof *profiles);
     cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
     cox__policy_view(session, pass, session->next_index, devices, &view);
     sharing->policy.save_profile(sharing->state, &view, profiles);
     cox__watchdog_unlock(session->runtime->watchdog);
+
     return true;
 }

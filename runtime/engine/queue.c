@@ -1,12 +1,12 @@
-/* Submit, flush, notice completion.
+/* Submits bands, flushes queues and notices completion.
  *
- * From each call of the backend here the thread may not come back: the watchdog then revokes the engine lock, and
- * another thread goes on. So before each such call the engine's data must be as that thread needs them
- * (engine/failure/watchdog.h).
+ * Any backend call here may hang. The watchdog then revokes the engine lock, and another thread
+ * goes on (engine/failure/watchdog.h). So the engine's data must be consistent before each call.
  *
  * Owns the slots' states and jobs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "queue.h"
+#include "base/bounds.h"
 #include "device.h"
 #include "event.h"
 #include "frame.h"
@@ -41,33 +41,55 @@ static bool is_empty(const struct cox__queue *queue)
     return busy == 0;
 }
 
-/* What the slot's job does in host memory. */
+/* The host memory that the slot's job uses for a binding; NULL = none. */
+static struct cox__mem *mem_of(const struct cox_session *session,
+                               const struct cox__queue_slot *slot, const struct cox__frame *frame,
+                               uint32_t binding)
+{
+    const struct cox__job *job = &slot->job;
+
+    if (job->fetch)
+        return binding == job->ranges[0].binding ? frame->mems[binding] : NULL;
+    if (!cox__is_shared(&cox__frame_pass(session, frame)->bindings[binding]))
+        return NULL;
+    if (slot->on_spare)
+        return session->spare.mems[binding];
+
+    return frame->mems[binding];
+}
+
+/* Note which host memory the slot's job uses, and which bindings it writes there. */
 static void fill_memory(struct cox_session *session, struct cox__queue_slot *slot,
                         const struct cox__frame *frame)
 {
     const struct cox__job *job = &slot->job;
     const struct cox__pass *pass = cox__frame_pass(session, frame);
+
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        slot->mems[i] = job->fetch ? (i == job->ranges[0].binding ? frame->mems[i] : NULL)
-                        : !cox__is_shared(&pass->bindings[i]) ? NULL
-                        : slot->on_spare                      ? session->spare.mems[i]
-                                                              : frame->mems[i];
-    slot->written = job->fetch ? UINT32_C(1) << job->ranges[0].binding
-                               : pass->written & ~(job->resident & ~job->out);
+        slot->mems[i] = mem_of(session, slot, frame, i);
+
+    if (job->fetch)
+        slot->written = UINT32_C(1) << job->ranges[0].binding;
+    else
+        slot->written = pass->written & ~(job->resident & ~job->out);
+
     for (uint32_t b = 0; b < job->back_count; b++)
         slot->written |= UINT32_C(1) << job->back[b].binding;
 }
 
-/* False: the frame begins anew. */
+/* Prepare the slot for a band. False: rows that it needs are lost, and the frame starts over. */
 static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
                       struct cox__frame *frame, uint32_t band)
 {
     const bool check = frame->bands[band].kind == COX__BAND_CHECK;
     struct cox__job *job = &slot->job;
+
     slot->on_spare = check || frame->kind == COX__FRAME_SHADOW;
     memcpy(slot->params, frame->params, session->pipeline.params_bytes);
     slot->deadline_ns = UINT64_MAX;
     slot->frame_index = frame->index;
+    slot->posted_early = false;
+
     job->frame = frame;
     job->pass = frame->pass;
     job->band = band;
@@ -77,17 +99,19 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     job->alone = is_empty(slot->queue);
     job->polled = session->polls_closely && session->devices[slot->queue->device].polled;
     job->failing = false;
-    slot->posted_early = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     job->clock_error_ns = UINT64_MAX;
     atomic_store(&job->end_ns, 0);
+
     if (!cox__residency_fill(session, frame, job))
         return false;
+
     fill_memory(session, slot, frame);
+
     return true;
 }
 
-/* False: the device's queue is full. */
+/* Submit a band. False: the device's queue is full. */
 static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     struct cox_band_report *report = &frame->reports[band];
@@ -95,14 +119,17 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = device->queue;
     struct cox__queue_slot *slot = free_slot(queue);
+
     if (!slot)
         return false;
     if (!fill_slot(session, slot, frame, band))
         return true;
+
     slot->submit_ns = report->submit_ns = cox__engine_now(session);
     cox__transition_slot(slot, COX__SLOT_BUSY);
     cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
     expect_calls(session, queue);
+
     const cox_status status = backend->ops->job_submit(backend, &slot->job);
     if (status) {
         cox__transition_slot(slot, COX__SLOT_FREE);
@@ -110,12 +137,15 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
         cox__device_fail(session, queue->device, status);
         return true;
     }
+
     cox__timing_plan_poll(session, slot);
     queue->unflushed = true;
+
     return true;
 }
 
-/* A device on probation gets the band of its shadow run and no other. */
+/* Whether a band may be submitted now. A device on probation gets only the band of its shadow
+ * run. */
 static bool may_submit(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t band, uint32_t reserved, bool blocking)
 {
@@ -123,6 +153,7 @@ static bool may_submit(const struct cox_session *session, const struct cox__fram
     const struct cox__device *device = &session->devices[d];
     const bool probation = device->state == COX_DEVICE_PROBATION &&
                            frame->kind == COX__FRAME_SHADOW;
+
     return frame->bands[band].state == COX__BAND_PLANNED && device->blocks_in_submit == blocking &&
            !(reserved >> d & 1) && (cox__device_is_active(device) || probation) &&
            cox__residency_is_ready(session, frame, band);
@@ -134,7 +165,9 @@ bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, ui
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (may_submit(session, frame, b, reserved, false))
             progress |= submit_band(session, frame, b);
+
     cox__queue_flush(session);
+
     return progress;
 }
 
@@ -146,6 +179,7 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
             cox__queue_flush(session);
             return true;
         }
+
     return false;
 }
 
@@ -154,12 +188,14 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
 void cox__queue_flush(struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
+
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
         struct cox__queue *queue = walk.queue;
         const enum cox__queue_state state = atomic_load(&queue->state);
         if (!queue->unflushed || queue->stuck ||
             (state != COX__QUEUE_LIVE && state != COX__QUEUE_DRAINING))
             continue;
+
         queue->unflushed = false;
         expect_calls(session, queue);
         backend->ops->instance_flush(backend, queue->instance);
@@ -179,26 +215,34 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const uint64_t now = cox__engine_now(session);
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
+
     cox__timing_note_end(session, slot, report, plausible ? end : now);
     if (!job->fetch)
         cox__timing_learn(device, job->pass, report);
     device->last_done_ns = now;
-    report->kernel_ns = job->kernel_ns <= report->end_ns - slot->submit_ns ? job->kernel_ns : 0;
+
+    report->kernel_ns = 0;
+    if (job->kernel_ns <= report->end_ns - slot->submit_ns)
+        report->kernel_ns = job->kernel_ns;
     report->copy_in_ns = job->copy_in_ns;
     report->copy_out_ns = job->copy_out_ns;
-    report->noticed_ns = now > report->end_ns ? now : report->end_ns;
+    report->noticed_ns = cox__max_u64(now, report->end_ns);
     report->clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX;
+
     cox__timing_advance_deadlines(slot->queue, report->end_ns);
     cox__timing_plan_polls(session, slot->queue, report->end_ns);
     cox__residency_note_done(session, frame, job, slot->queue->device);
+
     if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: no memory for what a band has reduced",
                  (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;
     }
+
     if (frame->bands[job->band].kind != COX__BAND_CHECK && report->end_ns > frame->end_ns)
         frame->end_ns = report->end_ns;
+
     cox__frame_end_band(frame, job->band, COX_OK);
     cox__event_emit(session, (struct cox__event){
                                  .kind = COX__EVENT_BAND_DONE, .frame = frame, .band = job->band});
@@ -208,9 +252,12 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
                         cox_status status)
 {
     struct cox__frame *frame = slot->job.frame;
-    cox__timing_note_end(session, slot, &frame->reports[slot->job.band], cox__engine_now(session));
-    frame->reports[slot->job.band].noticed_ns = frame->reports[slot->job.band].end_ns;
-    cox__timing_plan_polls(session, slot->queue, frame->reports[slot->job.band].end_ns);
+    struct cox_band_report *report = &frame->reports[slot->job.band];
+
+    cox__timing_note_end(session, slot, report, cox__engine_now(session));
+    report->noticed_ns = report->end_ns;
+    cox__timing_plan_polls(session, slot->queue, report->end_ns);
+
     cox__frame_end_band(frame, slot->job.band, status);
     cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
                                                  .frame = frame,
@@ -222,35 +269,41 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
 {
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = slot->queue;
+
     COX_INVARIANT(cox__slot_can_be_polled(slot));
     expect_calls(session, queue);
+
     const enum cox__job_state state = backend->ops->job_poll(backend, &slot->job);
     const bool live = slot->state == COX__SLOT_BUSY;
     if (state == COX__JOB_RUNNING && (!slot->job.failing || !live))
         return false;
-    if (state ==
-        COX__JOB_RUNNING) { /* a command has failed; the band fails when the others have ended */
+    if (state == COX__JOB_RUNNING) {
+        /* A command has failed. The band fails when its other commands have ended. */
         cox__device_fail(session, queue->device, COX_E_DEVICE_LOST);
         return true;
     }
+
     cox__transition_slot(slot, COX__SLOT_FREE);
     if (live) {
-        session->devices[queue->device].polled |=
-            !posted && !slot->posted_early; /* the driver's posts are late */
+        if (!posted && !slot->posted_early) /* the driver's posts are late */
+            session->devices[queue->device].polled = true;
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
-    /* The band may have read rows on the lost device that were never copied there: the band before it, with which
-     * they were to be copied, may have failed. */
+
+    /* A band on a lost device may have read rows that were never copied there, because the band
+     * that should have copied them failed. Its result does not count. */
     const bool lost = !live && slot->job.resident;
     if (state == COX__JOB_DONE && !queue->convicted && !lost) {
         band_ended_well(session, slot);
         return true;
     }
+
     const cox_status status = queue->convicted ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
     if (live)
         cox__device_fail(session, queue->device, status);
     band_failed(session, slot, status);
+
     return true;
 }
 
@@ -265,11 +318,14 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
     }
     if (!cox__timing_is_overdue(session, slot, now_ns))
         return false;
+
     session->attention = true;
+
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
              session->devices[slot->queue->device].info.name, job->first_row,
              job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
     cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);
+
     return true;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "row_set.h"
+#include "base/bounds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The first range that ends behind the row; `count` if there is none. */
+/* The first range that ends after the row; set->count = no range does. */
 static uint32_t find(const struct cox__row_set *set, uint32_t row)
 {
     uint32_t low = 0, high = set->count;
+
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
         if (set->ranges[middle].end > row)
@@ -15,47 +17,56 @@ static uint32_t find(const struct cox__row_set *set, uint32_t row)
         else
             low = middle + 1;
     }
+
     return low;
 }
 
-/* Put `count` ranges in the place of those from `at` to `to` - 1. */
+/* Replace the ranges from `at` to `to` - 1 with `count` others. False: no memory; then only as many
+ * are stored as were removed. */
 static bool replace(struct cox__row_set *set, uint32_t at, uint32_t to,
                     const struct cox__row_range *with, uint32_t count)
 {
     const uint32_t all = set->count - (to - at) + count;
     bool fits = true;
+
     if (all > set->capacity) {
         const uint32_t capacity = all + all / 2 + 8;
         struct cox__row_range *ranges = realloc(set->ranges, capacity * sizeof *ranges);
+
         fits = ranges != NULL;
         if (fits) {
             set->ranges = ranges;
             set->capacity = capacity;
         } else {
-            count = to - at < count ? to - at : count;
+            count = cox__min_u32(to - at, count);
         }
     }
+
     if (set->count > to)
         memmove(&set->ranges[at + count], &set->ranges[to],
                 (set->count - to) * sizeof *set->ranges);
     if (count)
         memcpy(&set->ranges[at], with, count * sizeof *with);
     set->count = set->count - (to - at) + count;
+
     return fits;
 }
 
 bool cox__row_set_add(struct cox__row_set *set, uint32_t first, uint32_t end)
 {
     struct cox__row_range range = {first, end};
-    const uint32_t at = find(set, first ? first - 1
-                                        : 0); /* one that ends where these begin is continued */
+    /* A range that ends where these rows begin is extended. */
+    const uint32_t at = find(set, first ? first - 1 : 0);
     uint32_t to = at;
+
     if (first == end)
         return true;
+
     for (; to < set->count && set->ranges[to].first <= end; to++) {
-        range.first = set->ranges[to].first < range.first ? set->ranges[to].first : range.first;
-        range.end = set->ranges[to].end > range.end ? set->ranges[to].end : range.end;
+        range.first = cox__min_u32(range.first, set->ranges[to].first);
+        range.end = cox__max_u32(range.end, set->ranges[to].end);
     }
+
     return replace(set, at, to, &range, 1);
 }
 
@@ -65,12 +76,14 @@ bool cox__row_set_remove(struct cox__row_set *set, uint32_t first, uint32_t end)
     uint32_t count = 0, at = find(set, first), to = at;
     if (first == end)
         return true;
+
     for (; to < set->count && set->ranges[to].first < end; to++) {
         if (set->ranges[to].first < first)
             left[count++] = (struct cox__row_range){set->ranges[to].first, first};
         if (set->ranges[to].end > end)
             left[count++] = (struct cox__row_range){end, set->ranges[to].end};
     }
+
     return replace(set, at, to, left, count);
 }
 
@@ -83,10 +96,11 @@ bool cox__row_set_has(const struct cox__row_set *set, uint32_t row, uint32_t end
 {
     const uint32_t at = find(set, row);
     const bool has = at < set->count && set->ranges[at].first <= row;
-    const uint32_t change = at == set->count ? end
-                            : has            ? set->ranges[at].end
-                                             : set->ranges[at].first;
-    *until = change < end ? change : end;
+
+    *until = end;
+    if (at < set->count)
+        *until = cox__min_u32(end, has ? set->ranges[at].end : set->ranges[at].first);
+
     return has;
 }
 

@@ -17,17 +17,18 @@ struct cox__row_set {
     struct cox__row_range *ranges;
 };
 
-/* Both take rows first .. end - 1, and keep their memory for the next time. False: no memory; then the set has lost
- * rows, but none that it should not have is in it. */
+/* Add or remove rows first .. end - 1. The set keeps its memory for later. False: no memory; the
+ * set may lack rows that it should have, but has no rows that it should not have. */
 bool cox__row_set_add(struct cox__row_set *set, uint32_t first, uint32_t end);
 bool cox__row_set_remove(struct cox__row_set *set, uint32_t first, uint32_t end);
 
 void cox__row_set_clear(struct cox__row_set *set);
 
-/* Whether the set has the row; `*until`: the first row after it, `end` at most, of which the opposite is true. */
+/* Whether the set has the row. `*until`: the first later row for which the answer changes, at most
+ * `end`. */
 bool cox__row_set_has(const struct cox__row_set *set, uint32_t row, uint32_t end, uint32_t *until);
 
-/* The set's memory. */
+/* Free the set's memory. */
 void cox__row_set_free(struct cox__row_set *set);
 
 #endif

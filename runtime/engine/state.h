@@ -1,12 +1,12 @@
-/* The engine's data: runtime, session, frames, bands, devices and their queues, with the states that each goes through.
+/* The engine's data: runtime, session, frames, bands, devices and their queues, with the states
+ * that each goes through.
  *
- * Ownership. An application's thread takes a frame slot (under `lock`) and owns it until it pushes
- * the slot's request. From then on the engine owns the slot, until the slot is put back (under
- * `lock`).
- *
+ * Ownership. An application's thread takes a frame slot (under `lock`) and owns it until it
+ * pushes the slot's request. From then on the engine owns the slot, until the slot is put back
+ * (under `lock`).
  * Only the thread that holds the engine lock (engine/failure/watchdog.h) touches the fields below
  * "engine only". It is the scheduler thread, a thread inside cox_session_run, or the watchdog's
- * thread when it has revoked the lock.
+ * thread after it has revoked the lock.
  *
  * A session's `lock` guards the fields above that line, and the fields of a device that
  * cox_session_info reads. It is a leaf: no callback and no backend call runs under it.
@@ -32,7 +32,7 @@
 
 /* ---- bands ---- */
 
-/* The bands of a pass's split, those run again after a failure, and those that check others. */
+/* Room for the bands of a pass's split, for repeats after failures, and for checks. */
 enum { COX__PASS_BANDS_MAX = 4 * COX_BANDS_MAX };
 
 /*            submitted            flushed
@@ -42,32 +42,34 @@ enum { COX__PASS_BANDS_MAX = 4 * COX_BANDS_MAX };
  *    v                      v               v           v
  *   FAILED <--------------------------------------------'
  *
- * A band that has failed stays as it is; its rows become a new band. */
+ * A failed band never runs again: its rows become a new band. */
 enum cox__band_state {
     COX__BAND_PLANNED, /* waits for a queue slot of its device */
     COX__BAND_QUEUED,  /* enqueued, not flushed yet */
-    COX__BAND_RUNNING, /* flushed: the device may be at it, and its deadline is set */
+    COX__BAND_RUNNING, /* flushed: the device may have begun it, and its deadline is set */
     COX__BAND_DONE,    /* its rows are written */
     COX__BAND_FAILED   /* its rows do not count */
 };
 
 enum cox__band_kind {
-    COX__BAND_ROWS,  /* rows of the frame */
-    COX__BAND_CHUNK, /* the same, handed out by the policy's `assign` to a device that already had a band of this frame */
-    COX__BAND_CHECK, /* the rows of `origin` once more, on the spare buffers, only to be compared */
-    COX__BAND_FETCH /* no rows of the frame's: its device copies out what it keeps; see residency.h */
+    COX__BAND_ROWS, /* rows of the frame */
+    /* The same, but the policy's `assign` gave it to a device that already had a band of the
+     * frame. */
+    COX__BAND_CHUNK,
+    COX__BAND_CHECK, /* the rows of `origin` again, on the spare buffers, only for comparison */
+    /* No rows of the pass: its device copies kept rows to host memory; see residency.h. */
+    COX__BAND_FETCH
 };
 
-/* What the engine knows of a band; what it reports of it stands in the parallel struct cox_band_report. */
+/* The engine's data of a band. Its report is in the parallel struct cox_band_report. */
 struct cox__band {
     enum cox__band_state state;
     enum cox__band_kind kind;
     uint32_t pass;
-    /* COX__BAND_CHECK: the band whose rows, or part of them, are done again; COX__BAND_FETCH:
-     * binding */
+    /* COX__BAND_CHECK: the band whose rows are done again, all or some; COX__BAND_FETCH: binding */
     uint32_t origin;
     uint32_t fetch_first, fetch_count; /* buffer rows of that binding */
-    bool checked;                      /* has been compared, or is not to be */
+    bool checked;                      /* was compared, or needs no check */
     void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
 };
 
@@ -82,7 +84,7 @@ enum cox__request_kind {
     COX__REQUEST_DETACH
 };
 
-/* What an application's thread hands to the scheduler thread. */
+/* A request from an application's thread to the scheduler thread. */
 struct cox__request {
     struct cox__mpsc_node node;
     enum cox__request_kind kind;
@@ -90,18 +92,18 @@ struct cox__request {
     struct cox__frame *frame; /* COX__REQUEST_FRAME */
 };
 
-/* What a frame slot's bands are for. */
+/* The purpose of a frame slot's bands. */
 enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
 
-/* Two devices disagree about a band; a vote finds the faulty one. A third device decides if there is one. Otherwise the
- * band's owner does the rows again, then its peer; the device that contradicts itself is the faulty one. No verdict
- * if both do, or neither.
+/* If two devices disagree about a band, a vote finds the faulty one. A third device decides if
+ * there is one. Otherwise the band's owner does the rows again, then its peer. The device that
+ * contradicts itself is faulty. There is no verdict if both do, or neither.
  *
  *   NONE -> THIRD ---------------> NONE (convicted, or no verdict)
  *     '---> OWNER -> PEER -------> NONE
  *             '------------------> NONE (the owner now agrees with its peer)
- *   THIRD, OWNER, PEER -> UNDECIDED (the voter was lost) -> NONE (the band is checked anew, and agrees),
- *                                                                  or a new vote */
+ *   THIRD, OWNER, PEER -> UNDECIDED (the voter was lost) -> NONE (a new check agrees), or a new
+ *                                                           vote */
 enum cox__vote_state {
     COX__VOTE_NONE,
     COX__VOTE_THIRD,
@@ -116,7 +118,7 @@ struct cox__vote {
     uint32_t first_row; /* the rows in question */
     uint32_t rows;
     uint32_t peer;       /* the device that checked the band */
-    bool owner_repeated; /* COX__VOTE_PEER: the owner gave the same rows again */
+    bool owner_repeated; /* COX__VOTE_PEER: the owner computed the same rows again */
     unsigned char of_owner[32];
     unsigned char of_peer[32];
 };
@@ -131,25 +133,25 @@ struct cox__frame {
     uint64_t index;
     uint64_t submit_ns;
     uint64_t deadline_ns; /* for its delivery, from submit_ns; 0 = none */
-    uint64_t expiry_ns;   /* nothing of it is begun from then on; UINT64_MAX = at no time */
+    uint64_t expiry_ns;   /* no band of it starts after this; UINT64_MAX = no expiry */
     uint64_t number;      /* in the order of submission to the runtime */
-    cox_buffer *buffers[COX_BUFFERS_MAX]; /* of a frame of the application's */
-    uint64_t turns
-        [COX_BUFFERS_MAX]; /* when the frame may have them, see cox_buffer; set when it arrives */
-    struct cox__relocation *relocation; /* in the making; NULL = none */
-    struct cox__mem *mems
-        [COX_BUFFERS_MAX]; /* the buffers' as of the start of the frame, or of its relocation */
+    cox_buffer *buffers[COX_BUFFERS_MAX]; /* of an application's frame */
+    /* when the frame may use each buffer, see cox_buffer; set when the frame arrives */
+    uint64_t turns[COX_BUFFERS_MAX];
+    struct cox__relocation *relocation; /* under way; NULL = none */
+    /* the buffers' memory when the frame started, or after its relocation */
+    struct cox__mem *mems[COX_BUFFERS_MAX];
     struct cox__mem *scratch[COX_BUFFERS_MAX]; /* the frame slot's own, for scratch bindings */
     unsigned char params[COX_CONSTANTS_BYTES_MAX];
-    unsigned char given_params
-        [COX_CONSTANTS_BYTES_MAX]; /* as the application gave them; of sessions with several passes */
+    /* as the application gave them; only in sessions with several passes */
+    unsigned char given_params[COX_CONSTANTS_BYTES_MAX];
     cox_done_fn *done;
     void *user;
-    bool awaited; /* by a thread in cox_session_run: there is no callback of the application's */
+    bool awaited; /* a thread in cox_session_run waits for it: the application has no callback */
 
-    uint32_t set; /* number of the frame slot: devices keep separate memory for each */
+    uint32_t set; /* number of the frame slot: devices have separate memory for each */
     bool keeps;   /* devices keep rows of the frame from pass to pass */
-    /* which rows are where, per binding and place; NULL = the session keeps none */
+    /* which rows are where, per binding and place; NULL = the session keeps no rows */
     struct cox__row_set *held;
     uint32_t held_count;
 
@@ -161,24 +163,25 @@ struct cox__frame {
     uint64_t delivered_ns;
     double joules;
 
-    uint32_t pass;       /* the one that is under way */
+    uint32_t pass;       /* the one under way */
     uint32_t first_band; /* of that pass */
-    /* Of a split's bands. It is higher than before if the frame has started over. */
+    /* Of a split's bands. It grows when the frame starts over. */
     uint32_t attempt;
-    /* What an earlier pass wrote is wrong or gone: the frame starts over after its bands end. */
+    /* Rows of an earlier pass are wrong or lost: the frame starts over when its bands have
+     * ended. */
     bool again;
-    struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one that is under way */
+    struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one under way */
 
     uint32_t pool_first_row; /* the first row that is still in the pool */
     uint32_t pool_left;      /* rows that are still in the pool */
-    uint32_t declined;       /* a bit for each device: takes nothing more of the pool */
-    uint32_t served;         /* a bit for each device: has had a band */
-    struct cox_band shadow;  /* the shadow run that the split wishes for; rows 0 = none, or begun */
+    uint32_t declined;       /* a bit for each device that takes no more rows of the pool */
+    uint32_t served;         /* a bit for each device that got a band */
+    struct cox_band shadow;  /* the shadow run that the split asks for; rows 0 = none, or begun */
 
-    uint32_t at_work
-        [COX_DEVICES_MAX]; /* bands that are PLANNED, QUEUED or RUNNING, by device; fetches aside */
-    uint32_t unfinished;   /* their sum, and fetches */
-    bool sampled;          /* the bands to be checked have been drawn */
+    /* bands that are PLANNED, QUEUED or RUNNING, by device, without fetches */
+    uint32_t at_work[COX_DEVICES_MAX];
+    uint32_t unfinished; /* their sum, with fetches */
+    bool sampled;        /* the bands to check were drawn */
     struct cox__vote vote;
     uint32_t band_count; /* of all passes so far, the earlier ones first */
     uint32_t band_max;
@@ -191,12 +194,12 @@ struct cox__frame {
 struct cox__queue;
 
 /*   FREE -> BUSY -> FREE
- *             '--> ORPHANED -> FREE (the command ended after all)
+ *             '--> ORPHANED -> FREE (the command did end)
  *                     '------> ABANDONED, until the queue is gone */
 enum cox__slot_state {
     COX__SLOT_FREE,
     COX__SLOT_BUSY, /* holds a band of a device that takes part */
-    /* Holds a band whose device was lost meanwhile; it counts if it ends in time, and used nothing kept. */
+    /* Holds a band of a lost device. It counts if it ends in time and used no kept rows. */
     COX__SLOT_ORPHANED,
     COX__SLOT_ABANDONED /* holds no band any more, but the device may still touch `mems` */
 };
@@ -210,16 +213,16 @@ struct cox__queue_slot {
     uint64_t frame_index;
     uint64_t submit_ns;
     uint64_t poll_ns;  /* when to poll even though the device posted nothing */
-    bool posted_early; /* the post came before the event's status: the end cannot be far */
+    bool posted_early; /* the post came before the event's status: the band is about to end */
     uint64_t end_ns;   /* when the band should end */
     uint64_t limit_ns; /* time limit, from when the band can begin */
     uint64_t deadline_ns;
-    uint64_t run_queue_delay_ns; /* what the watchdog had counted when the deadline was set last */
-    uint64_t grace_ns;           /* by so much the deadline was moved */
-    bool spared;                 /* it was moved since the device is the only one */
-    /* Copies, so that a thread that a driver keeps reads nothing of a frame that has moved on. */
+    uint64_t run_queue_delay_ns; /* the watchdog's count when the deadline was last set */
+    uint64_t grace_ns;           /* how far the deadline was moved */
+    bool spared;                 /* it was moved because the device is the only one */
+    /* Copies, because a stuck thread must not read a frame that has moved on. */
     struct cox__mem *mems[COX_BUFFERS_MAX]; /* NULL = the band's pass does not touch the binding */
-    uint32_t written;                        /* those that the band writes, a bit for each */
+    uint32_t written;                       /* bindings that the band writes, a bit for each */
     unsigned char params[COX_CONSTANTS_BYTES_MAX];
 };
 
@@ -228,46 +231,47 @@ struct cox__queue_slot {
  *
  * A lost queue leaves its device and is on the session's list until it is GONE. */
 enum cox__queue_state {
-    COX__QUEUE_LIVE,     /* its device's */
+    COX__QUEUE_LIVE,     /* belongs to its device */
     COX__QUEUE_DRAINING, /* its device is lost; its bands may still end */
-    COX__QUEUE_ABANDONED, /* nothing of it is waited for any more, but a thread is still inside its driver */
+    /* The engine waits for none of its bands, but a thread is still inside its driver. */
+    COX__QUEUE_ABANDONED,
     COX__QUEUE_DESTROYING, /* the worker thread destroys the instance */
     COX__QUEUE_GONE
 };
 
 /* A device instance (the backend's part of one device in one session) and its queue slots. */
 struct cox__queue {
-    /* DESTROYING to GONE by the worker thread, or a device's */
+    /* changed from DESTROYING to GONE by the worker thread, or by a device's thread */
     _Atomic enum cox__queue_state state;
-    /* on the session's list of lost queues, later perhaps on the runtime's */
+    /* in the session's list of lost queues, or later in the runtime's */
     struct cox__queue *next;
     struct cox_runtime *runtime;
-    struct cox_session *session; /* NULL = it was destroyed meanwhile */
+    struct cox_session *session; /* NULL = it was destroyed in the meantime */
     uint32_t device;             /* of the session */
     uint32_t slot_count;
     struct cox__instance *instance;
     struct cox__queue_slot *slots;
     bool unflushed;
-    bool convicted; /* the device computes wrongly: what the queue still holds does not count */
-    /* A thread is kept in a driver call about the instance; NULL = none. Nothing may be asked of the instance
-     * meanwhile. */
+    bool convicted; /* the device computes wrongly: the queue's remaining bands do not count */
+    /* The thread that is stuck in a driver call of the instance; NULL = none. Until it returns, do
+     * not call the instance. */
     struct cox__stuck_thread *stuck;
-    uint64_t rebuild_after_ns; /* until then the device gets no second instance beside this one */
+    uint64_t rebuild_after_ns; /* until then the device gets no second instance */
 };
 
 /* ---- devices ---- */
 
-/* How long a device's bands have been seen to take, as an affine function of their rows: exponential means. */
+/* Observed times of a device's bands, as an affine function of their rows: exponential means. */
 struct cox__timing {
     double rows;
-    double ns;        /* 0 = nothing seen */
+    double ns;        /* 0 = nothing observed */
     double rows_rows; /* mean square and mean product of the distances from those means */
     double rows_ns;
-    double least_rows; /* of the band that took the least time a row */
+    double least_rows; /* of the band with the least time per row */
     double least_ns;
 };
 
-/* What is known of a device in one of the passes. */
+/* The engine's knowledge of a device in one pass. */
 struct cox__device_pass {
     struct cox__timing timing;
     uint32_t ended; /* bands since the device's instance was made */
@@ -276,12 +280,12 @@ struct cox__device_pass {
     uint64_t single_device_ns;
 };
 
-/* A device's instance in the making, on a worker thread. */
+/* A device's instance that a worker thread creates. */
 struct cox__device_init {
     struct cox_session *session;
     uint32_t device; /* of the runtime */
     uint32_t slot_count;
-    bool fresh;                     /* on a context of its own */
+    bool fresh;                     /* on a new context */
     struct cox__instance *instance; /* results, once `done` */
     uint32_t max_rows[COX_PASSES_MAX];
     cox_status status;
@@ -309,22 +313,22 @@ struct cox__device {
 
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
     uint32_t resident;     /* bindings of which its instance keeps rows, a bit for each */
-    /* its driver's callbacks come late, 20 ms with NVIDIA's: nothing is posted in time */
+    /* its driver's callbacks come late (20 ms with NVIDIA), so the engine polls */
     bool polled;
     struct cox__device_pass passes[COX_PASSES_MAX];
-    uint64_t longest_ns; /* the longest band of the device in this session, first launches aside */
+    uint64_t longest_ns; /* the device's longest band in this session, without first launches */
     uint64_t last_end_ns;
     uint64_t last_done_ns;
     struct cox__device_init *making;
     cox_status join_status; /* why it is ABSENT */
     uint64_t retry_ns;      /* when to rebuild it */
-    uint64_t pause_ns;      /* between the last two tries: the back-off */
-    uint64_t return_ns;     /* when it came back last */
+    uint64_t pause_ns;      /* between the last two retries: the back-off */
+    uint64_t return_ns;     /* when it last came back */
 };
 
 /* ---- events ---- */
 
-/* What a lower level tells the step, in the order in which the step handles them. */
+/* Events from a lower level to the step, in the order in which the step handles them. */
 enum cox__event_kind {
     COX__EVENT_DEVICE_FAILED,   /* device, status */
     COX__EVENT_BAND_FAILED,     /* frame, band, status */
@@ -340,8 +344,8 @@ struct cox__event {
     cox_status status;
 };
 
-/* Handled before any slot is used again and before any frame is delivered: one for each slot of the devices' queues and
- * of one lost queue, and one for each device and for its probation. */
+/* The step handles all events before it reuses a slot or delivers a frame. So there is at most one
+ * for each slot of the devices' queues and of one lost queue, and two for each device. */
 enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEVICES_MAX };
 
 /* ---- the session's features ---- */
@@ -357,37 +361,41 @@ enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEV
 enum cox__warmup_state {
     COX__WARMUP_WAITING,  /* for the first frame */
     COX__WARMUP_BORROWED, /* runs on the buffers of the first frame */
-    COX__WARMUP_BORROWED_ASKED, /* the same, and cox_session_warm has asked meanwhile: `given` is not needed yet */
-    COX__WARMUP_ASKED, /* by cox_session_warm: the runs begin, or go on, on `given` and wait for no frame */
-    COX__WARMUP_OWN,     /* runs on what was `given` */
+    /* The same, and cox_session_warm has asked in the meantime: `given` is not needed yet. */
+    COX__WARMUP_BORROWED_ASKED,
+    /* cox_session_warm asked: the runs begin or go on with `given`, without waiting for a frame. */
+    COX__WARMUP_ASKED,
+    COX__WARMUP_OWN,     /* runs on `given` */
     COX__WARMUP_FINISHED /* or the session does no warm-up */
 };
 
-/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several devices. */
+/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several
+ * devices. */
 struct cox__warmup {
     enum cox__warmup_state state;
-    struct cox__request request;              /* cox_session_warm's */
-    struct cox__mem *given[COX_BUFFERS_MAX]; /* with it, to run on, */
-    unsigned char params[COX_CONSTANTS_BYTES_MAX];     /* and with these parameters */
+    struct cox__request request;                   /* from cox_session_warm, */
+    struct cox__mem *given[COX_BUFFERS_MAX];       /* with memory for the runs */
+    unsigned char params[COX_CONSTANTS_BYTES_MAX]; /* and parameters */
     uint32_t device;
     uint32_t pass;
     uint32_t run;
     uint64_t spent_ns;  /* in timed runs of this pass on this device */
     uint64_t submit_ns; /* how long submitting the run under way took */
     struct cox__frame *frame;
-    bool owns_mem[COX_BUFFERS_MAX]; /* the frame's memory of this binding is not borrowed */
+    bool owns_mem[COX_BUFFERS_MAX]; /* the memory of this binding is not borrowed */
 };
 
-/* What threads in cox_session_warm go by.
+/* The state that threads in cox_session_warm wait for.
  *
- *   COLD --------------------------------> WARM, WARM_IN_VAIN    with the first frame
- *   COLD, NOTHING_TO_WARM <--> WARMING --> WARM, WARM_IN_VAIN    with cox_session_warm; back where it has no memory
+ *   with the first frame:   COLD --------------------------------> WARM, WARM_IN_VAIN
+ *   with cox_session_warm:  COLD, NOTHING_TO_WARM <--> WARMING --> WARM, WARM_IN_VAIN
  *
- * From one of the last two to the other: cox_session_warm asked, but the first frame was quicker; the end is told
- * twice. */
+ * Back from WARMING: there is no memory for the runs. WARM and WARM_IN_VAIN may change into each
+ * other: if the first frame comes before cox_session_warm's request, the end is noted twice. */
 enum cox__session_warmth {
     COX__SESSION_COLD,
-    COX__SESSION_NOTHING_TO_WARM, /* there is one device, or the application wants no warm-up with the first frame */
+    /* There is one device, or the application disabled the warm-up with the first frame. */
+    COX__SESSION_NOTHING_TO_WARM,
     COX__SESSION_WARMING, /* cox_session_warm asks, or asked and left because no device is active */
     COX__SESSION_WARM,
     COX__SESSION_WARM_IN_VAIN /* no device was left */
@@ -397,20 +405,20 @@ enum cox__session_warmth {
  *                 '--> UNAVAILABLE <--'         (too often) */
 enum cox__spare_state {
     COX__SPARE_NONE,
-    COX__SPARE_ALLOCATING, /* by the worker thread, which owns `mems` meanwhile */
+    COX__SPARE_ALLOCATING, /* by the worker thread, which then owns `mems` */
     COX__SPARE_READY,
-    COX__SPARE_TAINTED, /* a device that was given up may still write to them */
+    COX__SPARE_TAINTED, /* a lost device may still write to them */
     COX__SPARE_UNAVAILABLE
 };
 
-/* A second set of frame buffers, made at the first use, on which devices can do rows beside the frame's. It serves one
- * frame, or one shadow run, at a time. spare.c is the only editor of `users`. */
+/* A second set of frame buffers for checks and shadow runs, allocated at the first use. It serves
+ * one frame or one shadow run at a time. spare.c is the only editor of `users`. */
 struct cox__spare {
     _Atomic enum cox__spare_state state;
     struct cox__mem *mems[COX_BUFFERS_MAX];
     const struct cox__frame *owner; /* while `users` is not 0: the frame slot that it serves */
     uint64_t frame_index;           /* the number of the frame in that slot */
-    uint32_t users;                 /* bands that are to be done on it or have results there */
+    uint32_t users;                 /* bands that will run on it or have results in it */
     bool whole;                     /* the WHOLE bindings are copied */
     uint32_t made;                  /* how often it was allocated */
     uint64_t wait_ns;               /* ALLOCATING: until when frames wait for it */
@@ -421,15 +429,16 @@ struct cox__shadow {
     struct cox__frame *frame; /* NULL = none yet */
     uint32_t device;
     bool busy;      /* counted in `under_way` */
-    bool probation; /* of a rebuilt device; else the policy wishes for a measurement */
+    bool probation; /* of a rebuilt device; else the policy asked for a measurement */
     bool compare;   /* its rows must have this digest */
     unsigned char digest[32];
 };
 
-/* What store/device_profile.c knows of a session; set by create, read by destroy and cox_session_info. */
+/* A session's data for store/device_profile.c. Set by create, read by destroy and
+ * cox_session_info. */
 struct cox__profile {
-    bool save;      /* what the session measures is to be saved */
-    bool is_loaded; /* it began with what an earlier one measured */
+    bool save;      /* save what the session measures */
+    bool is_loaded; /* it began with the measurements of an earlier session */
     uint32_t order[COX_DEVICES_MAX];
     struct cox_device_profile loaded[COX_PASSES_MAX][COX_DEVICES_MAX];
     unsigned char key[32];
@@ -437,18 +446,18 @@ struct cox__profile {
 
 struct cox__pass_group; /* split/together.h */
 
-/* How the rows of one of the session's passes are shared out. */
+/* How one pass divides its rows among devices. */
 struct cox__sharing {
     struct cox_policy policy;
-    void *state; /* the policy's; NULL = the split is another pass's, `lead` */
+    void *state; /* the policy's; NULL = the pass uses the split of another one, `lead` */
 
-    /* Successive passes that share a split: the first of them, and how many they are; of the first only, if they are
-     * more than one, what the policy is told of them. */
+    /* Successive passes that share a split: the first of them, and their number. `together` sums
+     * their measurements for the policy; only the first of several passes has it. */
     uint32_t lead;
     uint32_t count;
     struct cox__pass_group *together;
 
-    /* those that do the pass while one of them is active, a bit for each of the session's */
+    /* devices that do the pass while one of them is active, a bit for each */
     uint32_t devices;
     bool has_last_split;
     struct cox_split last_split;
@@ -457,9 +466,9 @@ struct cox__sharing {
     uint64_t last_end_ns; /* latest end of the pass */
 };
 
-/* Which rows of scratch a device has lately taken from the host: those are copied out by the band that writes them, so
- * that no band waits for a fetch. In two generations; the older one is forgotten when a new one begins.
- * residency.c's. */
+/* Scratch rows that devices recently read from the host. The band that writes these rows copies
+ * them out at once, so that no band waits for a fetch. There are two generations; a new one
+ * replaces the older. Owned by residency.c. */
 struct cox__handed_over {
     uint32_t newest; /* generation */
     uint64_t frames; /* since it began */
@@ -484,7 +493,7 @@ struct cox_session {
     double verify;
     uint64_t deadline_ns;       /* of frames without their own; 0 = none */
     uint64_t device_timeout_ns; /* 0 = by each device's own history */
-    bool polls_closely;         /* the runtime's, unless time does not matter */
+    bool polls_closely;         /* as the runtime, unless time does not matter */
     size_t partial_bytes;       /* of all REDUCE bindings of a pass, at most */
     uint32_t device_count;
     struct cox__device devices[COX_DEVICES_MAX];
@@ -496,19 +505,19 @@ struct cox_session {
     struct cox__frame *frames;
     struct cox__frame *free_frames;
     uint64_t next_index;
-    /* Submitted frames whose callback has not returned; `ready`, until it has returned; and a
-     * shadow run that is not reported. */
+    /* Submitted frames whose callback has not returned, plus `ready` until it has returned, plus a
+     * shadow run that was not reported. */
     uint32_t under_way;
     uint64_t frames_done;
     uint64_t frames_late; /* of them, by their deadlines */
     uint64_t worst_late_ns;
     uint64_t frames_dropped;
-    bool no_device; /* no device has been active for as long as one is waited for */
+    bool no_device; /* the session has waited for an active device for too long */
     bool detached;
     uint32_t warmers; /* threads inside cox_session_warm */
     enum cox__session_warmth warmth;
     uint32_t warm_devices; /* number of devices whose warm-up is over */
-    /* for a frame that a callback submits; NULL = it has been taken */
+    /* reserved for a frame that a callback submits; NULL = in use */
     struct cox__frame *chain_frame;
     _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
 
@@ -516,38 +525,38 @@ struct cox_session {
     bool attached;
     bool used;       /* a frame or cox_session_warm's request has arrived */
     bool any_blocks; /* some device runs kernels inside the enqueue call */
-    bool closing;    /* nothing is begun any more */
+    bool closing;    /* no new work starts */
     /* some device is not active, or there are lost queues: step.c looks after them */
     bool attention;
-    bool verify_refused; /* the log says that a band cannot be checked */
+    bool verify_refused; /* the log has a line that a band cannot be checked */
     uint32_t order_first;
     uint32_t order_count;
     struct cox__request join; /* of a session with `ready` */
-    cox__ready_fn *ready;      /* NULL = there is none, or it was called */
+    cox__ready_fn *ready;     /* NULL = none, or it was called */
     void *ready_user;
     struct cox_session *next_active;
     struct cox__warmup warmup;
     struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
-    /* when the first of those that may still begin expires; UINT64_MAX = none does */
+    /* when the first frame that may still begin expires; UINT64_MAX = none */
     uint64_t expiry_ns;
     /* the meter's reading when the period of the oldest frame under way began */
     double meter_joules;
     struct cox__spare spare;
     struct cox__shadow shadow;
     struct cox__handed_over handed_over;
-    bool keeps_nothing; /* the rows of a frame were in too many pieces */
+    bool keeps_nothing; /* a frame's kept rows were in too many pieces */
     struct cox__queue *lost_queues;
-    /* when the last active device was lost; 0 = a band has been done since */
+    /* when the last active device was lost; 0 = a band has ended well since */
     uint64_t no_device_since_ns;
-    uint32_t told_writable; /* bindings that the log has named, a bit for each */
+    uint32_t told_writable; /* bindings with a warning in the log, a bit for each */
     uint32_t event_count;
     struct cox__event events[COX__EVENTS_MAX];
-    struct cox_band_report *sorted; /* for reports: of as many bands as a frame may have */
+    struct cox_band_report *sorted; /* for reports; room for all bands of a frame */
 };
 
 struct cox_runtime {
     struct cox__log log;
-    char *cache_dir;                /* NULL = nothing is kept from run to run */
+    char *cache_dir;                /* NULL = nothing is stored from run to run */
     struct cox__topology *topology; /* NULL over a backend that is not OpenCL */
     struct cox__backend *backend;
     struct cox__loop *loop;
@@ -556,66 +565,67 @@ struct cox_runtime {
     struct cox__mpsc jobs;     /* finished jobs, posted by the backend */
     struct cox__mpsc requests; /* frames and detachments, from application threads */
     enum cox_arithmetic arithmetic;
-    bool polls_closely; /* there is a core for it: devices are polled without a pause */
-    bool polls_inline;  /* the inline poller polls; else the scheduler thread alone does */
+    bool polls_closely; /* there is a core for polling devices without a pause */
+    bool polls_inline;  /* the inline poller polls devices; else only the scheduler thread does */
     /* when the scheduler thread looks again without being woken; UINT64_MAX = never */
     _Atomic uint64_t next_step_ns;
     atomic_bool spins; /* the scheduler thread looks for requests without a pause */
 
-    /* One of the threads in cox_session_run may take the devices' posts itself, the inline poller. */
+    /* The inline poller: one of the threads in cox_session_run may take the devices' posts. */
     atomic_bool inline_poller;      /* there is one */
-    _Atomic uint64_t inline_due_ns; /* what it will poll next; UINT64_MAX = nothing */
+    _Atomic uint64_t inline_due_ns; /* its next poll; UINT64_MAX = none */
     sem_t inline_poller_wake;
 
     /* engine only */
-    /* jobs and requests that were taken off their queues and not handled yet */
+    /* jobs and requests that were taken from their queues but not handled yet */
     struct cox__mpsc_node *posts;
     struct cox__mpsc_node *arrivals;
-    bool closing;                 /* no turn is taken any more */
+    bool closing;                 /* no thread takes a turn any more */
     bool interrupted;             /* the lock was revoked: queues may not have been flushed */
     struct cox_session *active;   /* sessions that have had a frame, linked by next_active */
-    struct cox__queue *gone;      /* lost queues to be freed; reaper.c's */
-    struct cox__queue *stray;     /* lost queues of sessions that were destroyed meanwhile */
+    struct cox__queue *gone;      /* lost queues that reaper.c will free */
+    struct cox__queue *stray;     /* lost queues of sessions that were destroyed */
     atomic_uint abandoned_queues; /* lost queues with ABANDONED slots; read without the lock */
-    /* let go, but a device that was given up may still touch it; see memory.c */
+    /* unused memory that a lost device may still touch; see memory.c */
     struct cox__mem *kept;
 
     _Atomic uint64_t frames_submitted; /* to all sessions */
     atomic_uint session_count;         /* alive */
     atomic_uint buffer_count;          /* alive, for the application */
-    bool left_session;                 /* one was leaked, since a driver did not return */
+    bool left_session;                 /* a session was leaked because a driver call hung */
     pid_t pid;
 
-    pthread_mutex_t release_lock; /* a leaf; guards what follows */
+    pthread_mutex_t release_lock; /* a leaf; guards the fields below */
     pthread_cond_t released;
-    struct cox__mem *releasing; /* to be destroyed by the worker thread */
-    bool release_task;          /* is under way, */
-    bool in_released;           /* and inside an application's function */
+    struct cox__mem *releasing; /* the worker thread will destroy it */
+    bool release_task;          /* a release task is under way */
+    bool in_released;           /* it is inside an application's `released` function, */
     pthread_t release_thread;   /* on this thread */
 };
 
-/* What frames are made of. A frame has each of its buffers in turn: one that writes a buffer after all frames before it
- * that use it, one that reads it after all before it that write it. A use lasts from the frame's arrival until it is
- * delivered.
+/* Frames that share a buffer take turns, in order of arrival. A writer starts after all earlier
+ * users of the buffer finish. A reader starts after all earlier writers finish. A use lasts from
+ * the frame's arrival until its delivery.
  *
- * The counts tell whose turn it is. None that came later ends before a frame that writes does, so that frame's turn has
- * come when as many uses have ended as there were when it arrived; and so with the writes for one that reads. */
+ * The counts decide whose turn it is. No later use ends before a writer does. So it is the writer's
+ * turn when as many uses have ended as had arrived before it. For a reader the same holds with the
+ * writes. */
 struct cox_buffer {
     struct cox_runtime *runtime;
     size_t bytes;
     bool wrapped;
-    /* The application's, and one for each frame that has been submitted with the buffer. */
+    /* The application's, and one for each submitted frame with the buffer. */
     atomic_uint refs;
     atomic_uint leaving; /* references of frames whose callback runs */
-    _Atomic(struct cox__mem *)
-        mem; /* changed by relocate.c alone; NULL = the application has it back */
+    /* changed by relocate.c alone; NULL = the application has it back */
+    _Atomic(struct cox__mem *) mem;
 
     /* engine only */
     uint64_t uses, uses_ended;
     uint64_t writes, writes_ended;
-    /* for good: a device that was given up could write to it, and it could not be relocated */
+    /* permanent: a lost device could write to it, and it could not be relocated */
     bool unsafe;
-    /* frames submitted before this one expect in it what a frame that failed did not write */
+    /* frames submitted before this one expect rows that a failed frame did not write */
     uint64_t failed_before;
     cox_status failed;
 };
@@ -627,15 +637,17 @@ static inline uint64_t cox__engine_now(const struct cox_session *session)
     return session->runtime->backend->ops->now_ns(session->runtime->backend);
 }
 
-/* By how much a frame that is delivered misses its deadline. */
+/* How much later than its deadline a frame was delivered; 0 = in time, or no deadline. */
 static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
 {
     const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
-    return frame->deadline_ns && latency_ns > frame->deadline_ns ? latency_ns - frame->deadline_ns
-                                                                 : 0;
+    if (!frame->deadline_ns || latency_ns <= frame->deadline_ns)
+        return 0;
+
+    return latency_ns - frame->deadline_ns;
 }
 
-/* The frame that is i-th in submission order of those under way. */
+/* The i-th frame under way, in submission order. */
 static inline struct cox__frame *cox__session_frame(const struct cox_session *session, uint32_t i)
 {
     return session->order[(session->order_first + i) % COX__ORDER_MAX];
@@ -647,7 +659,7 @@ static inline bool cox__frame_is_cancelled(const struct cox_session *session,
     return frame->index < atomic_load(&session->cancel_before);
 }
 
-/* A frame that was cancelled since it began has that status, unless it has failed. */
+/* Set the status of a frame that was cancelled after it began, unless it has failed. */
 static inline void cox__frame_note_cancel(const struct cox_session *session,
                                           struct cox__frame *frame)
 {
@@ -655,7 +667,7 @@ static inline void cox__frame_note_cancel(const struct cox_session *session,
         frame->status = COX_E_CANCELLED;
 }
 
-/* The pass of the frame that is under way. */
+/* The frame's pass that is under way. */
 static inline const struct cox__pass *cox__frame_pass(const struct cox_session *session,
                                                       const struct cox__frame *frame)
 {
@@ -678,6 +690,7 @@ static inline uint64_t cox__device_solo_ns(const struct cox_session *session, ui
             return 0;
         sum += single_device_ns;
     }
+
     return sum;
 }
 
@@ -692,8 +705,8 @@ static inline bool cox__band_is_of_split(const struct cox__band *band)
     return band->kind == COX__BAND_ROWS || band->kind == COX__BAND_CHUNK;
 }
 
-/* A walk over the session's queues: those of its devices, then the lost ones. A queue that is lost on the way may be
- * met twice. */
+/* A walk over the session's queues: those of its devices, then the lost ones. A queue that is lost
+ * during the walk may be met twice. */
 struct cox__queue_walk {
     uint32_t at; /* zeroed = at the beginning */
     struct cox__queue *queue;
@@ -704,11 +717,14 @@ static inline bool cox__queue_next(const struct cox_session *session, struct cox
     while (walk->at < session->device_count)
         if ((walk->queue = session->devices[walk->at++].queue))
             return true;
-    walk->queue = walk->at++ == session->device_count ? session->lost_queues : walk->queue->next;
+
+    const bool first_lost = walk->at++ == session->device_count;
+    walk->queue = first_lost ? session->lost_queues : walk->queue->next;
+
     return walk->queue != NULL;
 }
 
-/* Whether the device may be asked about the slot's band. */
+/* Whether the device may be polled for the slot's band. */
 static inline bool cox__slot_can_be_polled(const struct cox__queue_slot *slot)
 {
     return (slot->state == COX__SLOT_BUSY || slot->state == COX__SLOT_ORPHANED) &&

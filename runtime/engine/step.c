@@ -1,9 +1,9 @@
 /* One turn of the engine. It takes the posts and requests that have arrived, drains the events, and
- * looks after devices that are out. It starts frames, submits bands and delivers what is complete.
- * It polls the devices whose time has come.
+ * looks after lost devices. It starts frames, submits bands and delivers complete frames. It polls
+ * the devices whose time has come.
  *
- * A driver call may not return; another thread then takes the next turn (engine.c). So what was
- * taken off a queue stays in the runtime until it is handled.
+ * A driver call may hang; another thread then takes the next turn (engine.c). So jobs and requests
+ * that were taken from a queue stay in the runtime until they are handled.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
 #include "buffers.h"
@@ -31,36 +31,52 @@
 
 static void on_probation_result(struct cox_session *session, uint32_t device, cox_status status)
 {
-    if (session->devices[device].state != COX_DEVICE_PROBATION) /* it was lost on the way */
+    if (session->devices[device].state != COX_DEVICE_PROBATION) /* it was lost in the meantime */
         return;
     if (status) {
         cox__device_fail(session, device, status);
         return;
     }
+
     cox__device_return(session, device);
     cox__recover_planned(session); /* bands that wait for a device go to this one */
+}
+
+static void on_band_done(struct cox_session *session, struct cox__frame *frame, uint32_t band)
+{
+    if (frame->bands[band].kind == COX__BAND_CHECK)
+        cox__verify_done(session, frame, band);
+    else if (frame->bands[band].kind != COX__BAND_FETCH)
+        cox__policy_observe(session, frame, band);
+}
+
+static void on_band_failed(struct cox_session *session, struct cox__frame *frame, uint32_t band)
+{
+    if (frame->bands[band].kind != COX__BAND_FETCH)
+        cox__policy_observe(session, frame, band);
+    cox__recover_band(session, frame, band, true);
+}
+
+static void on_device_failed(struct cox_session *session, uint32_t device, cox_status status)
+{
+    cox__reaper_take(session, device, status);
+    cox__residency_forget(session, device);
+    cox__recover_planned(session);
+    if (status == COX_E_MISMATCH)
+        cox__recover_convicted(session, device);
 }
 
 static void handle(struct cox_session *session, const struct cox__event *event)
 {
     switch (event->kind) {
     case COX__EVENT_DEVICE_FAILED:
-        cox__reaper_take(session, event->device, event->status);
-        cox__residency_forget(session, event->device);
-        cox__recover_planned(session);
-        if (event->status == COX_E_MISMATCH)
-            cox__recover_convicted(session, event->device);
+        on_device_failed(session, event->device, event->status);
         break;
     case COX__EVENT_BAND_FAILED:
-        if (event->frame->bands[event->band].kind != COX__BAND_FETCH)
-            cox__policy_observe(session, event->frame, event->band);
-        cox__recover_band(session, event->frame, event->band, true);
+        on_band_failed(session, event->frame, event->band);
         break;
     case COX__EVENT_BAND_DONE:
-        if (event->frame->bands[event->band].kind == COX__BAND_CHECK)
-            cox__verify_done(session, event->frame, event->band);
-        else if (event->frame->bands[event->band].kind != COX__BAND_FETCH)
-            cox__policy_observe(session, event->frame, event->band);
+        on_band_done(session, event->frame, event->band);
         break;
     case COX__EVENT_PROBATION_RESULT:
         on_probation_result(session, event->device, event->status);
@@ -68,23 +84,28 @@ static void handle(struct cox_session *session, const struct cox__event *event)
     }
 }
 
-/* No driver is called here. */
+/* Calls no driver. */
 bool cox__step_drain(struct cox_session *session)
 {
     struct cox__event event;
     bool any = false;
+
     for (; cox__event_take(session, &event); any = true)
         handle(session, &event);
+
     return any;
 }
 
 /* ---- starting frames, submitting bands ---- */
 
-/* While a frame's pool is not empty, a device that may take of it gets no band of a later frame: the pool would wait
- * behind that. A bit for each such device. */
+/* The devices that may still take rows of the frame's pool, a bit each. They get no band of a later
+ * frame, because the pool would have to wait for it. */
 static uint32_t reserved_by(const struct cox_session *session, const struct cox__frame *frame)
 {
-    return frame->pool_left ? cox__policy_reserves(session, frame) : 0;
+    if (!frame->pool_left)
+        return 0;
+
+    return cox__policy_reserves(session, frame);
 }
 
 static void start_frame(struct cox_session *session, struct cox__frame *frame, bool alone)
@@ -92,24 +113,28 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
     cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
     if (alone)
         cox__policy_begin_period(session);
+
     frame->status = cox__buffers_status(session, frame);
     if (session->no_device)
         frame->status = cox__device_any_joined(session) ? COX_E_DEVICE_LOST : COX_E_NO_DEVICE;
+
     cox__residency_start(session, frame);
     if (frame->status == COX_OK)
         cox__policy_split(session, frame);
 }
 
-/* Whether a frame that may still begin, in part at least, is too late for that. If not, it is looked at again when it
- * will be. */
+/* Whether a frame with work that may still begin has expired. If not, the session remembers when it
+ * will expire. */
 static bool has_expired(struct cox_session *session, const struct cox__frame *frame)
 {
     if (frame->expiry_ns == UINT64_MAX)
         return false;
     if (cox__engine_now(session) >= frame->expiry_ns)
         return true;
+
     if (frame->expiry_ns < session->expiry_ns)
         session->expiry_ns = frame->expiry_ns;
+
     return false;
 }
 
@@ -120,9 +145,11 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
     if (frame->status == COX_OK && cox__frame_has_more(session, frame) &&
         has_expired(session, frame))
         frame->status = COX_E_LATE;
+
     const bool held = cox__relocate_holds(session, frame);
     if (frame->status && (frame->unfinished || frame->pool_left))
         cox__recover_drop(session, frame);
+
     return !held;
 }
 
@@ -130,87 +157,108 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 static bool dispatch_blocking(struct cox_session *session)
 {
     uint32_t reserved = 0;
+
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
         if (!may_submit(session, frame))
             continue;
+
         const bool offered = frame->pool_left && cox__policy_offer(session, frame, reserved, true);
         if (cox__queue_submit_blocking(session, frame, reserved) || offered)
             return true;
+
         reserved |= reserved_by(session, frame);
     }
+
     return false;
 }
 
-/* Settle every wish for a shadow run whose rows are in the host's memory; at most one is begun. Returns whether one was
- * settled. */
+/* Handle every request for a shadow run whose rows are in host memory. At most one run begins.
+ * Returns whether a request was handled. */
 static bool begin_shadows(struct cox_session *session)
 {
     uint32_t reserved = 0;
     bool any = false;
+
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started)
             break;
+
         if (frame->shadow.rows && cox__residency_is_on_host(session, frame, frame->shadow.first_row,
                                                             frame->shadow.rows)) {
             cox__probation_shadow_begin(session, frame, reserved);
             any = true;
         }
+
         reserved |= reserved_by(session, frame);
     }
+
     return any;
 }
 
-/* Start a frame. False: it has to wait, for its buffers, for the warm-up or for a device. */
+/* Start a frame. False: it must wait for its buffers, for the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
     struct cox__frame *frame = cox__session_frame(session, index);
     if (!cox__buffers_take(session, frame))
         return false;
+
     const bool cancelled = cox__frame_is_cancelled(session, frame);
     if (cancelled || has_expired(session, frame)) {
         if (!cox__warmup_pause(session))
             return false;
+
         cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
         frame->status = cancelled ? COX_E_CANCELLED : COX_E_LATE;
         *progress = true;
         return true;
     }
+
     if (session->warmup.state != COX__WARMUP_FINISHED) {
-        *progress |= !cox__device_any_joining(session) && cox__warmup_step(session, frame);
+        if (!cox__device_any_joining(session))
+            *progress |= cox__warmup_step(session, frame);
         return false;
     }
     if (!session->no_device && !cox__device_any_active(session))
         return false;
+
     start_frame(session, frame, index == 0);
     *progress = true;
+
     return true;
 }
 
-/* The warm-up that cox_session_warm asked for, while no frame is there that waits for it. */
+/* Advance a warm-up that cox_session_warm asked for, if no frame waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    return cox__warmup_is_asked(session) && !session->order_count &&
-           !cox__device_any_joining(session) && cox__warmup_step(session, NULL);
+    if (!cox__warmup_is_asked(session) || session->order_count || cox__device_any_joining(session))
+        return false;
+
+    return cox__warmup_step(session, NULL);
 }
 
-/* Start frames and submit bands. Devices whose enqueue call returns at once are given all that they may have, of every
- * frame, before one that computes inside the enqueue call gets a single band: until that is done no other device is
- * served. */
+/* Start frames and submit bands.
+ *
+ * First, devices whose enqueue call returns at once get all bands that they may have, of every
+ * frame. Only then a device that computes inside the enqueue call gets one band, because no other
+ * device is served until that call returns. */
 static bool dispatch(struct cox_session *session)
 {
-    bool progress = false, wished = false;
+    bool progress = false, shadows = false;
     uint32_t reserved = 0;
+
     session->expiry_ns = UINT64_MAX;
+
     for (uint32_t i = 0; i < session->order_count; i++) {
         struct cox__frame *frame = cox__session_frame(session, i);
         if (!frame->started && !try_start(session, i, &progress))
             break;
         if (!may_submit(session, frame))
             continue;
+
         progress |= cox__passes_advance(session, frame);
         if (frame->pool_left)
             progress |= cox__policy_offer(session, frame, reserved, false);
@@ -218,44 +266,56 @@ static bool dispatch(struct cox_session *session)
         if (frame->unfinished)
             progress |= cox__queue_submit(session, frame, reserved);
         progress |= cox__step_drain(session);
-        wished |= frame->shadow.rows > 0;
+
+        shadows |= frame->shadow.rows > 0;
         reserved |= reserved_by(session, frame);
     }
+
     progress |= cox__step_drain(session);
-    if (wished) /* comes last: it may take a moment, and every device has its bands by now */
+
+    /* This comes last because it may take a moment; every device has its bands by now. */
+    if (shadows)
         progress |= begin_shadows(session);
     progress |= cox__step_drain(session);
+
     if (session->any_blocks && dispatch_blocking(session)) {
         cox__step_drain(session);
         return true;
     }
+
     return progress;
 }
 
-/* ---- what has arrived ---- */
+/* ---- posts and requests ---- */
 
+/* Poll the jobs that were taken from the queue. Returns whether there was one. */
 static bool handle_posts(struct cox_runtime *runtime)
 {
     const bool any = runtime->posts != NULL;
+
     for (struct cox__mpsc_node *node; (node = runtime->posts);) {
         struct cox__queue_slot *slot = CONTAINER_OF(CONTAINER_OF(node, struct cox__job, node),
                                                     struct cox__queue_slot, job);
         struct cox_session *session = slot->job.session;
+
         runtime->posts = node->next;
         cox__mpsc_open(node);
+
         if (!cox__slot_can_be_polled(slot))
             continue;
         if (cox__queue_poll(session, slot, true)) {
             cox__step_drain(session);
             continue;
         }
+
         slot->posted_early = true;
         cox__timing_plan_next_poll(session, slot, cox__engine_now(session));
     }
+
     return any;
 }
 
-/* Poll for every job that was posted. Returns whether there was one. */
+/* Poll every job that was posted. Returns whether there was one. */
 static bool take_posts(struct cox_runtime *runtime)
 {
     const bool left = handle_posts(runtime);
@@ -267,6 +327,7 @@ static void attach(struct cox_runtime *runtime, struct cox_session *session)
 {
     if (session->attached)
         return;
+
     session->attached = true;
     session->next_active = runtime->active;
     runtime->active = session;
@@ -275,50 +336,63 @@ static void attach(struct cox_runtime *runtime, struct cox_session *session)
 static void detach(struct cox_runtime *runtime, struct cox_session *session)
 {
     struct cox_session **link = &runtime->active;
+
     while (*link && *link != session)
         link = &(*link)->next_active;
+
     if (*link)
         *link = session->next_active;
     cox__reaper_leave(session);
+
     pthread_mutex_lock(&session->lock);
     session->detached = true;
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock); /* the session may be gone from here on */
 }
 
-static bool handle_requests(struct cox_runtime *runtime)
+static void handle_request(struct cox_runtime *runtime, const struct cox__request *request)
 {
-    const bool any = runtime->arrivals != NULL;
-    for (struct cox__mpsc_node *node; (node = runtime->arrivals);) {
-        struct cox__request *request = CONTAINER_OF(node, struct cox__request, node);
-        struct cox_session *session = request->session;
-        /* A late callback may have posted a band of a session since posts were taken last: afterwards it is freed
-         * memory. */
-        if (request->kind == COX__REQUEST_DETACH)
-            take_posts(runtime);
-        runtime->arrivals = node->next;
-        cox__mpsc_open(node);
-        if (request->kind == COX__REQUEST_DETACH) {
-            detach(runtime, session);
-            continue;
-        }
-        if (request->kind == COX__REQUEST_WARM) {
-            cox__warmup_request(session);
-            session->used = true;
-            attach(runtime, session);
-            continue;
-        }
-        if (request->kind == COX__REQUEST_JOIN) {
-            session->attention = true;
-            attach(runtime, session);
-            continue;
-        }
+    struct cox_session *session = request->session;
+
+    switch (request->kind) {
+    case COX__REQUEST_DETACH:
+        detach(runtime, session);
+        return;
+    case COX__REQUEST_WARM:
+        cox__warmup_request(session);
+        session->used = true;
+        break;
+    case COX__REQUEST_JOIN:
+        session->attention = true;
+        break;
+    case COX__REQUEST_FRAME:
         session->used = true;
         session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] =
             request->frame;
         cox__buffers_queue(session, request->frame);
-        attach(runtime, session);
+        break;
     }
+
+    attach(runtime, session);
+}
+
+static bool handle_requests(struct cox_runtime *runtime)
+{
+    const bool any = runtime->arrivals != NULL;
+
+    for (struct cox__mpsc_node *node; (node = runtime->arrivals);) {
+        struct cox__request *request = CONTAINER_OF(node, struct cox__request, node);
+
+        /* A late callback may have posted a band of the session since posts were last taken. Take
+         * it now: after the detachment it is freed memory. */
+        if (request->kind == COX__REQUEST_DETACH)
+            take_posts(runtime);
+
+        runtime->arrivals = node->next;
+        cox__mpsc_open(node);
+        handle_request(runtime, request);
+    }
+
     return any;
 }
 
@@ -336,8 +410,8 @@ static bool is_live(const struct cox__queue *queue)
     return atomic_load(&queue->state) == COX__QUEUE_LIVE;
 }
 
-/* Poll a slot whose time has come, before its device is failed for a missed deadline: this thread may have been late
- * itself. */
+/* Poll a slot whose time has come. This happens before the check of its deadline, because this
+ * thread itself may have been late. */
 static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
 {
     const uint64_t now = cox__engine_now(session);
@@ -345,12 +419,14 @@ static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
         return false;
     if (cox__queue_poll(session, slot, false))
         return true;
+
     if (slot->poll_ns <= now)
         cox__timing_plan_next_poll(session, slot, now);
+
     return cox__queue_check_deadline(session, slot, now);
 }
 
-/* Poll for the session's bands whose time has come; `lost`: on lost queues too. */
+/* Poll for the session's bands whose time has come; with `lost` also on lost queues. */
 static bool poll_session(struct cox_session *session, bool lost)
 {
     bool progress = false;
@@ -360,14 +436,16 @@ static bool poll_session(struct cox_session *session, bool lost)
                 cox__step_drain(session);
                 progress = true;
             }
+
     return progress;
 }
 
-/* Sets *next_ns to when a slot of the session is due or a frame expires, if that is sooner. */
+/* Lower *next_ns to the time when a slot of the session is due or a frame expires. */
 static void plan_next(const struct cox_session *session, bool lost, uint64_t *next_ns)
 {
     if (session->expiry_ns < *next_ns)
         *next_ns = session->expiry_ns;
+
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
         for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
             const struct cox__queue_slot *slot = &walk.queue->slots[i];
@@ -376,23 +454,27 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
         }
 }
 
-/* ---- devices that are out ---- */
+/* ---- lost and joining devices ---- */
 
 static bool needs_attention(const struct cox_session *session)
 {
     bool out = session->lost_queues || atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
     for (uint32_t i = 0; i < session->order_count; i++)
         out = out || cox__session_frame(session, i)->relocation;
+
     for (uint32_t d = 0; d < session->device_count; d++)
         out = out || (!cox__device_is_active(&session->devices[d]) &&
                       session->devices[d].state != COX_DEVICE_ABSENT);
+
     return out;
 }
 
-/* A band of a lost queue that has ended without a post counts: poll before the queue is abandoned. */
+/* Poll lost queues once more before they are abandoned: a band may have ended without a post, and
+ * it counts. */
 static bool poll_expired(struct cox_session *session, uint64_t now_ns)
 {
     bool progress = false;
+
     for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         for (uint32_t i = 0; i < queue->slot_count; i++) {
             struct cox__queue_slot *slot = &queue->slots[i];
@@ -402,25 +484,31 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
                 progress = true;
             }
         }
+
     return progress;
 }
 
-/* A late callback may have posted a band of a queue before its instance was gone. Taking the posts may take a moment,
- * in which others go: those are for the next time. */
+/* Free the lost queues whose instances are gone. A late callback may have posted a band of such a
+ * queue, so take the posts first. Queues that go in the meantime are freed the next time. */
 static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
 {
     if (!cox__reaper_collect(runtime, list))
         return false;
+
     take_posts(runtime);
     cox__reaper_free(runtime);
+
     return true;
 }
 
-/* Look after devices that are out. True: something has changed. Sets *next_ns to when something is due. */
+/* Look after lost and joining devices. True: something has changed. Lowers *next_ns to the time
+ * when something is due. */
 static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 {
     const uint64_t now = cox__engine_now(session);
+
     cox__queue_flush(session);
+
     bool progress = poll_expired(session, now);
     progress |= cox__reaper_step(session, now, next_ns);
     progress |= free_gone(session->runtime, &session->lost_queues);
@@ -430,11 +518,14 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     progress |= cox__step_drain(session);
     progress |= cox__deliver_ready(session);
     cox__relocate_due(session, next_ns);
+
     const struct cox__spare *spare = &session->spare;
     if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns &&
         spare->wait_ns < *next_ns)
         *next_ns = spare->wait_ns;
+
     session->attention = needs_attention(session);
+
     return progress;
 }
 
@@ -448,26 +539,32 @@ static bool is_idle(const struct cox_runtime *runtime)
          session = session->next_active)
         idle = idle && !session->order_count && !session->shadow.busy && !session->closing &&
                !cox__warmup_is_asked(session);
+
     return idle;
 }
 
-/* A thread was kept inside a call, perhaps with queues still to be flushed: no device is polled before they are. */
+/* A thread got stuck in a call, perhaps before it flushed some queues. Flush them before any device
+ * is polled. */
 static void resume(struct cox_runtime *runtime)
 {
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         cox__step_drain(session);
         cox__queue_flush(session);
     }
+
     runtime->interrupted = false;
 }
 
-/* Everything but polls that can be done now. Sets *next_ns to when something is due. */
+/* Do everything except polls that can be done now. Lowers *next_ns to the time when something is
+ * due. */
 static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
 {
     bool progress = take_posts(runtime);
+
     progress |= take_requests(runtime);
     cox__reaper_step_stray(runtime, next_ns);
     progress |= free_gone(runtime, &runtime->stray);
+
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (session->attention)
             progress |= look_after_devices(session, next_ns);
@@ -476,6 +573,7 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
         progress |= cox__deliver(session, false);
         progress |= cox__step_drain(session);
     }
+
     return progress;
 }
 
@@ -484,20 +582,25 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
     struct cox__backend *backend = runtime->backend;
     if (runtime->closing)
         return UINT64_MAX;
+
     if (runtime->interrupted)
         resume(runtime);
+
     for (;;) {
         uint64_t due = UINT64_MAX;
         bool progress = false;
         if (turn(runtime, &due))
             continue;
+
         for (struct cox_session *session = runtime->active; session; session = session->next_active)
             progress |= poll_session(session, true);
         if (progress)
             continue;
+
         for (struct cox_session *session = runtime->active; session; session = session->next_active)
             plan_next(session, true, &due);
-        if (backend->ops->advance && is_idle(runtime)) /* a virtual clock would run on for ever */
+
+        if (backend->ops->advance && is_idle(runtime)) /* a virtual clock would run on endlessly */
             due = UINT64_MAX;
         if (!backend->ops->advance)
             return due;
@@ -511,33 +614,45 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
 bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
 {
     bool more = false, delivered = false;
+
     if (runtime->interrupted)
         resume(runtime);
+
     bool any = take_posts(runtime);
     any |= take_requests(runtime);
+
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (session->warmup.state != COX__WARMUP_FINISHED) {
             more = true;
             continue;
         }
+
         const bool attention = session->attention;
-        bool again; /* a device that refuses leaves its rows to another */
+        bool again; /* a device may refuse a band, and another one gets it */
+
         do {
             again = dispatch(session);
+
             const bool handed_back = cox__deliver(session, true);
             delivered |= handed_back;
             again |= handed_back;
             again |= cox__step_drain(session);
-            if (session->any_blocks &&
-                take_posts(runtime)) /* others were done while one computed in the enqueue call */
-                again = more = true; /* perhaps another session's */
+
+            /* While one device computed in the enqueue call, others may have ended, perhaps with
+             * bands of other sessions. */
+            if (session->any_blocks && take_posts(runtime))
+                again = more = true;
+
+            /* Only the scheduler thread polls lost queues. */
             if (!again && runtime->polls_inline)
-                again = poll_session(session, false); /* lost queues are the scheduler thread's */
+                again = poll_session(session, false);
             any |= again;
         } while (again);
+
         more |= (session->attention && (any || !attention)) || cox__deliver_is_due(session);
         plan_next(session, false, next_ns);
     }
+
     /* A frame of another session may have waited for the buffers. */
     return more || (delivered && runtime->active && runtime->active->next_active);
 }

@@ -5,14 +5,15 @@
 
 #include "state.h"
 
-/* Take turns until nothing can be done now. Returns when something else is due, UINT64_MAX if nothing is. */
+/* Take turns until there is nothing to do now. Returns the time when something else is due;
+ * UINT64_MAX = never. */
 uint64_t cox__step_all(struct cox_runtime *runtime);
 
-/* All of a turn but the warm-up, devices that are out, and the application's callbacks. True: there is more to do than
- * to wait, for the scheduler thread. Sets *next_ns to when a poll is due. */
+/* Take a turn without the warm-up, lost devices and the application's callbacks. True: the
+ * scheduler thread has more to do. Lowers *next_ns to the time of the next poll. */
 bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns);
 
-/* Handle the session's events, those that come on the way too. True: there was one. */
+/* Handle the session's events, with those that arise in the process. True: there was one. */
 bool cox__step_drain(struct cox_session *session);
 
 #endif

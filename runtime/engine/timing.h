@@ -1,33 +1,33 @@
-/* How long bands should take, when to poll for their end, and their deadlines. Level 1 of the engine.
+/* Expected times of bands, their polls and their deadlines. Level 1 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_TIMING_H
 #define COX_ENGINE_TIMING_H
 
 #include "state.h"
 
-/* The first poll of a band whose post has not come, after so long: drivers exist that call nothing back when a command
- * fails. Also the latest first poll of a device that is polled. */
+/* Time until the first poll of a band without a post: some drivers do not call back when a command
+ * fails. Also the latest first poll on a polled device. */
 #define COX__POLL_FIRST_NS 50000000ull
 
 /* Time limit for a call of the device's driver. */
 uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device);
 
-/* How long a session waits for devices where no band's deadline says it: when no device is active, when a session is
- * destroyed. */
+/* How long a session waits for devices if no band's deadline applies: when no device is active, or
+ * when the session is destroyed. */
 uint64_t cox__timing_session_timeout_ns(const struct cox_session *session);
 
 /* Plan the first poll of a band that has just been enqueued. */
 void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);
 
-/* A band of the queue ended at `end_ns`, on the device's clock if it has one: plan the first poll of the band that was
- * behind it. */
+/* A band of the queue ended at `end_ns`, by the device's clock if it has one. Plan the first
+ * poll of the next band. */
 void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
 
 /* Plan the next poll after one that found the band still running. */
 void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
                                 uint64_t now_ns);
 
-/* When the slot is to be looked at: its next poll or its deadline. */
+/* When the slot needs attention: its next poll or its deadline. */
 uint64_t cox__timing_due_ns(const struct cox__queue_slot *slot);
 
 /* The queue was flushed: its QUEUED bands become RUNNING and get deadlines. */
@@ -39,7 +39,7 @@ void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *
 bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
                             uint64_t now_ns);
 
-/* A band of the queue ended: those behind it begin now. */
+/* A band of the queue ended: move the deadlines of the bands behind it, which begin now. */
 void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 
 /* Note when a band ended: fills the report's end_ns, wall_ns and queue_ns. */

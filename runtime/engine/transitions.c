@@ -1,4 +1,5 @@
-/* Which state may follow which. A change that is not listed is a defect of the engine: debug builds end there.
+/* Which state may follow which. A change that is not listed is a defect of the engine: a debug
+ * build aborts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "transitions.h"
 #include "invariant.h"
@@ -18,6 +19,7 @@ static bool band_may_become(enum cox__band_state from, enum cox__band_state to)
     case COX__BAND_FAILED:
         return false;
     }
+
     return false;
 }
 
@@ -39,6 +41,7 @@ static bool slot_may_become(enum cox__slot_state from, enum cox__slot_state to)
     case COX__SLOT_ABANDONED:
         return false;
     }
+
     return false;
 }
 
@@ -57,11 +60,12 @@ static bool queue_may_become(enum cox__queue_state from, enum cox__queue_state t
         return to == COX__QUEUE_ABANDONED || to == COX__QUEUE_DESTROYING;
     case COX__QUEUE_ABANDONED:
         return to == COX__QUEUE_DESTROYING;
-    case COX__QUEUE_DESTROYING: /* back: no thread could be had for it */
+    case COX__QUEUE_DESTROYING: /* ABANDONED: no thread was available */
         return to == COX__QUEUE_GONE || to == COX__QUEUE_ABANDONED;
     case COX__QUEUE_GONE:
         return false;
     }
+
     return false;
 }
 
@@ -86,6 +90,7 @@ static bool spare_may_become(enum cox__spare_state from, enum cox__spare_state t
     case COX__SPARE_UNAVAILABLE:
         return false;
     }
+
     return false;
 }
 
@@ -112,6 +117,7 @@ static bool warmup_may_become(enum cox__warmup_state from, enum cox__warmup_stat
     case COX__WARMUP_FINISHED:
         return to == COX__WARMUP_ASKED;
     }
+
     return false;
 }
 
@@ -124,6 +130,7 @@ void cox__transition_warmup(struct cox__warmup *warmup, enum cox__warmup_state t
 static bool session_may_become(enum cox__session_warmth from, enum cox__session_warmth to)
 {
     const bool over = to == COX__SESSION_WARM || to == COX__SESSION_WARM_IN_VAIN;
+
     switch (from) {
     case COX__SESSION_COLD:
         return over || to == COX__SESSION_WARMING;
@@ -135,6 +142,7 @@ static bool session_may_become(enum cox__session_warmth from, enum cox__session_
     case COX__SESSION_WARM_IN_VAIN:
         return over;
     }
+
     return false;
 }
 
@@ -162,16 +170,18 @@ static bool device_may_become(enum cox_device_state from, enum cox_device_state 
     case COX_DEVICE_PROBATION:
         return to == COX_DEVICE_ACTIVE || to == COX_DEVICE_DRAINING;
     }
+
     return false;
 }
 
 void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to)
 {
     struct cox__device *of = &session->devices[device];
+
     COX_INVARIANT(device_may_become(of->state, to));
     pthread_mutex_lock(&session->lock);
     of->lost += to == COX_DEVICE_DRAINING;
-    of->returned += to == COX_DEVICE_ACTIVE && of->lost > 0; /* else it joins */
+    of->returned += to == COX_DEVICE_ACTIVE && of->lost > 0; /* otherwise it joins */
     of->state = to;
     if (to == COX_DEVICE_ACTIVE)
         session->no_device = false;

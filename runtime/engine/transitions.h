@@ -1,5 +1,6 @@
-/* The changes of state that are legal, one function for each kind of object; the diagrams stand over the enums in
- * state.h and session.h. With the engine lock held, except where the worker thread finishes what it was given.
+/* Changes of state, one function for each kind of object. The diagrams are above the enums in
+ * state.h and session.h. Call them under the engine lock, except when the worker thread finishes
+ * its task.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_TRANSITIONS_H
 #define COX_ENGINE_TRANSITIONS_H
@@ -15,7 +16,7 @@ void cox__transition_warmup(struct cox__warmup *warmup, enum cox__warmup_state t
 /* With the session's lock held. */
 void cox__transition_warmth(struct cox_session *session, enum cox__session_warmth to);
 
-/* Keeps `lost`, `returned` and `no_device` too, under the session's lock. */
+/* Also updates `lost`, `returned` and `no_device`, under the session's lock. */
 void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to);
 
 #endif

@@ -1,5 +1,6 @@
-/* Every device does a frame alone, first to compile, then to be timed: before a session's first frame, with its
- * buffers, or when cox_session_warm asks for it, with buffers of their own.
+/* The warm-up: every device does a frame alone, first to compile, then to be timed. It runs before
+ * a session's first frame, on that frame's buffers, or on its own buffers when cox_session_warm
+ * asks for it.
  *
  * Owns struct cox__warmup, and the devices' `single_device_ns` and `blocks_in_submit`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -7,6 +8,7 @@
 #include "device.h"
 #include "engine.h"
 #include "frame.h"
+#include "base/bounds.h"
 #include "memory.h"
 #include "queue.h"
 #include "engine/failure/residency.h"
@@ -14,11 +16,12 @@
 
 #include <string.h>
 
-/* Warm-up times a device until so many runs or so much time are spent, and the shortest run counts: it takes a
- * processor's workers some ten milliseconds to be spread over the cores. */
+/* Limits of a device's timed runs, of which the shortest counts. It takes about 10 ms until the
+ * workers of a CPU device are spread over the cores. */
 #define SOLO_RUNS 12
 #define SOLO_NS 40000000ull
-/* A device that takes this long to submit to, and most of the band's time, computes inside the enqueue call. */
+/* A device that takes this long to submit to, and most of the band's time, computes inside the
+ * enqueue call. */
 #define BLOCKING_NS 100000ull
 
 static void give_back_buffers(struct cox_session *session)
@@ -31,14 +34,15 @@ static void give_back_buffers(struct cox_session *session)
         }
 }
 
-static void tell(struct cox_session *session, bool over)
+static void publish(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
     session->warm_devices = session->warmup.device;
-    if (over)
-        cox__transition_warmth(session, cox__device_any_active(session)
-                                            ? COX__SESSION_WARM
-                                            : COX__SESSION_WARM_IN_VAIN);
+    if (over && cox__device_any_active(session))
+        cox__transition_warmth(session, COX__SESSION_WARM);
+    else if (over)
+        cox__transition_warmth(session, COX__SESSION_WARM_IN_VAIN);
+
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
@@ -56,7 +60,7 @@ static void finish(struct cox_session *session)
     if (session->warmup.state == COX__WARMUP_BORROWED_ASKED)
         drop_given(session);
     cox__transition_warmup(&session->warmup, COX__WARMUP_FINISHED);
-    tell(session, true);
+    publish(session, true);
 }
 
 void cox__warmup_drop(struct cox_session *session)
@@ -64,6 +68,7 @@ void cox__warmup_drop(struct cox_session *session)
     struct cox__warmup *warmup = &session->warmup;
     const bool has_given = warmup->state == COX__WARMUP_ASKED ||
                            warmup->state == COX__WARMUP_BORROWED_ASKED;
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (warmup->owns_mem[i])
             cox__memory_drop(session->runtime, warmup->frame->mems[i]);
@@ -72,39 +77,46 @@ void cox__warmup_drop(struct cox_session *session)
     }
 }
 
-/* The first frame's own buffers serve, since its bands write the same rows again; a binding that is read and written
- * gets a copy. */
+/* Use the first frame's buffers: its bands will write the same rows again. A binding that is read
+ * and written gets a copy. */
 static cox_status borrow_buffers(struct cox_session *session, const struct cox__frame *frame)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__backend *backend = session->runtime->backend;
+
     memcpy(warmup->frame->mems, frame->mems, sizeof frame->mems);
     memcpy(warmup->frame->params, frame->params, sizeof frame->params);
     warmup->frame->index = frame->index;
     warmup->frame->submit_ns = frame->submit_ns;
     cox__transition_warmup(warmup, COX__WARMUP_BORROWED);
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         if (session->pipeline.bindings[i].access != COX__READ_WRITE)
             continue;
+
         size_t bytes = session->pipeline.bytes[i];
         cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->frame->mems[i]);
         if (status)
             return status;
+
         warmup->owns_mem[i] = true;
         memcpy(backend->ops->mem_data(warmup->frame->mems[i]),
                backend->ops->mem_data(frame->mems[i]), bytes);
     }
+
     return COX_OK;
 }
 
-/* The runs begin, or go on, with memory of their own. */
+/* Begin the runs, or continue them, on the memory that cox_session_warm gave. */
 static void take_given(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
+
     for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
         warmup->frame->mems[i] = warmup->given[i];
         warmup->owns_mem[i] = warmup->given[i] != NULL;
     }
+
     memcpy(warmup->frame->params, warmup->params, session->pipeline.params_bytes);
     cox__transition_warmup(warmup, COX__WARMUP_OWN);
 }
@@ -119,14 +131,31 @@ bool cox__warmup_is_asked(const struct cox_session *session)
 void cox__warmup_request(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
-    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* by a frame that was quicker */
+
+    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* a frame came first */
         drop_given(session);
-        tell(session, true);
+        publish(session, true);
         return;
     }
-    cox__transition_warmup(warmup, warmup->state == COX__WARMUP_BORROWED
-                                       ? COX__WARMUP_BORROWED_ASKED
-                                       : COX__WARMUP_ASKED);
+
+    if (warmup->state == COX__WARMUP_BORROWED)
+        cox__transition_warmup(warmup, COX__WARMUP_BORROWED_ASKED);
+    else
+        cox__transition_warmup(warmup, COX__WARMUP_ASKED);
+}
+
+/* How many timed runs the device needs in this pass. */
+static uint32_t timed_runs(const struct cox_session *session,
+                           const struct cox__device_pass *of_pass, bool blocks)
+{
+    if (session->device_count == 1)
+        return 0;
+    if (!session->profile.is_loaded || !of_pass->single_device_ns)
+        return SOLO_RUNS;
+
+    /* The time comes from a device profile. If the first run kept the thread busy, another one
+     * shows whether that was the compiler. */
+    return blocks ? 1 : 0;
 }
 
 /* Note what the finished run showed and move on to the next run or device. */
@@ -136,39 +165,45 @@ static void learn_from_run(struct cox_session *session)
     struct cox__frame *frame = warmup->frame;
     struct cox__device *device = &session->devices[warmup->device];
     struct cox__device_pass *of_pass = &device->passes[warmup->pass];
+
     cox__frame_report(session, frame);
     frame->started = false;
+
     uint64_t wall = frame->end_ns - frame->start_ns;
     bool blocks = warmup->submit_ns > BLOCKING_NS && warmup->submit_ns > wall / 2;
+
     if (frame->status == COX_OK && warmup->run > 0) {
         device->blocks_in_submit = blocks || (device->blocks_in_submit && warmup->pass > 0);
         session->any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
-        /* What an earlier session measured may hold no longer. */
+
+        /* A time from an earlier session may be outdated. */
         if (!of_pass->single_device_ns || wall < of_pass->single_device_ns ||
             (warmup->run == 1 && wall / 2 > of_pass->single_device_ns))
-            of_pass->single_device_ns = wall ? wall : 1;
+            of_pass->single_device_ns = cox__max_u64(wall, 1);
+
         pthread_mutex_unlock(&session->lock);
     }
-    warmup->spent_ns = warmup->run == 0 ? 0 : warmup->spent_ns + wall;
-    /* What an earlier session measured spares the timed runs; where the first one kept the thread busy, one of them
-     * tells whether that was the compiler. */
-    uint32_t runs = !session->profile.is_loaded || !of_pass->single_device_ns ? SOLO_RUNS
-                    : blocks                                                  ? 1
-                                                                              : 0;
-    if (session->device_count == 1)
-        runs = 0;
-    bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
+
+    if (warmup->run == 0)
+        warmup->spent_ns = 0;
+    else
+        warmup->spent_ns += wall;
+
+    const uint32_t runs = timed_runs(session, of_pass, blocks);
+    const bool again = warmup->run < runs && warmup->spent_ns < SOLO_NS;
     if (frame->status == COX_OK && again) {
         warmup->run++;
         return;
     }
+
     warmup->run = 0;
     if (frame->status == COX_OK && ++warmup->pass < session->pipeline.pass_count)
         return;
+
     warmup->pass = 0;
     warmup->device++;
-    tell(session, false);
+    publish(session, false);
 }
 
 static bool submit_run(struct cox_session *session, struct cox__frame *frame)
@@ -188,19 +223,42 @@ bool cox__warmup_pause(struct cox_session *session)
             return false;
         learn_from_run(session);
     }
+
     give_back_buffers(session);
     cox__transition_warmup(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
+
     return true;
+}
+
+/* Begin the next run: one pass, whole, on the current device. */
+static void begin_run(struct cox_session *session)
+{
+    struct cox__warmup *warmup = &session->warmup;
+    struct cox__frame *frame = warmup->frame;
+    const uint32_t rows = session->pipeline.passes[warmup->pass].rows;
+
+    cox__frame_start(session, frame, COX__FRAME_WARMUP);
+    cox__frame_begin_pass(session, frame, warmup->pass);
+    frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
+
+    cox__residency_start_warmup(session, frame, warmup->device);
+    if (!cox__frame_add(session, frame, warmup->device, 0, rows, 0))
+        frame->status = COX_E_DEVICE_MEMORY;
+
+    submit_run(session, frame);
+    warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
 }
 
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__frame *frame = warmup->frame;
+
     if (frame->started) {
         bool progress = submit_run(session, frame);
         if (frame->unfinished)
             return progress;
+
         learn_from_run(session);
     } else if (warmup->state == COX__WARMUP_ASKED) {
         take_given(session);
@@ -213,23 +271,20 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
             return true;
         }
     }
+
+    /* Skip devices that are not active. */
     while (warmup->device < session->device_count &&
            !cox__device_is_active(&session->devices[warmup->device])) {
         warmup->device++;
         warmup->pass = warmup->run = 0;
     }
+
     if (warmup->device == session->device_count) {
         finish(session);
         return true;
     }
-    cox__frame_start(session, frame, COX__FRAME_WARMUP);
-    cox__frame_begin_pass(session, frame, warmup->pass);
-    frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
-    cox__residency_start_warmup(session, frame, warmup->device);
-    if (!cox__frame_add(session, frame, warmup->device, 0,
-                        session->pipeline.passes[warmup->pass].rows, 0))
-        frame->status = COX_E_DEVICE_MEMORY;
-    submit_run(session, frame);
-    warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
+
+    begin_run(session);
+
     return true;
 }

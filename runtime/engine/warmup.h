@@ -1,21 +1,22 @@
-/* The runs before a session's first frame. Level 3 of the engine.
+/* The warm-up before a session's first frame. Level 3 of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_WARMUP_H
 #define COX_ENGINE_WARMUP_H
 
 #include "state.h"
 
-/* Advance the warm-up, which comes before the session's first frame. True: something has happened. */
+/* Advance the warm-up. `first`: the session's first frame, which waits for it; NULL = none. True:
+ * something has changed. */
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first);
 
-/* Whether there are runs to be done though no frame waits for them. */
+/* Whether cox_session_warm has asked for runs that are not finished. */
 bool cox__warmup_is_asked(const struct cox_session *session);
 
-/* cox_session_warm asks for the runs, with memory for them. If a frame was quicker the runs are that one's, or there
- * are none. */
+/* cox_session_warm asks for the runs and gives memory for them. If a frame came first, its runs are
+ * used, or there are none to do. */
 void cox__warmup_request(struct cox_session *session);
 
-/* The first frame is not to be done after all: runs on its buffers, if any, end. False: one is still under way. */
+/* The first frame was cancelled: stop runs on its buffers. False: a run is still under way. */
 bool cox__warmup_pause(struct cox_session *session);
 
 #endif
