@@ -1,18 +1,24 @@
-/* A stream of video frames as an application has them: tone-mapped, in order, and given back on the thread that asks.
+/* A stream of HDR video frames: tone-mapped to SDR on all devices, and returned in order.
  *
- * Planes lie anywhere in memory, rows as far apart as the application has them, top down or bottom up, a window of a
- * larger frame or not; size, format, light and look change from one frame to the next. Behind it are sessions
- * (session.h) of video.h's pipelines: one for each shape, of which the last few stay, so that a stream which goes back
- * finds it ready. What cannot be used where it lies is copied by rows, on the thread that sends or receives, and
- * counted.
+ * Planes may lie anywhere in memory, with any pitch, top down or bottom up. A picture may be a
+ * window of a larger one. Size, format, light and options may change from frame to frame.
  *
- * A plane is used in place, and not copied:
- *   a buffer of the runtime's, from its first byte  on every device, if the last row is as long as the others there
- *   other memory, a window of a buffer              where all devices work in the host's memory, as processors do
- *   negative pitches, no multiples of 4 bytes       nowhere
+ * The stream creates a session (session.h) with a pipeline of video.h for each shape. It keeps the
+ * sessions of the last few shapes, so a stream that returns to one of them does not compile again.
  *
- * In place also wants the pitches that the pipeline has: those of the stream's first frame, and others when two frames
- * in a row have them; and, with several devices, a pitch at which rows can be shared out (cox_runtime_pitch_bytes).
+ * A plane is used in place if devices can work on its memory. Otherwise its rows are copied, on the
+ * thread that sends or receives, and the copied bytes are counted.
+ *
+ *   A whole buffer of the runtime    In place on every device. The plane begins at the first byte
+ *                                    of the buffer, and the last row has a full pitch.
+ *   Other memory,
+ *   a window of a buffer             In place if all devices work in host memory, as CPUs do.
+ *   A negative pitch,
+ *   one not a multiple of 4 bytes    Always copied. The multiple is 16 for V210.
+ *
+ * Zero-copy also requires matching pitches. The stream uses the pitches of its first frame. It
+ * changes to other pitches when two frames in a row have them. With several devices, the pitch must
+ * also allow a split into bands: see cox_runtime_pitch_bytes.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_STREAM_H
 #define COXSWAIN_STREAM_H
@@ -23,198 +29,242 @@
 extern "C" {
 #endif
 
-/* A picture in the application's memory. What a field's type cannot say: */
+/* A picture in the application's memory. */
 struct cox_video_image {
     struct cox_video_format format;
-    uint32_t width; /* of what is to be seen, in pixels */
+    uint32_t width; /* visible pixels */
     uint32_t height;
     enum cox_transfer transfer; /* of input */
     enum cox_primaries primaries;
 
-    /* The first sample of each plane's top row, and the bytes from a row to the one below it: negative where the top
-     * row comes last in memory. As many planes as cox_video_planes says, of its row_bytes and rows. */
+    /* The first sample of each plane's top row, and the bytes from a row to the row below. A pitch
+     * is negative if the top row is last in memory. cox_video_planes gives the number of planes,
+     * and row_bytes and rows of each. */
     void *data[COX_VIDEO_PLANES_MAX];
     ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX];
 
-    /* The buffer of the stream's runtime that all rows of the plane are in. Where it begins with the plane and is of
-     * pitch x rows bytes at least, what lies between the rows may be overwritten; else, and in other memory (NULL),
-     * nothing but the samples is touched. A pool's memory is made (cox_buffer_create) or wrapped (cox_buffer_wrap)
-     * once, and costs nothing from then on; it is given up with cox_buffer_destroy. */
+    /* The buffer that holds all rows of each plane, of the stream's runtime. NULL = other memory.
+     *
+     * If the buffer begins with the plane and has pitch x rows bytes or more, the bytes between the
+     * rows may be overwritten. In all other memory the stream touches only the samples.
+     *
+     * Create or wrap the memory of a frame pool once, with cox_buffer_create or cox_buffer_wrap.
+     * Its use for a frame then costs nothing. Release it with cox_buffer_destroy. */
     cox_buffer *memory[COX_VIDEO_PLANES_MAX];
 
-    /* The brightest light that the stream says its frames have: MaxCLL, or the mastering display's peak. 0 = it says
-     * nothing, or nonsense. */
+    /* The brightest light that the source states: MaxCLL, or the peak of the mastering display.
+     * 0 = unknown. Values below SDR white or above 10 000 are ignored. */
     float peak_nits;
 };
 
-/* Fill `image` with a format and size and with memory of the runtime's for them, one buffer a plane: its data,
- * pitch_bytes and memory. The other fields are left alone.
- * Errors: COX_E_INVALID (NULL; no such format or size), COX_E_NOMEM; nothing is kept then.
- * Thread-safety: as cox_buffer_create. */
+/* Allocate buffers for an image of that format and size, one per plane. Sets format, width, height,
+ * data, pitch_bytes and memory of `image`. Other fields are left alone.
+ *
+ * The caller owns the buffers and releases them with cox_video_image_destroy. On an error nothing
+ * is allocated and `image` is not changed.
+ *
+ * Errors:
+ *   COX_E_INVALID  an argument is NULL, or there is no such format or size
+ *   COX_E_NOMEM
+ *
+ * Thread-safety: as for cox_buffer_create. */
 COX_API COX_MUST_CHECK cox_status cox_video_image_create(cox_runtime *runtime,
                                                          const struct cox_video_format *format,
                                                          uint32_t width, uint32_t height,
                                                          struct cox_video_image *image);
 
-/* Give up the buffers of an image, as cox_buffer_destroy does. NULL is accepted, and an image without any. */
+/* Release the buffers of an image, as cox_buffer_destroy does. Accepts NULL, and an image without
+ * buffers. */
 COX_API void cox_video_image_destroy(struct cox_video_image *image);
 
-/* Where the light that keeps its gradation comes from. */
+/* Which frames set the peak of the curve: the brightest light that keeps its gradation. */
 enum cox_peak_source {
-    /* the frames before it: a frame is sent when the one before has been mapped */
+    /* The frames before. Each frame is sent when the one before it has been mapped. */
     COX_PEAK_PREVIOUS = 0,
-    /* the frame itself too, which is looked at first: a second pass over the input */
+    /* The frame itself too, which is measured in a second pass over the input. */
     COX_PEAK_CURRENT = 1,
     COX_PEAK_FIXED = 2, /* cox_video_settings.peak_nits */
 };
 
-/* For what the stream decides unless it is told. */
+/* A choice that the stream makes unless the application does. */
 enum cox_tristate { COX_AUTO = 0, COX_NO = 1, COX_YES = 2 };
 
-/* How frames are to look. All zeros is how cox-tonemap maps a film. */
+/* How frames are mapped. Zero means the default: what cox-tonemap does with a film. */
 struct cox_tonemap_options {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_peak_source peak;
-    enum cox_tristate dither; /* AUTO: where the output has fewer bits than the input */
-    /* light outside BT.709 keeps its hue (COX_GAMUT_COMPRESS). AUTO: of BT.2020 */
+    enum cox_tristate dither; /* auto: if the output has fewer bits than the input */
+    /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: if the input is BT.2020. */
     enum cox_tristate compress;
 
-    /* Of these peak_nits counts with COX_PEAK_FIXED alone, else the gain comes on top of what the frames ask for,
-     * as far as cox_video_prepare takes gain and peak.
-     * desaturate negative = colours do not fade to white. NULL = all defaults. */
+    /* NULL = all defaults.
+     *
+     * `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain
+     * that the adaptation finds. The resulting gain and peak are limited to the ranges of
+     * cox_video_prepare. A negative `desaturate` keeps the colours of bright light. */
     const struct cox_video_settings *settings;
 
-    /* How the curve follows the film; prior_nits 0 = what the image says. NULL = all defaults. */
+    /* How the curve adapts to the film. `prior_nits` 0 = the peak that the image states. NULL = all
+     * defaults. */
     const struct cox_adaptation_options *steering;
 
-    bool trust_peak; /* no light is brighter than the image says */
-    /* Where the output is exactly half the size: each pixel the mean of 2 x 2 (COX_SCALE_HALF), which is quicker than
-     * the filter; it does not make the output half. */
+    bool trust_peak; /* no light is brighter than cox_video_image.peak_nits */
+
+    /* If the output has exactly half the size, each pixel is the mean of 2 x 2 (COX_SCALE_HALF).
+     * This is faster than the filter. The option does not change the size of the output. */
     bool box_downscale;
 };
 
-/* Thread-safety: frames are sent from one thread at a time and received from one, which may be another, both at once.
- * cox_video_stream_set, _cancel, _descriptor, _info and _session_info are safe from any thread. Nothing here may be
- * called from a callback of the library's. */
+/* Thread-safety: one thread at a time sends and one receives. They may differ and run at the same
+ * time. cox_video_stream_set, _cancel, _descriptor, _info and _session_info may be called from any
+ * thread. No function of the stream may be called from a callback of the library. */
 typedef struct cox_video_stream cox_video_stream;
 
-/* Make a stream. Nothing is compiled before the first frame. `*out` is NULL unless COX_OK.
+/* Create a stream. Kernels are compiled when the first frame is sent. *out is NULL on an error.
  *
- * `session` sets policy, devices, frames in flight, report and so on for the stream's sessions.
- * NULL = all defaults. Its fields that describe a pipeline, `warm_start` and `ready` are ignored.
- * What it points to must stay until the stream is destroyed. Reports have the numbers that
- * cox_video_result has. `look` NULL = all defaults.
+ * `session` gives the policy, devices, frames in flight, report and so on of the stream's sessions.
+ * NULL = all defaults. What it points to must stay valid until the stream is destroyed. Reports use
+ * the frame numbers of cox_video_result. The stream ignores:
+ *   - the fields that describe a pipeline: `columns`, `rows`, `passes` and so on
+ *   - `warm_start`
+ *   - COX_WARMUP_BACKGROUND, which acts as COX_WARMUP_FIRST_FRAME
+ *
+ * `look` gives the options and is copied. NULL = all defaults.
  *
  * Errors:
- *   COX_E_INVALID  an argument is NULL, or `look` is invalid (see cox_video_stream_set)
- *   COX_E_SYSTEM   no descriptor could be created
+ *   COX_E_INVALID    an argument is NULL, `look` is invalid (see cox_video_stream_set), or the
+ *                    `warmup` of `session` is
+ *   COX_E_NOT_FOUND  `session` names a device that the runtime does not have
+ *   COX_E_SYSTEM     no descriptor could be created
  *   COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,
                                                           const struct cox_tonemap_options *look,
                                                           cox_video_stream **out);
 
-/* Destroy and set to NULL; NULL is accepted. Frames under way are cancelled; those that were not received are not
- * reported any more, and their memory is the application's again. Blocks until then. */
+/* Cancel frames under way, destroy the stream, set *stream to NULL. Accepts NULL. Frames that were
+ * not received are dropped without a result. The memory of all frames belongs to the application
+ * again. Blocks until the frames have ended. */
 COX_API void cox_video_stream_destroy(cox_video_stream **stream);
 
-/* How frames are to look that are sent from now on. What the sent frames ask for may still be refused there: a scale or
- * format that the operator does not do.
- * Errors: COX_E_INVALID (NULL; a field out of its range, as cox_video_mapping and cox_video_prepare say),
- * Nothing changes then. */
+/* Set the options for frames that are sent from now on. `look` is copied.
+ *
+ * cox_video_stream_send may still refuse a frame, if the operator does not support its scale or
+ * format.
+ *
+ * Errors, upon which nothing changes:
+ *   COX_E_INVALID  an argument is NULL, or a field is out of its range. See cox_video_mapping and
+ *                  cox_video_prepare for the ranges. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream,
                                                        const struct cox_tonemap_options *look);
 
-/* Make ready for frames like these two images, as the look is now, so that the first one does not wait for compilation.
- * Their formats, sizes, colours and pitches are read alone: `data` may be NULL. From the thread that sends.
- * Blocks: for compilation. Errors: as cox_video_stream_send. */
+/* Compile now for frames like these two images, with the current options. The first such frame then
+ * does not wait for compilation. Only formats, sizes, colours and pitches are read: `data` may be
+ * NULL.
+ *
+ * Blocks for compilation. Errors: those of cox_video_stream_send.
+ *
+ * Thread-safety: only from the thread that sends. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream,
                                                            const struct cox_video_image *in,
                                                            const struct cox_video_image *out);
 
-/* A frame to be sent. */
+/* A frame to send. */
 struct cox_video_frame {
-    const struct cox_video_image *in; /* its planes are read only */
-    const struct cox_video_image
-        *out;    /* overlaps neither `in` nor another frame's planes that are not received yet; of
-                                          another size: the frame is scaled (COX_SCALE_FILTER) */
-    void *user;  /* comes back in the result */
-    bool nowait; /* COX_E_BUSY instead of blocking for other frames; what is its own, compiling
-                                          and learning its light, is done all the same */
+    const struct cox_video_image *in; /* its planes are only read */
 
-    /* The frame does not follow what was sent before, after a seek for one: the curve begins anew, as with the stream's
-     * first frame. */
+    /* Must not overlap `in`, nor planes of other frames that are not received yet. If its size
+     * differs from that of `in`, the frame is scaled (COX_SCALE_FILTER). */
+    const struct cox_video_image *out;
+
+    void *user; /* returned in the result */
+
+    /* Return COX_E_BUSY instead of waiting for other frames. The call still blocks for what this
+     * frame needs: compilation, and the measurement of its light. */
+    bool nowait;
+
+    /* The frame does not continue the frames before it, for example after a seek. The curve starts
+     * again, as with the stream's first frame. */
     bool restart;
 
-    uint64_t deadline_ns; /* as in cox_frame */
-    /* as in cox_frame; what is done for a frame's light before it is submitted has no deadline */
+    /* As in cox_frame. The measurement of the frame's light comes first and has no deadline. */
+    uint64_t deadline_ns;
     enum cox_late late;
 };
 
-/* Send one frame. The structs are copied; the planes, and the buffers of `memory`, belong to the
- * stream until the frame has been received.
+/* Send one frame. The structs are copied. The planes, and the buffers in `memory`, belong to the
+ * stream until the frame is received.
  *
  * The call blocks:
- *   always           while as many frames are on the devices as are in flight
- *   new shape        for compilation
- *   COX_PEAK_PREVIOUS  while any frame is on the devices. A frame that restarts is mapped twice, the
- *                    first time to learn its light, and the call blocks for all of that.
- *   COX_PEAK_CURRENT     for the look at the frame
+ *   always             While all slots are taken: `in_flight` frames are on the devices.
+ *   new shape          For compilation.
+ *   COX_PEAK_PREVIOUS  While any frame is on the devices. The first frame, and one with `restart`,
+ *                      is mapped twice, first to measure its light. The call blocks for that.
+ *   COX_PEAK_CURRENT   For the measurement of the frame's light.
  *
- * Errors, upon which the frame is not taken:
+ * Errors, upon which the frame is not taken and the curve does not change:
  *   COX_E_INVALID    an argument is NULL, or an image is invalid. A format, size or transfer cannot
  *                    be mapped (see cox_video_mapping). A buffer is too short, or of another
  *                    runtime.
- *   COX_E_BUSY       `nowait` is set
- *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was learnt
- * Also those of cox_session_create, such as errors in the stream's `session`, and of
+ *   COX_E_BUSY       `nowait` is set, and the call would wait for other frames
+ *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was measured
+ *   COX_E_NOMEM
+ * Also those of cox_session_create, for example if the stream's `session` is invalid, and those of
  * cox_session_submit. The log says why. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
                                                         const struct cox_video_frame *frame);
 
-/* What became of a frame. */
+/* The result of one frame. */
 struct cox_video_result {
-    cox_status
-        status; /* as a cox_done_fn gets it; not COX_OK: the output is undefined. COX_E_MEMORY_UNSAFE: a processor hangs
-                          that may still write to the output's planes, which are other memory and were used in place:
-                          keep it until the runtime is destroyed */
+    /* As a cox_done_fn gets it. If it is not COX_OK, the output is undefined.
+     *
+     * COX_E_MEMORY_UNSAFE: a CPU device hangs and may still write to the output's planes, which are
+     * other memory and were used in place. Keep that memory until the runtime is destroyed. */
+    cox_status status;
     void *user;
-    uint64_t frame; /* from 0 in the order of sending */
+    uint64_t frame; /* from 0, in the order of sending */
 
-    /* Where the planes of input and output lie now: a buffer's memory may have moved (cox_buffer_data). */
+    /* The planes of input and output now: a buffer's memory may have moved (cox_buffer_data). */
     void *in_data[COX_VIDEO_PLANES_MAX];
     void *out_data[COX_VIDEO_PLANES_MAX];
 
-    uint64_t bytes_copied_in; /* by the host, since the planes could not be used where they lay */
+    /* Bytes that the host copied because planes could not be used in place. */
+    uint64_t bytes_copied_in;
     uint64_t bytes_copied_out;
-    float peak_nits; /* that it was mapped with */
+
+    float peak_nits; /* that the frame was mapped with */
     float gain;
 
-    /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: what the frame's histogram says, and whether a scene begins with it. */
+    /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: whether a scene begins with this frame, and what its
+     * histogram shows. */
     bool cut;
     struct cox_video_scene scene;
 };
 
-/* Receive the next frame, in the order of sending. `wait`: block until it is done.
- * Errors: COX_E_BUSY (frames are under way, the next one is not done), COX_E_NOT_FOUND (none is under way),
- * COX_E_INVALID (NULL). */
+/* Receive the next frame, in the order of sending. With `wait` the call blocks until that frame is
+ * done. The planes and buffers of the frame belong to the application again.
+ *
+ * Errors:
+ *   COX_E_INVALID    an argument is NULL
+ *   COX_E_BUSY       the next frame is not done yet
+ *   COX_E_NOT_FOUND  every frame that was sent has been received */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
                                                            struct cox_video_result *result);
 
-/* Readable while a frame can be received: for poll, select, epoll. It stays the stream's: neither read nor close it.
- * -1 if `stream` is NULL. */
+/* A descriptor for poll, select and epoll: readable while a frame can be received. The stream owns
+ * it. Do not read or close it. -1 if `stream` is NULL. */
 COX_API int cox_video_stream_descriptor(const cox_video_stream *stream);
 
-/* Cancel the frames that were sent until now (cox_session_cancel). They are received as ever. */
+/* Cancel all frames that were sent (cox_session_cancel). They are still received. */
 COX_API void cox_video_stream_cancel(cox_video_stream *stream);
 
-/* Totals since the stream's beginning. */
+/* Totals since the stream was created. */
 struct cox_video_stream_info {
     uint64_t sent;
     uint64_t received;
     uint64_t bytes_copied_in;
     uint64_t bytes_copied_out;
-    uint64_t frames_copied_in; /* of which something was */
+    uint64_t frames_copied_in; /* frames of which the host copied something */
     uint64_t frames_copied_out;
     uint64_t sessions_made;
 };
@@ -222,8 +272,8 @@ struct cox_video_stream_info {
 /* Zeros if `stream` is NULL. */
 COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info);
 
-/* Of the session that mapped the newest frame, or with COX_PEAK_CURRENT of the one that looks at it first (`analysis`).
- * Zeros if `stream` is NULL, or before the first frame. */
+/* The session that mapped the newest frame. With `analysis`: the session that measures it first, if
+ * COX_PEAK_CURRENT is used. Zeros if `stream` is NULL, or before the first frame. */
 COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
                                            struct cox_session_info *info);
 
