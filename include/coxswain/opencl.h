@@ -100,8 +100,8 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_write(const cox_buffer *from, size_
  * The library unmaps the object on `queue` when no frame and no device uses the buffer any more.
  * The unmap command has been enqueued, and the queue flushed, when `released` runs. If `released`
  * is NULL, this is so when cox_buffer_destroy returns. Commands that are enqueued later see what
- * the frames wrote, if the queue is in order. Until then no command may use the object, and the
- * library retains the object and the queue.
+ * the frames wrote, if the queue is in order. Until the object is unmapped no command may use it,
+ * and the library retains the object and the queue.
  *
  * If a device hangs that may still touch the memory, the object stays mapped.
  *
