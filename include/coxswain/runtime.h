@@ -128,7 +128,7 @@ enum cox_device_type {
 /* How a device reaches a frame's memory. */
 enum cox_memory_mode {
     COX_MODE_SHARED = 1, /* in one context with other devices; a band is an aligned sub-buffer */
-    COX_MODE_MAPPED = 2, /* wraps its own range of the host memory, in its own context */
+    COX_MODE_MAPPED = 2, /* wraps its own range of the host allocation */
 
     /* Has its own memory. Rows are copied there and back in pieces, from and to pinned host memory,
      * while kernels run. */
