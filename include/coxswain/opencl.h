@@ -1,14 +1,17 @@
-/* For applications that use OpenCL themselves: contexts, memory objects and memory of other programs' interfaces.
- * docs/guide/interop.md says what each way costs on which kind of device.
+/* For applications that use OpenCL themselves: their contexts, memory objects, images, and memory
+ * that other interfaces export. docs/guide/interop.md says what each way costs on which kind of
+ * device.
  *
- * Included by no other header of the library, and the only one that needs OpenCL's headers. Every OpenCL object that is
- * passed in must be a valid one: drivers may end the process otherwise.
+ * This is the library's only header that needs OpenCL's headers. No other header of the library
+ * includes it. Every OpenCL object that is passed in must be valid: otherwise a driver may end the
+ * process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_OPENCL_H
 #define COXSWAIN_OPENCL_H
 
 #ifndef CL_TARGET_OPENCL_VERSION
-/* What OpenCL's headers declare, unless the application wants another version; the library needs 1.2. */
+/* The version that OpenCL's headers declare, unless the application chooses another. The library
+ * needs 1.2. */
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>
@@ -18,53 +21,63 @@
 extern "C" {
 #endif
 
-/* Contexts of the application's for the runtime to use: cox_runtime_params.opencl. Read only during
- * cox_runtime_create.
+/* The application's contexts, for the runtime to use (cox_runtime_params.contexts). Read only
+ * during cox_runtime_create.
  *
- * Each device that the runtime selects and one of the contexts has uses that context, the first one that has it, in the
- * place of one that the library makes. The library retains it, and releases it when the runtime is destroyed. A context
- * selects no device. Not used, which the log says:
- *   a context that has none of the runtime's devices    a part of a processor (sub-devices, a reserved core) is another
- *                                                       device than the whole
- *   one whose devices work on host memory and cannot    they get contexts of their own
- *   share a buffer
- * A device that is lost goes on in contexts of the library's. */
+ * A device that the runtime selects uses the first of these contexts that has it, instead of a
+ * context that the library makes. The library retains that context until the runtime is destroyed.
+ * A context selects no devices.
+ *
+ * The library does not use a context in these cases, and says so in the log:
+ *   It has none of the runtime's devices. A part of a CPU (sub-devices, a reserved core) is a
+ *    different device from the whole CPU.
+ *   Its devices work on host memory and cannot share a buffer. They get contexts of the library's.
+ *
+ * A device that is lost continues in contexts that the library makes. */
 struct cox_opencl_contexts {
     const cl_context *contexts;
     uint32_t count;
 };
 
-/* The context and the device of a runtime's device, to make queues, memory and kernels in. For the application's work
- * beside the library's: the library's own memory objects and queues are not to be had.
+/* The context and the id of a runtime's device, in which the application can make its own queues,
+ * memory and kernels. The library's own memory objects and queues cannot be accessed.
  *
- * Both are borrowed, and stay until the runtime is destroyed; the application retains what it keeps for longer
- * (clRetainContext, clRetainDevice). Devices of the same cox_device_info.context_group have one context.
+ * Both are borrowed and stay valid until the runtime is destroyed. To keep one for longer, retain
+ * it (clRetainContext, clRetainDevice). Devices with the same cox_device_info.context_group have
+ * the same context.
  *
- * Errors: COX_E_INVALID (a pointer is NULL), COX_E_NOT_FOUND (index past the end), COX_E_DEVICE_LOST (the device failed
- * or hung in this context: sessions go on with it in contexts that are their own; what the application has in this one
- * stays its own); *context and *device are untouched.
- * Thread-safety: as cox_runtime. Does not block. */
+ * Does not block. On an error *context and *device are unchanged.
+ *
+ * Errors:
+ *   COX_E_INVALID      A pointer is NULL.
+ *   COX_E_NOT_FOUND    There is no device `index`.
+ *   COX_E_DEVICE_LOST  The device failed or hung in this context. Sessions continue with it in
+ *                      their own contexts. The application's objects in this one remain its own.
+ *
+ * Thread-safety: as cox_runtime. */
 COX_API COX_MUST_CHECK cox_status cox_opencl_device(const cox_runtime *runtime, uint32_t index,
                                                     cl_context *context, cl_device_id *device);
 
 /* Copy `bytes` bytes from a memory object to a buffer, or from a buffer to a memory object. The
- * call enqueues a command on the application's queue, like clEnqueueReadBuffer and
- * clEnqueueWriteBuffer without blocking. The command runs after the `wait_count` events of `wait`.
- * If `event` is not NULL it receives the command's event, which the application releases. The
- * application flushes the queue.
+ * call enqueues one command on the application's queue, like clEnqueueReadBuffer or
+ * clEnqueueWriteBuffer, and does not wait for it. The command runs after the `wait_count` events of
+ * `wait`. If `event` is not NULL, it receives the command's event, which the application releases.
+ * The application flushes the queue.
  *
- * Do not destroy the buffer until the command is complete. Until then it must not be in a frame
- * under way either, unless the command and the frame only read it. Submit a frame after
- * clWaitForEvents has returned, and copy its result after its callback has run.
+ * Do not destroy the buffer until the command is complete. Until then the buffer must not be in a
+ * frame under way either, unless both the command and the frame only read it. Submit a frame after
+ * clWaitForEvents has returned. Copy a frame's result after its callback has run.
  *
- * Errors, each with a line in the log; nothing was enqueued then:
- *   COX_E_INVALID        a buffer, queue or memory object is NULL. The range is beyond the end of
- *                        the buffer or of the memory object. An event or a memory object is of
- *                        another context than the queue. The call is made in a child process after
- *                        fork.
- *   COX_E_UNSUPPORTED    the memory object was made without access for the host
+ * On an error nothing was enqueued.
+ *
+ * Errors, each with a log line:
+ *   COX_E_INVALID        A buffer, queue or memory object is NULL. The range exceeds the buffer or
+ *                        the memory object. An event or memory object belongs to another context
+ *                        than the queue. The call is made in a child process after fork.
+ *   COX_E_UNSUPPORTED    The memory object was made without host access.
  *   COX_E_DEVICE_MEMORY, COX_E_NOMEM
- * Thread-safety: safe from any thread, as the queue is. */
+ *
+ * Thread-safety: any thread, as for the queue. */
 COX_API COX_MUST_CHECK cox_status cox_opencl_read(cox_buffer *to, size_t offset,
                                                   cl_command_queue queue, cl_mem from,
                                                   size_t from_offset, size_t bytes,
@@ -76,47 +89,73 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_write(const cox_buffer *from, size_
                                                    cl_uint wait_count, const cl_event *wait,
                                                    cl_event *event);
 
-/* Make a buffer of a memory object by mapping all of it, for reading and writing, on the application's queue, behind
- * what the queue has. No copy where the driver works in host memory and the object was made with CL_MEM_USE_HOST_PTR or
+/* Make a buffer of a memory object. The call maps the whole object for reading and writing, on the
+ * application's queue, after all commands that the queue already has. There is no copy if the
+ * driver works in host memory and the object was made with CL_MEM_USE_HOST_PTR or
  * CL_MEM_ALLOC_HOST_PTR.
  *
- * The buffer is as from cox_buffer_wrap, which says what `released` and its absence mean; `released` is not called
- * unless COX_OK. It is unmapped on `queue` when no frame and no device uses it any more: that command has been
- * enqueued, and the queue flushed, when `released` runs, or without it when cox_buffer_destroy returns. What is
- * enqueued on the queue later works on what the frames wrote, if the queue is in order. Until then no command may use
- * the object, and the library retains it and the queue. If a device hangs that may still touch the memory, it stays
- * mapped.
+ * The buffer is like one from cox_buffer_wrap, which explains `released`. On an error `released`
+ * does not run.
+ *
+ * The library unmaps the object on `queue` when no frame and no device uses the buffer any more.
+ * The unmap command has been enqueued, and the queue flushed, when `released` runs. If `released`
+ * is NULL, this is so when cox_buffer_destroy returns. Commands that are enqueued later see what
+ * the frames wrote, if the queue is in order. Until the object is unmapped no command may use it,
+ * and the library retains the object and the queue.
+ *
+ * If a device hangs that may still touch the memory, the object stays mapped.
  *
  * Blocks until the map command is complete.
- * Errors, each with a line in the log; the object is not mapped then: COX_E_INVALID (as cox_buffer_wrap; the queue or
- * the object is NULL, they are of different contexts), COX_E_UNSUPPORTED (no access for the host), COX_E_DEVICE_MEMORY
- * (the driver cannot map it), COX_E_NOMEM.
- * Thread-safety: safe from any thread, as the queue is. */
+ *
+ * On an error the object is not mapped.
+ *
+ * Errors, each with a log line:
+ *   COX_E_INVALID        As for cox_buffer_wrap. Or `queue` or `mem` is NULL, or their contexts
+ *                        differ.
+ *   COX_E_UNSUPPORTED    The object was made without host access.
+ *   COX_E_DEVICE_MEMORY  The driver cannot map the object.
+ *   COX_E_NOMEM
+ *
+ * Thread-safety: any thread, as for the queue. */
 COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue,
                                                  cl_mem mem, cox_released_fn *released, void *user,
                                                  cox_buffer **out);
 
-/* Make a memory object of memory that another interface has exported as an opaque file descriptor
+/* Make a memory object of memory that another interface exported as an opaque file descriptor
  * (cl_khr_external_memory_opaque_fd). Vulkan does this with
- * VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT. The object is in the context of a runtime's device.
- * That device must be the one that the memory lies on: CL_DEVICE_UUID_KHR is Vulkan's deviceUUID.
- * `bytes` is the size of the whole allocation. The application releases the object before the
- * memory is freed.
+ * VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT.
  *
- * If COX_OK is returned the descriptor belongs to the driver, otherwise it stays the application's.
- * Commands on the object, such as those of cox_opencl_read and cox_opencl_write, go between
- * clEnqueueAcquireExternalMemObjectsKHR and clEnqueueReleaseExternalMemObjectsKHR. Acquire the
- * object after the other interface's work on the memory has ended.
+ * The object is in the context of the runtime's device `index`. That must be the device on which
+ * the memory lies: its CL_DEVICE_UUID_KHR equals Vulkan's deviceUUID. `bytes` is the size of the
+ * whole allocation. The application releases the object before it frees the memory.
  *
- * Errors, each with a line in the log unless `runtime` is NULL; *out is NULL then:
- *   COX_E_INVALID        a pointer is NULL, `fd` is negative, `bytes` is 0, or the call is made in
- *                        a child process after fork
- *   COX_E_NOT_FOUND, COX_E_DEVICE_LOST  as cox_opencl_device
- *   COX_E_UNSUPPORTED    the device imports no such memory, or the driver does not take this
+ * On success the descriptor belongs to the driver. On an error the application keeps it.
+ *
+ * Commands on the object go between clEnqueueAcquireExternalMemObjectsKHR and
+ * clEnqueueReleaseExternalMemObjectsKHR. This includes the commands of cox_opencl_read and
+ * cox_opencl_write. Acquire the object after the other interface's work on the memory has ended.
+ *
+ * On an error *out is NULL.
+ *
+ * Errors, each with a log line unless `runtime` is NULL:
+ *   COX_E_INVALID        A pointer is NULL, `fd` is negative, or `bytes` is 0. The call is made in
+ *                        a child process after fork.
+ *   COX_E_UNSUPPORTED    The device imports no such memory, or the driver rejects this memory.
+ *   COX_E_NOT_FOUND, COX_E_DEVICE_LOST  As for cox_opencl_device.
  *   COX_E_DEVICE_MEMORY, COX_E_NOMEM
+ *
  * Thread-safety: as cox_runtime. */
 COX_API COX_MUST_CHECK cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index,
                                                        int fd, size_t bytes, cl_mem *out);
+
+/* Images, for kernels with samplers (cox_buffer_layout.image_order, cox_buffer_layout.image_type
+ * and cox_buffer_layout.image_columns).
+ *
+ * An image has the rows that a buffer pointer would point to, and row 0 is the first of them
+ * (NAME_first_row). At the frame's edges CLK_ADDRESS_CLAMP_TO_EDGE repeats the edge row. Elsewhere
+ * the rows beyond the band are its halo rows. All devices give the same bits only with integer
+ * formats, nearest filtering and coordinates that are not normalised. A device without images, or
+ * without this format, leaves the session, with a log line. */
 
 #ifdef __cplusplus
 }

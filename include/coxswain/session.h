@@ -10,15 +10,18 @@
  *         "        out[y * columns + x] = ~in[y * columns + x];\n"
  *         "}\n";
  *
- *     cox_status s = cox_run(runtime, invert, &(struct cox_range){2048, 1080}, COX_ARGS(in, out));
+ *     cox_status s = cox_run(runtime, invert, &(struct cox_range){.columns = 2048, .rows = 1080},
+ *                            COX_ARGS(in, out));
+ *
+ * Name the fields of a literal: {2048, 1080} warns under -Wextra.
  *
  * The kernel's signature says what each argument is.
  *
  *   parameter                   what it gets
  *   global const T *NAME        the buffer NAME, read
  *   global T *NAME              the buffer NAME, written
- *   int NAME_first_row          the buffer row at which NAME points: the band's first row, or the first of
- *                               its halo rows (cox_argument.halo_rows)
+ *   int NAME_first_row          the buffer row at which NAME points: the band's first row, or the
+ *                               first of its halo rows (cox_argument.halo_rows)
  *   int NAME_pitch              elements of type T from one row of NAME to the next
  *   read_only image2d_t NAME    the buffer NAME as an image; see cox_buffer_layout
  *   local T *NAME               local memory; see cox_argument.local_bytes
@@ -31,8 +34,8 @@
  *
  * The qualifiers restrict and volatile and the address space constant are accepted.
  *
- * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global size is
- * padded to the local size, so a kernel compares its ids with `columns` and `rows`.
+ * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global
+ * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_SESSION_H
 #define COXSWAIN_SESSION_H
@@ -45,51 +48,87 @@ extern "C" {
 #endif
 
 enum {
-    COX_BUFFERS_MAX = 12,           /* buffers of a session */
-    COX_PASSES_MAX = 8,             /* passes of a session, those that are fused aside */
-    COX_FUSED_MAX = 8,              /* a pass and those that are fused with it */
-    COX_ARGUMENTS_MAX = 24,         /* parameters of a kernel */
-    COX_CONSTANTS_BYTES_MAX = 2048, /* a frame's constants; many devices take 1024 */
-    COX_IN_FLIGHT_MAX = 16,
+    COX_BUFFERS_MAX = 12,   /* buffers of a session */
+    COX_PASSES_MAX = 8,     /* passes of a session; a group of fused passes counts as one */
+    COX_FUSED_MAX = 8,      /* passes of a group: the first one and those fused with it */
+    COX_ARGUMENTS_MAX = 24, /* parameters of a kernel */
+
+    /* Bytes of a frame's constants. Many devices take no more than 1024. */
+    COX_CONSTANTS_BYTES_MAX = 2048,
+
+    COX_IN_FLIGHT_MAX = 16, /* frames under way at once */
 };
 
-/* A list of structs, as an argument or initialiser: COX_LIST(struct cox_pass, {...}, {...}). It is an array
- * that ends with an element of zeros. For C; in C++ give the array a name. */
+/* A list of structs, as an argument or an initialiser: COX_LIST(struct cox_pass, {...}, {...}).
+ *
+ * It is an array with one more element, of zeros, which ends the list. A list of passes ends where
+ * `source` and `kernel` are both NULL. Other lists end where `name` is NULL, a list of variants
+ * where `source` is NULL.
+ *
+ * The array lives until the end of the enclosing block, like those of COX_BUFFERS and COX_ARGS. An
+ * array inside a struct, one element longer than its content, works too. The macro is for C. In
+ * C++, give the array a name. */
 #define COX_LIST(type, ...) ((const type[]){__VA_ARGS__, {0}})
+
+/* ---- callbacks ----
+ *
+ * The callbacks of this header, of runtime.h and of sched.h.
+ *
+ *   callback           thread                                   may call
+ *   cox_log_fn         Any thread, several at once.             Nothing of the library.
+ *   cox_released_fn    Library thread, or cox_runtime_destroy.  Functions that create and destroy
+ *                                                               buffers.
+ *   cox_done_fn        Scheduler thread.                        Functions of buffers,
+ *                                                               cox_session_submit and
+ *                                                               cox_session_cancel. Must not block.
+ *   cox_report_fn      Scheduler thread, or cox_session_run.    Nothing of the session.
+ *   cox_pass_done_fn   Scheduler thread, or cox_session_run.    Nothing of the session.
+ *   cox_merge_fn       Scheduler thread, or cox_session_run.    Nothing of the session.
+ *   cox_meter_fn       Scheduler thread, or cox_session_run.    Nothing of the session. Must be
+ *                                                               quick.
+ *   cox_policy         One thread at a time.                    Nothing of the session. Must not
+ *                                                               allocate or block. */
 
 /* ---- run one kernel once ---- */
 
+/* The size of what cox_run computes. */
 struct cox_range {
     uint32_t columns;
     uint32_t rows;
     uint32_t halo_rows; /* rows above and below its own that the kernel reads of each input */
 };
 
-/* Pointers in the order of the kernel's parameters, without `columns`, `rows`, `first_row`, `frame_rows`
- * and NAME_first_row. A global pointer takes an array of columns x rows elements, a scalar or vector
- * takes a pointer to its value: COX_ARGS(in, out, &sigma). */
+/* Pointers in the order of the kernel's parameters: COX_ARGS(in, out, &sigma). Leave out `columns`,
+ * `rows`, `first_row`, `frame_rows`, NAME_first_row and NAME_pitch.
+ *
+ * A global pointer takes an array of columns x rows elements. A scalar or vector takes a pointer to
+ * its value. */
 #define COX_ARGS(...) ((const void *const[]){__VA_ARGS__, NULL})
 
-/* Compile a kernel, run it over `range` on all devices, and wait. For frames that repeat, create a
- * session: this function compiles each time, and splits by the devices' descriptions.
+/* Compile a kernel, run it over `range` on all devices, and wait.
  *
- * Blocks. Errors: those of cox_session_create and cox_session_run. */
+ * This function compiles each time, and splits the rows by the devices' descriptions. For frames
+ * that repeat, create a session.
+ *
+ * Blocks until the result is complete. Not from a callback.
+ *
+ * Errors: those of cox_session_create and cox_session_run. */
 COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source,
                                           const struct cox_range *range, const void *const *args);
 
 /* ---- what a session runs ---- */
 
-/* What a kernel's signature cannot say about one of its arguments. A buffer without an entry is read
- * and written by rows: row r of the band uses row r of the buffer. */
+/* What a kernel's signature cannot say about one of its arguments. A buffer without an entry is
+ * read and written by rows: row r of the band uses row r of the buffer. */
 struct cox_argument {
     const char *name;   /* as in the kernel; any other name is an error */
     const char *buffer; /* the session's buffer; NULL = that of the same name */
 
-    /* The kernel reads this many more buffer rows above and below. At the frame's edge there are fewer: the
-     * kernel clamps, and takes NAME_first_row. */
+    /* The kernel reads this many more buffer rows above and below. At the frame's edges there are
+     * fewer: the kernel clamps. It takes NAME_first_row. */
     uint32_t halo_rows;
 
-    bool whole; /* reads the whole buffer; what was merged is always read whole */
+    bool whole; /* reads the whole buffer; merged buffers are always read whole */
 
     /* The kernel also reads what was there before. A band that fails then fails its frame. */
     bool in_place;
@@ -98,11 +137,13 @@ struct cox_argument {
     size_t local_bytes;   /* of a `local` parameter */
 };
 
-/* The same kernel in a form that suits some devices. It takes the same arguments and gives the same results. */
+/* The same kernel in a form that suits some devices. It has the same name and the same parameters
+ * as the pass's kernel, and gives the same results. The other fields are as in cox_pass. */
 struct cox_variant {
-    const char
-        *devices; /* as in cox_session_params. A device takes the first variant that names it. A
-                          * variant that names none of the machine's devices is ignored. */
+    /* As in cox_session_params. A device uses the first variant that names it. A variant that names
+     * none of the machine's devices is ignored. */
+    const char *devices;
+
     const char *source;
     const char *options;
     uint32_t local_columns;
@@ -111,25 +152,33 @@ struct cox_variant {
     uint32_t item_rows;
 };
 
-/* The frame so far, for cox_pass_done_fn. */
+/* The frame so far, for cox_pass_done_fn. Valid during the call. */
 struct cox_pass_result {
     uint64_t frame;
-    uint32_t pass; /* index among the session's passes, without those that are fused */
+    uint32_t pass; /* index among the session's passes; a group of fused passes counts as one */
     uint32_t buffer_count;
-    void *const
-        *buffers;    /* of the session, scratch too, to be read; NULL = scratch of fused passes */
+
+    /* The memory of all of the session's buffers, also scratch, in the order of
+     * cox_session_params.buffers. Read only. NULL = scratch between fused passes. */
+    void *const *buffers;
+
     void *constants; /* the frame's own copy; later passes see changes */
 };
 
-/* Called when all rows of a pass are written and merged, for example to make a curve of a histogram.
- * If a device fails, the frame may start again, and this is called again. Equal input must give equal
- * results. Runs on the scheduler thread or inside cox_session_run. Must not call the session. */
+/* Called when all rows of a pass are written and merged, for example to make a curve from a
+ * histogram.
+ *
+ * If a device fails, the frame may start again, and this function is called again. Equal input must
+ * give equal results.
+ *
+ * Runs on the scheduler thread or inside cox_session_run. Must not call the session. */
 typedef void cox_pass_done_fn(void *user, const struct cox_pass_result *result);
 
 /* One kernel over all rows. A frame is a list of passes. A pass starts when the pass before it has
- * written all rows. Successive passes of equal rows share a split (see split_each_pass). */
+ * written all rows. Successive passes with equal rows share a split (see
+ * cox_session_params.split_each_pass). */
 struct cox_pass {
-    const char *source;  /* OpenCL C; NULL = that of the pass before */
+    const char *source;  /* OpenCL C; NULL = the source of the pass before */
     const char *kernel;  /* NULL = the only kernel in `source` */
     const char *options; /* for the compiler; NULL = none */
 
@@ -145,24 +194,36 @@ struct cox_pass {
     const struct cox_argument *arguments; /* COX_LIST; NULL = the signature says all */
     const struct cox_variant *variants;   /* COX_LIST; other devices use the fields above */
 
-    /* Run on each band directly after the pass before it in the list, without waiting for other bands.
-     * That pass then also computes the halo rows that this one reads, so `rows` and `first_row` of its
-     * kernel cover them. What it writes for this one is scratch, and the band's own. The first pass of such
-     * a group says rows, devices, policy and `done` for all. Not fused: devices exchange the rows that they
-     * need. */
+    /* Run on each band directly after the pass before it in the list, without waiting for other
+     * bands. A pass and those that are fused with it form a group. Before a pass that is not fused,
+     * devices exchange the rows that they need.
+     *
+     * The first pass of a group says rows, devices, policy and `done` for all. Columns, options,
+     * local sizes and item sizes are each pass's own.
+     *
+     * What one pass of a group writes for a later one is scratch, and each band has its own. The
+     * writing pass also computes the halo rows that the later one reads, so `rows` and `first_row`
+     * of its kernel include them.
+     *
+     * A kernel that writes or reads such scratch takes NAME_first_row. It finds buffer row `row` at
+     * (row - NAME_first_row). So does a kernel of such a group that reads any other buffer by
+     * rows. */
     bool fused;
 
     const char *name;    /* for messages; NULL = the kernel's */
     const char *devices; /* as in cox_session_params; NULL = the session's */
-    const char *policy;  /* NULL = the session's; a pass with its own shares no split */
+    const char *policy;  /* NULL = the session's; a pass that names a policy shares no split */
 
-    cox_pass_done_fn *done; /* NULL = none */
+    cox_pass_done_fn *done; /* NULL = no function */
     void *done_user;
 };
 
-/* Combine the results of two bands: into[i] = into[i] + partial[i], or minimum, or maximum. The number
- * of bands varies, so the operation must be exact and associative. `into` is zeroed before the first
- * call. Bands come in row order. Runs on the scheduler thread or inside cox_session_run. */
+/* Combine the results of two bands: into[i] = into[i] + partial[i], or the minimum, or the maximum.
+ *
+ * The number of bands varies, so the operation must be exact and associative. `into` is zeroed
+ * before the first call. Bands come in row order.
+ *
+ * Runs on the scheduler thread or inside cox_session_run. */
 typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *user);
 
 /* One buffer of a frame. */
@@ -170,26 +231,31 @@ struct cox_buffer_layout {
     const char *name;     /* as in the kernels */
     size_t pitch_bytes;   /* bytes per row; 0 = columns x the element of the kernel's pointer */
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
-    size_t bytes;         /* of a buffer that is read whole or merged; 0 = pitch x rows */
 
-    cox_merge_fn *merge; /* each band writes its own copy, zeroed before; then copies are merged */
+    /* Size of a buffer that is read whole or merged. Required for merged buffers. For others, 0 =
+     * pitch x rows. */
+    size_t bytes;
+
+    cox_merge_fn *merge; /* each band writes its own zeroed copy; the copies are then merged */
     void *merge_user;
 
-    bool scratch; /* memory of the library, for what one pass writes and a later one reads */
+    bool scratch; /* the library's memory, for what one pass writes and a later one reads */
 
-    /* For image parameters: OpenCL's channel order and type (CL_R, CL_UNSIGNED_INT8), and pixels of a row.
-     * coxswain/opencl.h says more. 0 = no image. */
+    /* For image parameters: OpenCL's channel order and type (CL_R, CL_UNSIGNED_INT8), and the
+     * pixels of a row. coxswain/opencl.h says more. 0 = no image. */
     uint32_t image_order;
     uint32_t image_type;
     uint32_t image_columns;
 };
 
-/* A field of the frame's constants that a kernel takes by value, by its name. */
+/* A field of the frame's constants, which kernels take by value under this name. */
 struct cox_field {
     const char *name;
     size_t offset;
     size_t bytes;
 };
+
+/* A cox_field for one field of the constants' struct: COX_FIELD(struct constants, sigma). */
 #define COX_FIELD(type, field)                                    \
     {                                                             \
 #field, offsetof(type, field), sizeof(((type *)0)->field) \
@@ -197,37 +263,45 @@ struct cox_field {
 
 /* ---- reports ---- */
 
-/* What one band cost. Times are nanoseconds of the runtime's monotonic clock. */
+/* What one band cost. Times are in nanoseconds of the runtime's monotonic clock. */
 struct cox_band_report {
-    uint32_t device; /* index in cox_session_info.devices */
+    uint32_t device; /* index into the session's devices (cox_session_info.devices) */
     uint32_t pass;
     uint32_t first_row;
     uint32_t rows;
-    uint32_t attempt;  /* 0 = first; more = repeated after a failure */
+    uint32_t attempt;  /* 0 = the first; more = repeated after a failure */
     cox_status status; /* not COX_OK: these rows were repeated, see the next attempt */
     bool on_demand;    /* assigned while the frame ran */
     uint64_t submit_ns;
     uint64_t end_ns;
-    uint64_t noticed_ns;     /* when the library noticed the end: end_ns or later */
-    uint64_t clock_error_ns; /* error of end_ns; UINT64_MAX = end_ns is when the host noticed it */
-    uint64_t wall_ns;        /* this field and the next two: as in cox_measurement */
+    uint64_t noticed_ns; /* when the library noticed the end: end_ns or later */
+
+    /* Error of end_ns. UINT64_MAX = end_ns is when the host noticed the end. */
+    uint64_t clock_error_ns;
+
+    uint64_t wall_ns; /* this field and the next two: as in cox_measurement */
     uint64_t queue_ns;
     uint64_t kernel_ns;
-    uint64_t copy_in_ns; /* staged devices, if cox_session_params.profile is set */
+
+    /* Copies of staged devices, if cox_session_params.profile is set. */
+    uint64_t copy_in_ns;
     uint64_t copy_out_ns;
+
     uint64_t predicted_ns; /* 0 = the policy made no prediction */
 };
 
+/* What one pass of a frame cost. */
 struct cox_pass_report {
     uint64_t start_ns;
     uint64_t end_ns;
     enum cox_reason reason;
     uint64_t predicted_ns;
-    uint64_t rejected_ns; /* predicted time of the split that the policy rejected; 0 = none */
+    uint64_t rejected_ns; /* predicted time of the rejected split; 0 = no prediction */
     uint32_t pool_rows;   /* rows assigned while the pass ran */
 };
 
-/* What one frame cost. Valid during the call. A warm-up run or shadow has the index of the frame it goes with. */
+/* What one frame cost. Valid during the call. A warm-up run or a shadow has the index of the frame
+ * that it goes with. */
 struct cox_frame_report {
     uint64_t index; /* from 0, in submission order */
     bool warmup;    /* a warm-up run before frame `index` */
@@ -237,33 +311,44 @@ struct cox_frame_report {
     uint64_t start_ns;
     uint64_t end_ns;        /* the last band ended */
     uint64_t delivered_ns;  /* the callback runs now */
-    uint64_t deadline_ns;   /* after submit_ns; 0 = none */
-    enum cox_reason reason; /* this field and the next three: of all passes together */
+    uint64_t deadline_ns;   /* after submit_ns; 0 = no deadline */
+    enum cox_reason reason; /* this field and the next three: all passes together */
     uint64_t predicted_ns;
     uint64_t rejected_ns;
     uint32_t pool_rows;
     double joules; /* negative = unknown */
     uint32_t band_count;
     uint32_t pass_count;
-    const struct cox_band_report
-        *bands; /* by pass, then by row; repeated bands after what they replace */
-    const struct cox_pass_report *passes; /* fewer than the session has if the frame failed early */
+
+    /* By pass, then by row. Repeated bands come after those that they replace. */
+    const struct cox_band_report *bands;
+
+    const struct cox_pass_report *passes; /* fewer than the session's if the frame failed early */
 };
 
-/* Called before the frame's callback, for every frame, warm-up run and shadow. Runs on the scheduler
- * thread or inside cox_session_run. Must not call the session. */
+/* Receives the report of every frame, warm-up run and shadow. Called before the frame's callback.
+ *
+ * Runs on the scheduler thread or inside cox_session_run. Must not call the session. */
 typedef void cox_report_fn(void *user, const struct cox_frame_report *report);
 
-/* Joules that the machine has used so far. Only differences count. Negative = unknown now. */
-typedef double cox_meter_fn(void *user); /* runs where cox_report_fn does; must be quick */
+/* Returns the joules that the machine has used so far. Only differences count. Negative = unknown
+ * now.
+ *
+ * Runs on the scheduler thread or inside cox_session_run. Must be quick. */
+typedef double cox_meter_fn(void *user);
 
 /* ---- the session ---- */
 
-/* Thread-safety: cox_session_submit, _run, _wait, _cancel and _info may be called from any thread. */
+/* Runs frames of one shape through a list of passes, on its devices.
+ *
+ * Thread-safety: cox_session_submit, cox_session_run, cox_session_wait, cox_session_cancel and
+ * cox_session_info may be called from any thread. What callbacks may call is in the table above. */
 typedef struct cox_session cox_session;
 
-/* Passes that the library brings: cox_video_mapping, cox_tonemap_mapping, cox_filter_separable and others make
- * one. A session copies it. Thread-safety: one thread at a time. */
+/* Passes that the library provides. cox_video_mapping, cox_tonemap_mapping, cox_filter_separable
+ * and others make one. A session copies it, so it may be destroyed after cox_session_create.
+ *
+ * Thread-safety: one thread at a time. */
 typedef struct cox_pipeline cox_pipeline;
 
 /* Make every device run the kernels in the form that is meant for devices of `type`, to compare forms. Kernels may
@@ -275,25 +360,29 @@ COX_API cox_status cox_pipeline_use_variant(cox_pipeline *pipeline, enum cox_dev
 /* Destroy the pipeline and set *pipeline to NULL. Accepts NULL. */
 COX_API void cox_pipeline_destroy(cox_pipeline **pipeline);
 
+/* What happens before the first frame. */
 enum cox_warmup {
-    COX_WARMUP_FIRST_FRAME = 0, /* the first frame waits until each device has run a frame */
-    COX_WARMUP_NONE = 1,        /* the first frame is slow on devices that compile late */
+    /* The first frame waits until each device has run a frame. A session on one device has no
+     * warm-up run. */
+    COX_WARMUP_FIRST_FRAME = 0,
+    COX_WARMUP_NONE = 1, /* the first frame is slow on devices that compile late */
 
-    /* cox_session_create compiles nothing and returns at once. Frames start on the first device that is ready.
-     * Others join later. If no device can join, frames end with COX_E_NO_DEVICE. */
+    /* cox_session_create compiles nothing and returns at once. Frames start on the first device
+     * that is ready. Other devices join later. If no device can join, frames end with
+     * COX_E_NO_DEVICE. */
     COX_WARMUP_BACKGROUND = 2,
 };
 
-/* `columns`, `rows` and `passes` are required, or `pipeline`, which says all four. Zero in any other field means
- * the default. Read only during cox_session_create; everything is copied. */
+/* `columns`, `rows` and `passes` are required, or `pipeline` instead. Zero in any other field means
+ * the default. Read only during cox_session_create. Everything is copied. */
 struct cox_session_params {
     uint32_t columns;
     uint32_t rows;
     const struct cox_pass *passes; /* COX_LIST */
-    const cox_pipeline *pipeline;  /* in place of everything down to `constants_bytes` */
+    const cox_pipeline *pipeline;  /* instead of the other fields down to `constants_bytes` */
 
-    /* COX_LIST of all buffers, in the order in which frames give them. NULL = in the order in which
-     * kernels first name them. */
+    /* COX_LIST of all buffers, in the order in which frames give them. NULL = the buffers that
+     * kernels name, in the order in which they are first named. */
     const struct cox_buffer_layout *buffers;
 
     const struct cox_field *fields; /* COX_LIST: constants that kernels take by name */
@@ -312,22 +401,27 @@ struct cox_session_params {
     const struct cox_policy *custom_policy;          /* used instead of `policy` */
     const struct cox_policy_options *policy_options; /* NULL = defaults */
 
-    /* True: every pass has a split of its own. False: successive passes with equal rows share one if they name neither
-     * devices nor a policy, so rows stay on the devices that have them. The policy sees such passes as one. */
+    /* True: every pass has its own split.
+     *
+     * False: successive passes with equal rows share a split if they name neither devices nor a
+     * policy. Rows then stay on the devices that have them. The policy sees such passes as one. */
     bool split_each_pass;
 
     enum cox_warmup warmup;
 
-    /* A session of the same runtime with other rows or pitches. This session starts with its timings, scaled; with
-     * the same kernels there is no warm-up. It may have frames under way. NULL = none. */
+    /* A session of the same runtime with other rows or pitches. The new session starts with its
+     * timings, scaled. With the same kernels there is no warm-up. `warm_start` may have frames
+     * under way. NULL = no such session. */
     cox_session *warm_start;
     bool no_profile; /* neither load nor save timings in cache_dir */
 
-    /* 0 to 1: the share of bands that a second device repeats, to compare every bit. */
+    /* The share of bands that a second device repeats, to compare every bit. 0 to 1. */
     double verify;
 
-    /* A device that exceeds its expected time by this much (and ten times the expected time) is given up, and other
-     * devices repeat its rows. 0 = ten times its longest band, between 1 s and 10 s. First launches, which may
+    /* A device is given up if it exceeds its expected time by this much, or by ten times the
+     * expected time if that is more. Other devices then repeat its rows.
+     *
+     * 0 = ten times the device's longest band, between 1 s and 10 s. First launches, which may
      * compile, have 20 s more. Time during which the process could not run is excluded. */
     uint64_t device_timeout_ns;
 
@@ -338,29 +432,43 @@ struct cox_session_params {
     bool profile; /* also time kernels and copies on staged devices; costs about 7 us per command */
 };
 
-/* Compile the kernels for every device. *out is NULL on an error. A device on which a kernel does not
- * compile leaves the session. The log has the compiler's output.
+/* Create a session, and compile its kernels for every device. *out is NULL on an error.
+ *
+ * A device on which a kernel does not compile leaves the session. The log has the compiler's
+ * output.
  *
  * Blocks for compilation, except with COX_WARMUP_BACKGROUND.
  *
  * Errors, each with a log line:
- *   COX_E_INVALID      a shape, name or argument does not fit
- *   COX_E_NOT_FOUND    no policy has that name
- *   COX_E_BUILD        a kernel compiles on no device
- *   COX_E_UNSUPPORTED  no device can run a kernel
+ *   COX_E_INVALID      A shape, name or argument does not fit. The call is made from a callback, or
+ *                      in a child process after fork.
+ *   COX_E_NOT_FOUND    No policy has that name. Or an entry of `devices` names no device.
+ *   COX_E_BUILD        A kernel compiles on no device.
+ *   COX_E_UNSUPPORTED  No device can run a kernel.
  *   COX_E_DEVICE_MEMORY, COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
                                                      const struct cox_session_params *params,
                                                      cox_session **out);
 
-/* Wait for frames under way, destroy the session, set *session to NULL. Accepts NULL. Call
- * cox_session_cancel first to be quick. Does nothing if called from a callback. */
+/* Wait for frames under way, destroy the session, and set *session to NULL. Accepts NULL. To be
+ * quick, call cox_session_cancel first.
+ *
+ * Only writes a log line, and leaves *session as it was, in these cases:
+ *   The call comes from a callback.
+ *   A thread is inside cox_session_warm.
+ *   The call is made in a child process after fork. */
 COX_API void cox_session_destroy(cox_session **session);
 
 /* Run one frame of zeros on every device now, so that the first frame is not slower than others.
- * `constants` as in a frame. Blocks.
+ * `constants` is as in a frame. No effect after the first frame.
  *
- * Errors: COX_E_INVALID, COX_E_NO_DEVICE, COX_E_NOMEM */
+ * Blocks until all devices have run. Not from a callback.
+ *
+ * Errors:
+ *   COX_E_INVALID    `session` is NULL. The call is made from a callback, or in a child process
+ *                    after fork.
+ *   COX_E_NO_DEVICE  Every device has failed, or cannot run the kernels.
+ *   COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_session_warm(cox_session *session, const void *constants);
 
 /* What happens to a frame that misses its deadline. */
@@ -369,97 +477,126 @@ enum cox_late {
     COX_LATE_DROP = 1,    /* it ends with COX_E_LATE, unless all of it has started */
 };
 
-/* Buffers of a frame: COX_BUFFERS(in, out). */
+/* The buffers of a frame: COX_BUFFERS(in, out). */
 #define COX_BUFFERS(...) ((cox_buffer *const[]){__VA_ARGS__, NULL})
 
-/* One frame. Scratch buffers are left out. */
+/* One frame. `buffers` and `data` follow the order of cox_session_params.buffers, without
+ * scratch. */
 struct cox_frame {
     cox_buffer *const *buffers; /* COX_BUFFERS */
-    const void *const *data;    /* COX_ARGS: plain memory, used instead of `buffers` */
-    const void *constants;      /* copied by submit; NULL = zeros */
-    bool nowait;                /* return COX_E_BUSY instead of blocking */
-    uint64_t deadline_ns;       /* after submission; 0 = the policy option, UINT64_MAX = none */
+
+    /* COX_ARGS: plain memory, used instead of `buffers`. Only for cox_session_run.
+     * cox_session_submit refuses it, because frames in plain memory could not be ordered. */
+    const void *const *data;
+
+    const void *constants; /* copied by submit; NULL = zeros */
+    bool nowait;           /* return COX_E_BUSY instead of blocking */
+
+    /* After submission. 0 = cox_policy_options.deadline_ns, UINT64_MAX = no deadline. */
+    uint64_t deadline_ns;
     enum cox_late late;
 };
 
-/* The frame is done. COX_OK: every row is written and no device will write it again. Otherwise the
- * output is undefined:
- *   COX_E_DEVICE_LOST, COX_E_NO_DEVICE   no device could compute it
- *   COX_E_MISMATCH                       `verify` found different results
- *   COX_E_MEMORY_UNSAFE                  a hung device may still write to plain or wrapped memory
+/* The frame is done. If `status` is COX_OK, every row is written and no device will write it again.
+ * Otherwise the output is undefined:
+ *   COX_E_DEVICE_LOST, COX_E_NO_DEVICE   No device could compute the frame.
+ *   COX_E_MISMATCH                       `verify` found different results.
+ *   COX_E_MEMORY_UNSAFE                  A hung device may still write to plain or wrapped memory.
  *   COX_E_CANCELLED, COX_E_LATE, COX_E_DEVICE_MEMORY, COX_E_NOMEM
  *
- * Runs once per frame, on the scheduler thread, in submission order. The frame's slot
- * is free by then: one frame may be submitted to the same session without blocking. May use buffers and
+ * Runs once per frame, on the scheduler thread, in submission order. The frame's slot is free by
+ * then: one frame may be submitted to the same session without blocking. May use buffers and
  * cancel. Must not block. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
-/* Submit one frame and return at once. `done` may be NULL. `frame` and its lists are copied. The memory
- * belongs to the session until `done` has run. A buffer may be in several frames: a frame starts after
- * earlier frames have written what it reads.
+/* Submit one frame and return at once. `done` may be NULL. `frame` and its lists are copied.
+ *
+ * The memory belongs to the session until `done` has run. A buffer may be in several frames: a
+ * frame starts after earlier frames have written what it reads.
  *
  * Blocks only while `in_flight` frames are under way and `nowait` is not set.
  *
- * Errors, upon which `done` does not run:
- *   COX_E_INVALID    a buffer is missing, too short, or of another runtime
- *   COX_E_BUSY       `nowait` is set, or this is a callback, and all slots are taken
- *   COX_E_NO_DEVICE  every device has failed
+ * Errors, for which `done` does not run:
+ *   COX_E_INVALID    A buffer is missing, too short, or of another runtime. Or `data` is set.
+ *   COX_E_BUSY       All slots are taken, and `nowait` is set or the call comes from a callback.
+ *   COX_E_NO_DEVICE  Every device has failed.
  *
  * Thread-safety: any thread, callbacks too. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
                                                      const struct cox_frame *frame,
                                                      cox_done_fn *done, void *user);
 
-/* Submit one frame and wait for it. Faster than submit and wait. Returns the frame's status. Not from
- * a callback. */
+/* Submit one frame and wait for it. Faster than cox_session_submit and cox_session_wait. Returns
+ * the frame's status, or an error of cox_session_submit.
+ *
+ * Blocks until the frame is done. Not from a callback. */
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
                                                   const struct cox_frame *frame);
 
-/* Wait until no frame is under way and all callbacks have run. Not from a callback. Returns COX_OK, also
- * if frames failed: their callbacks say so. */
+/* Wait until no frame is under way and all callbacks have run. Returns COX_OK even if frames
+ * failed: their callbacks say so.
+ *
+ * Not from a callback. */
 COX_API cox_status cox_session_wait(cox_session *session);
 
-/* End all frames under way soon. Their callbacks run with COX_E_CANCELLED, in order. Does not block. */
+/* End all frames under way soon. Their callbacks run with COX_E_CANCELLED, in order. Does not
+ * block. */
 COX_API cox_status cox_session_cancel(cox_session *session);
 
+/* Whether a device takes part in a session.
+ *
+ * The changes of state:
+ *   ACTIVE -> DRAINING -> QUARANTINED -> REBUILDING -> PROBATION -> ACTIVE
+ *   REBUILDING -> QUARANTINED   The device could not be rebuilt.
+ *   PROBATION -> DRAINING       It failed again.
+ *   JOINING -> ACTIVE           The first device that is ready.
+ *   JOINING -> PROBATION        The other devices.
+ *   JOINING -> ABSENT           It cannot run the kernels.
+ * A device starts as ACTIVE, or as JOINING with COX_WARMUP_BACKGROUND. */
 enum cox_device_state {
-    COX_DEVICE_ACTIVE = 0,
+    COX_DEVICE_ACTIVE = 0,      /* gets rows */
     COX_DEVICE_DRAINING = 1,    /* has failed; its bands may still end */
-    COX_DEVICE_QUARANTINED = 2, /* will be tried again after a pause */
-    COX_DEVICE_REBUILDING = 3,  /* gets a new context and kernels */
+    COX_DEVICE_QUARANTINED = 2, /* is tried again after a pause */
+    COX_DEVICE_REBUILDING = 3,  /* gets a new context and new kernels */
     COX_DEVICE_PROBATION = 4,   /* repeats some rows to show that it works */
     COX_DEVICE_JOINING = 5,     /* compiles; see COX_WARMUP_BACKGROUND */
     COX_DEVICE_ABSENT = 6,      /* cannot run the kernels */
 };
 
-/* "active", "draining" and so on. Static. */
+/* The name of a state: "active", "draining" and so on. The string is static. */
 COX_API const char *cox_device_state_name(enum cox_device_state state);
 
+/* One device of a session. */
 struct cox_session_device {
-    uint32_t device; /* index in the runtime */
+    uint32_t device; /* the runtime's index (cox_runtime_device_info) */
     enum cox_memory_mode mode;
     enum cox_device_state state;
     uint32_t lost;             /* times that it failed */
     uint32_t returned;         /* times that it came back */
     uint64_t single_device_ns; /* one whole frame on this device alone; 0 = not measured */
     enum cox_host_memory host_memory;
-    uint32_t max_rows; /* most rows of one band; 0 = it has not joined */
+    uint32_t max_rows; /* most rows of one band; 0 = the device has not joined */
 };
 
+/* The state of a session. */
 struct cox_session_info {
     uint32_t row_alignment; /* bands begin at multiples of it */
-    bool profile_loaded;    /* timings came from cache_dir or from `warm_start` */
+    bool profile_loaded;    /* timings came from cache_dir or `warm_start` */
     uint32_t in_flight;
     char policy[32];
-    uint64_t frames_done; /* delivered, with any status */
-    uint64_t frames_late; /* delivered after their deadline */
-    uint64_t frames_dropped;
-    uint64_t worst_late_ns;
+    uint64_t frames_done;    /* delivered, with any status */
+    uint64_t frames_late;    /* delivered after their deadline */
+    uint64_t frames_dropped; /* ended with COX_E_LATE */
+    uint64_t worst_late_ns;  /* the longest delay after a deadline */
     uint32_t device_count;
+
+    /* Other `device` numbers of a session are indices into this array. */
     struct cox_session_device devices[COX_DEVICES_MAX];
 };
 
-/* Never blocks. Zeros for NULL. Thread-safety: any thread. */
+/* Describe a session. Never blocks. All zeros if `session` is NULL.
+ *
+ * Thread-safety: any thread. */
 COX_API void cox_session_info(cox_session *session, struct cox_session_info *info);
 
 #ifdef __cplusplus

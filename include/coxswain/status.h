@@ -1,11 +1,11 @@
-/* Status codes: what went wrong. Why it went wrong stands in the log line that goes with it.
+/* Status codes. A status says what failed. A log line says why.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_STATUS_H
 #define COXSWAIN_STATUS_H
 
 #include <coxswain/version.h>
 
-/* X(name, value, text). The values are ABI: append, never renumber. */
+/* X(name, value, text). The values are part of the ABI: append values, never renumber them. */
 #define COX_STATUS_MAP(X)                                                                    \
     X(COX_OK, 0, "success")                                                                  \
     X(COX_E_INVALID, -1, "invalid argument")                                                 \
@@ -30,17 +30,23 @@
 extern "C" {
 #endif
 
+/* What a function returns, and how a frame ended. 0 is success. */
 typedef enum cox_status {
 #define COX_STATUS_ENUM(name, value, text) name = value,
     COX_STATUS_MAP(COX_STATUS_ENUM)
 #undef COX_STATUS_ENUM
 } cox_status;
 
-/* One English sentence fragment for a status ("out of host memory"); "unknown status" for any other value.
- * Static storage. Thread-safety: safe from any thread. */
+/* The text of a status, such as "out of host memory". "unknown status" for any other value. The
+ * string is static.
+ *
+ * Thread-safety: any thread. */
 COX_API const char *cox_status_text(cox_status status);
 
-/* The enumerator's name ("COX_E_NOMEM"). Static storage. Thread-safety: safe from any thread. */
+/* The name of a status, such as "COX_E_NOMEM". "unknown status" for any other value. The string is
+ * static.
+ *
+ * Thread-safety: any thread. */
 COX_API const char *cox_status_name(cox_status status);
 
 #ifdef __cplusplus
