@@ -13,13 +13,11 @@
  *     cox_status s = cox_run(runtime, invert, &(struct cox_range){.columns = 2048, .rows = 1080},
  *                            COX_ARGS(in, out));
  *
- * Name the fields of a literal: {2048, 1080} warns under -Wextra.
- *
  * The kernel's signature says what each argument is.
  *
  *   parameter                   what it gets
  *   global const T *NAME        the buffer NAME, read
- *   global T *NAME              the buffer NAME, written
+ *   global T *NAME              the buffer NAME, written; what was there before is undefined
  *   int NAME_first_row          the buffer row at which NAME points: the band's first row, or the
  *                               first of its halo rows (cox_argument.halo_rows)
  *   int NAME_pitch              elements of type T from one row of NAME to the next
@@ -32,7 +30,9 @@
  *   T NAME                      the field NAME of the frame's constants; see cox_field
  *   T constants                 all of the frame's constants, as one struct
  *
- * The qualifiers restrict and volatile and the address space constant are accepted.
+ * The qualifiers restrict and volatile and the address space constant are accepted. The library reads
+ * the source without a preprocessor: a signature that macros make cannot be read. A name has at most
+ * 63 characters. The names of this table come before fields of the same name.
  *
  * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global
  * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`.
@@ -185,9 +185,12 @@ struct cox_pass {
     uint32_t columns; /* 0 = the session's */
     uint32_t rows;    /* 0 = the session's */
 
-    /* Local size in work-items, and the columns and rows that one work-item computes. 0 = 1. */
+    /* Local size in work-items. 0 and 0: the library chooses, 64 x 1 or less; 1 x 1 if the kernel
+     * takes local memory. One 0 = 1. */
     uint32_t local_columns;
     uint32_t local_rows;
+
+    /* Columns and rows that one work-item computes. 0 = 1. */
     uint32_t item_columns;
     uint32_t item_rows;
 
@@ -198,12 +201,12 @@ struct cox_pass {
      * bands. A pass and those that are fused with it form a group. Before a pass that is not fused,
      * devices exchange the rows that they need.
      *
-     * The first pass of a group says rows, devices, policy and `done` for all. Columns, options,
-     * local sizes and item sizes are each pass's own.
+     * The first pass of a group says rows, devices, policy and `done` for all; in the others these
+     * are an error. Columns, options, local sizes and item sizes are each pass's own.
      *
      * What one pass of a group writes for a later one is scratch, and each band has its own. The
      * writing pass also computes the halo rows that the later one reads, so `rows` and `first_row`
-     * of its kernel include them.
+     * of its kernel include them. It writes nothing else.
      *
      * A kernel that writes or reads such scratch takes NAME_first_row. It finds buffer row `row` at
      * (row - NAME_first_row). So does a kernel of such a group that reads any other buffer by
@@ -229,7 +232,11 @@ typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *u
 /* One buffer of a frame. */
 struct cox_buffer_layout {
     const char *name;     /* as in the kernels */
-    size_t pitch_bytes;   /* bytes per row; 0 = columns x the element of the kernel's pointer */
+
+    /* Bytes per row. 0 = columns x the element of the kernel's pointer. Required if that type is not
+     * one of OpenCL C, and for a buffer that kernels take only as an image. */
+    size_t pitch_bytes;
+
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
 
     /* Size of a buffer that is read whole or merged. Required for merged buffers. For others, 0 =
