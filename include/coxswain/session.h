@@ -231,7 +231,7 @@ typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *u
 
 /* One buffer of a frame. */
 struct cox_buffer_layout {
-    const char *name;     /* as in the kernels */
+    const char *name; /* as in the kernels */
 
     /* Bytes per row. 0 = columns x the element of the kernel's pointer. Required if that type is not
      * one of OpenCL C, and for a buffer that kernels take only as an image. */
@@ -358,8 +358,9 @@ typedef struct cox_session cox_session;
  * Thread-safety: one thread at a time. */
 typedef struct cox_pipeline cox_pipeline;
 
-/* Make every device run the kernels in the form that is meant for devices of `type`, to compare forms. Kernels may
- * have one form for CPUs and one for GPUs. Call it before the session is created.
+/* Make every device run the kernels in the form that is meant for devices of `type`, to compare
+ * forms. Kernels may have one form for CPUs and one for GPUs. Call it before the session is
+ * created.
  *
  * Errors: COX_E_INVALID (NULL) */
 COX_API cox_status cox_pipeline_use_variant(cox_pipeline *pipeline, enum cox_device_type type);
