@@ -81,8 +81,8 @@ static size_t sums_pitch(const struct cox_filter_shape *shape)
 }
 
 cox_status cox__filter_separable(const struct cox_filter_shape *given,
-                                struct cox__pipeline_storage *storage,
-                                struct cox__session_spec *session)
+                                 struct cox__pipeline_storage *storage,
+                                 struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, SEPARABLE_RADIUS);
@@ -108,8 +108,8 @@ cox_status cox__filter_separable(const struct cox_filter_shape *given,
 }
 
 cox_status cox__filter_convolution(const struct cox_filter_shape *given,
-                                  struct cox__pipeline_storage *storage,
-                                  struct cox__session_spec *session)
+                                   struct cox__pipeline_storage *storage,
+                                   struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, CONVOLVE_RADIUS);

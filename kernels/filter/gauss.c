@@ -93,7 +93,8 @@ static void add_pass(struct cox__plan *plan, const char *name, uint32_t rows, ui
     add_stage(plan, lines, from, to, params);
 }
 
-/* Bytes of a row of scratch: of the plane's shape; turned, a row for each element; turned, a row for each column. */
+/* Bytes of a row of scratch: of the plane's shape; turned, a row for each element; turned, a row
+ * for each column. */
 static size_t straight_pitch(const struct cox_filter_shape *shape)
 {
     return cox__plan_scratch_pitch(4 * (size_t)cox__plan_columns(shape));
@@ -139,7 +140,8 @@ static size_t column_pitch(const struct cox_filter_shape *shape, size_t quantiti
     return cox__plan_scratch_pitch(sizeof(float) * quantities * column_stride(shape));
 }
 
-/* How many of a work-item's two dimensions are lanes: along the rows, rows; down the columns, elements. */
+/* How many of a work-item's two dimensions are lanes: along the rows, rows; down the columns,
+ * elements. */
 static void add_blocks_stage(struct cox__plan *plan, const struct cox_filter_shape *shape,
                              const char *kernel, bool along, bool sums, uint32_t columns,
                              const uint32_t *bindings, uint32_t binding_count)
@@ -208,8 +210,8 @@ static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_sh
 }
 
 cox_status cox__filter_gaussian(const struct cox_filter_shape *given,
-                               struct cox__pipeline_storage *storage,
-                               struct cox__session_spec *session)
+                                struct cox__pipeline_storage *storage,
+                                struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given);
@@ -262,7 +264,8 @@ static struct recursion recursion_of(double sigma)
         const double middle = (low + high) / 2;
         *(variance(middle) < sigma * sigma ? &low : &high) = middle;
     }
-    /* 1 - p z^-1 is u + p D with u = 1 - p and D = 1 - z^-1: the product of the three in powers of D. */
+    /* 1 - p z^-1 is u + p D with u = 1 - p and D = 1 - z^-1: the product of the three in powers of
+     * D. */
     const struct poles p = scale_poles((low + high) / 2);
     const double u_re = 1 - p.re, u_im = -p.im, u_real = 1 - p.real;
     const double uu = u_re * u_re + u_im * u_im, up = 2 * (u_re * p.re + u_im * p.im),
@@ -282,8 +285,8 @@ static void advance(struct state *s, const struct recursion *r, double x)
     s->w += s->d1;
 }
 
-/* Small coefficients are 0, so that their products with states, which are 0 or multiples of 2^-73, and the sums of
- * these are no denormal numbers. */
+/* Small coefficients are 0, so that their products with states, which are 0 or multiples of 2^-73,
+ * and the sums of these are no denormal numbers. */
 static float cut(double x)
 {
     return fabs(x) < 0x1p-30 ? 0.0f : (float)x;
@@ -306,9 +309,9 @@ static void set_column(float matrix[9], int column, struct state s)
         matrix[3 * row + column] = cut(*part(&s, row));
 }
 
-/* What the backward filter is at a line's last sample, or, `beyond`, when it comes to it, for each component of the
- * forward one's state there alone: the forward filter runs on over zeros until it has decayed, then the backward one
- * from there. */
+/* What the backward filter is at a line's last sample, or, `beyond`, when it comes to it, for each
+ * component of the forward one's state there alone: the forward filter runs on over zeros until it
+ * has decayed, then the backward one from there. */
 static void set_back(float back[9], const struct recursion *r, double sigma, bool beyond)
 {
     enum { TAIL = 32 * 128 + 64 };
@@ -328,8 +331,9 @@ static void set_back(float back[9], const struct recursion *r, double sigma, boo
     }
 }
 
-/* Both filters over a block of zeros, or with a 1 at sample `one` (BLOCK = none): forwards from *s, which becomes the
- * state behind it, then backwards from rest. Returns the backward filter's state before the block. */
+/* Both filters over a block of zeros, or with a 1 at sample `one` (BLOCK = none): forwards from *s,
+ * which becomes the state behind it, then backwards from rest. Returns the backward filter's state
+ * before the block. */
 static struct state filter_block(struct state *s, const struct recursion *r, int one)
 {
     double block[BLOCK];
@@ -343,7 +347,8 @@ static struct state filter_block(struct state *s, const struct recursion *r, int
     return v;
 }
 
-/* What is left of a state behind a block, and what the backward filter makes of what the forward one left in it. */
+/* What is left of a state behind a block, and what the backward filter makes of what the forward
+ * one left in it. */
 static void set_block(struct blocks_direction *d, const struct recursion *r)
 {
     for (int column = 0; column < 3; column++) {

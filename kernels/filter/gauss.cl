@@ -1,4 +1,5 @@
-/* Recursive Gaussian: one line after the other, forwards, then backwards, in constant time whatever sigma is.
+/* Recursive Gaussian: one line after the other, forwards, then backwards, in constant time whatever
+ * sigma is.
  *
  * Formula: van Vliet, Young, Verbeek (Recursive Gaussian derivative filters, ICPR 1998). The filter
  * has three poles and is scaled such that the variance is sigma^2. It runs forwards, then the same
@@ -18,17 +19,17 @@
  *
  * Kernel: line l goes down column l of `in` and becomes row l of `out` (a pass whose rows are the
  * columns of its input). If COX_LINES channels are interleaved in a row of `out`, row l has
- * COX_LINES lines. Sample i of line c is then in row i * COX_LINES + c of `in`.
- * Geometry: dimension 0 over COX_LINES, dimension 1 over groups of COX_WIDTH * COX_GROUPS rows of `out`, each a lane;
- * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of COX_CHUNK samples.
- * Each step of a line waits for the one before; COX_GROUPS vectors side by side give a processor something to do
- * meanwhile.
+ * COX_LINES lines. Sample i of line c is then in row i * COX_LINES + c of `in`. Geometry: dimension
+ * 0 over COX_LINES, dimension 1 over groups of COX_WIDTH * COX_GROUPS rows of `out`, each a lane;
+ * any local size. Work-items and lanes past the end store nothing. A line is stored in chunks of
+ * COX_CHUNK samples. Each step of a line waits for the one before; COX_GROUPS vectors side by side
+ * give a processor something to do meanwhile.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES. Sizes, pitches and coefficients are parameters.
- * Access: `in` WHOLE read, `out` ROWS write; the backward filter reads there what
+ * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES. Sizes, pitches and coefficients
+ * are parameters. Access: `in` WHOLE read, `out` ROWS write; the backward filter reads there what
  * the forward one of the same work-item wrote. Every buffer begins at the row its `origin` says.
- * Numerics: see detmath.clh and plane.clh. A state below 2^-50 becomes 0: a tail decays to zero and not through the
- * denormal numbers. A line is filtered by one work-item in one order.
+ * Numerics: see detmath.clh and plane.clh. A state below 2^-50 becomes 0: a tail decays to zero and
+ * not through the denormal numbers. A line is filtered by one work-item in one order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/gauss.clh"
 
@@ -39,7 +40,8 @@ struct gauss_params {
     int columns; /* elements in a row of `in` */
     int in_pitch, out_pitch;
     struct gauss_recursion step;
-    float back[9]; /* the backward filter's first state from the forward one's last, relative to the last sample */
+    /* the backward filter's first state from the forward one's last, relative to the last sample */
+    float back[9];
 };
 
 /* Where a group of lines lies in `out`: `lines` rows of it, samples `place` + i * COX_LINES. */
@@ -119,7 +121,8 @@ static inline void backward(const struct lines *to, struct state *s, int length,
 __kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
                           struct gauss_params params, int first, int rows)
 {
-    const struct gauss_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct gauss_params k = params;
     const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_LANES;
     if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
         return;

@@ -1,8 +1,8 @@
 /* Recursive Gaussian in blocks: lines in pieces of COX_BLOCK samples, all of them side by side.
  *
- * The filter is gauss.cl's. That it is linear lets the blocks be filtered at once (Nehab, Maximo, Lima, Hoppe,
- * GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). Three steps along the rows and three
- * down the columns:
+ * The filter is gauss.cl's. That it is linear lets the blocks be filtered at once (Nehab, Maximo,
+ * Lima, Hoppe, GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). Three
+ * steps along the rows and three down the columns:
  *   sums   the state in which the forward filter leaves each block, and the one in which the backward filter does that
  *          goes over its results, as if each came to the block at rest at its first sample: sums of the samples with
  *          weights that the host prepares
@@ -10,21 +10,23 @@
  *          the state before a block (the matrix `over`), and, backwards, what the forward filter's state did in it
  *          (`through`), plus the block's sums
  *   apply  each block is filtered forwards and backwards from these states
- * A line that ends within a block goes on there as it ends, which is what the filter sees beyond it anyway.
+ * A line that ends within a block goes on there as it ends, which is what the filter sees beyond it
+ * anyway.
  *
- * Kernels: `gauss_row_sums`, `gauss_row_carry`, `gauss_row_apply` along the rows, `gauss_column_sums`,
- * `gauss_column_carry`, `gauss_column_apply` down the columns.
- * Geometry: dimension 0 over blocks of the row's COX_LINES channels (row sums, row apply), channels (row carry) or
- * groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of so many rows (along the rows) or of COX_BLOCK
- * rows. Any local size. Work-items and lanes past the end store nothing that is read.
+ * Kernels: `gauss_row_sums`, `gauss_row_carry`, `gauss_row_apply` along the rows,
+ * `gauss_column_sums`, `gauss_column_carry`, `gauss_column_apply` down the columns. Geometry:
+ * dimension 0 over blocks of the row's COX_LINES channels (row sums, row apply), channels (row
+ * carry) or groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of so many rows
+ * (along the rows) or of COX_BLOCK rows. Any local size. Work-items and lanes past the end store
+ * nothing that is read.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and coefficients are
- * parameters.
- * Access: `in` and `out` by rows; `row_sums` and `states` are each band's own; `column_sums` ROWS, and WHOLE for
- * gauss_column_carry, which does all rows. Row r of these three is of the frame's COX_BLOCK rows from r * COX_BLOCK on.
- * A record holds its quantities `stride` floats apart. Every buffer begins at the row its `origin` says.
- * Numerics: see detmath.clh and gauss.cl. Blocks lie where the frame's rows and columns do, not the band's, and each
- * is filtered by one work-item in one order, so the cut does not matter.
+ * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and
+ * coefficients are parameters. Access: `in` and `out` by rows; `row_sums` and `states` are each
+ * band's own; `column_sums` ROWS, and WHOLE for gauss_column_carry, which does all rows. Row r of
+ * these three is of the frame's COX_BLOCK rows from r * COX_BLOCK on. A record holds its quantities
+ * `stride` floats apart. Every buffer begins at the row its `origin` says. Numerics: see
+ * detmath.clh and gauss.cl. Blocks lie where the frame's rows and columns do, not the band's, and
+ * each is filtered by one work-item in one order, so the cut does not matter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/gauss.clh"
 
@@ -37,15 +39,17 @@ struct gauss_blocks_params {
     int in_pitch, out_pitch, sums_pitch, states_pitch;
     int stride; /* of the quantities of a record */
     struct gauss_recursion step;
-    float back[9]; /* the backward filter's state beyond the last sample from the forward one's there */
+    /* the backward filter's state beyond the last sample from the forward one's there */
+    float back[9];
     float over[9], through[9];
 };
 
-/* For the sums beside it: what a sample adds to those of its block, for w, d1 and d2; to the backward ones in units of
- * b. */
+/* For the sums beside it: what a sample adds to those of its block, for w, d1 and d2; to the
+ * backward ones in units of b. */
 struct gauss_sums_params {
     struct gauss_blocks_params blocks;
-    float forward[3 * COX_BLOCK], backward[3 * COX_BLOCK]; /* rusticl 22.3 misjudges the size of arrays of arrays */
+    /* rusticl 22.3 misjudges the size of arrays of arrays */
+    float forward[3 * COX_BLOCK], backward[3 * COX_BLOCK];
 };
 
 /* What a record of sums holds; of `states`, FORWARD and BACKWARD from its beginning. */
@@ -108,8 +112,9 @@ static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride, con
     }
 }
 
-/* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states go to `states` + b *
- * states_step, which may be the sums' own. A few blocks are loaded at once, as memory is far. */
+/* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states
+ * go to `states` + b * states_step, which may be the sums' own. A few blocks are loaded at once, as
+ * memory is far. */
 static inline void carry(__global const float *sums, size_t sums_step, __global float *states, size_t states_step,
                          const struct gauss_blocks_params *k)
 {
@@ -167,14 +172,15 @@ static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride
 
 /* --- Along the rows ----------------------------------------------------------------------------------------------- */
 
-/* A block of COX_LANES rows: `row` is the first one's, of `count`; its samples begin at `at`, of `length`. */
+/* A block of COX_LANES rows: `row` is the first one's, of `count`; its samples begin at `at`, of
+ * `length`. */
 struct row_block {
     int count, pitch, at, length, line;
 };
 
 #if COX_WIDTH > 1
-/* COX_WIDTH vectors as the rows of a matrix, transposed: each round takes one bit of the lane's number to the
- * vector's. */
+/* COX_WIDTH vectors as the rows of a matrix, transposed: each round takes one bit of the lane's
+ * number to the vector's. */
 static inline void transpose(real *x)
 {
     for (int round = 1; round < COX_WIDTH; round *= 2) {

@@ -1,7 +1,8 @@
-/* Guided filter (He, Sun, Tang: Guided Image Filtering, ECCV 2010 and TPAMI 35, 2013), in four stages of running sums.
+/* Guided filter (He, Sun, Tang: Guided Image Filtering, ECCV 2010 and TPAMI 35, 2013), in four
+ * stages of running sums.
  *
- * Formula, over the window about each pixel (its part in the frame, of N pixels), I the guide, p the input, all
- * integers:
+ * Formula, over the window about each pixel (its part in the frame, of N pixels), I the guide, p
+ * the input, all integers:
  *     a = cov(I, p) / (var(I) + epsilon),  b = mean(p) - a mean(I)
  *     out = mean(a) I + mean(b)
  * In integers, with S the sums over the window, round() to nearest, ties away from 0:
@@ -11,18 +12,20 @@
  *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to what a sample holds
  * With COX_SELF the guide is the input.
  *
- * Stages: guided_rows (sums of I, p, I^2, I p along rows), guided_fit (down the columns; a and b), guided_rows_ab (sums
- * of a and b along rows), guided_apply (down the columns; out). Geometry: those along rows: dimension 0 over runs
- * (COX_RUN, see window.clh), dimension 1 over the rows; the others: dimension 0 over elements (COX_ITEM, see
- * plane.clh), dimension 1 over groups of COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
+ * Stages: guided_rows (sums of I, p, I^2, I p along rows), guided_fit (down the columns; a and b),
+ * guided_rows_ab (sums of a and b along rows), guided_apply (down the columns; out). Geometry:
+ * those along rows: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows; the
+ * others: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over groups of
+ * COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh), COX_RUN,
- * COX_ITEM_ROWS, COX_SELF. Sizes, pitches, radii and epsilon are parameters.
- * Access: `guide` and `in` ROWS or HALO read; `sums` ROWS or private HALO written, then HALO(radius_y) read; `ab` ROWS;
- * `sums_ab` ROWS written, then HALO(radius_y) read; `out` ROWS write. Every buffer begins at the row its `origin` says.
- * A row of scratch holds its quantities one after the other, `stride` elements apart: sums: I, p (int), I^2, I p
- * (long); ab: a (int), b (long); sums_ab: a, b (long).
- * Numerics: integers only. Radii of 63 at most and epsilon from 1 to 2^32, so that 64 bits hold everything.
+ * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh),
+ * COX_RUN, COX_ITEM_ROWS, COX_SELF. Sizes, pitches, radii and epsilon are parameters. Access:
+ * `guide` and `in` ROWS or HALO read; `sums` ROWS or private HALO written, then HALO(radius_y)
+ * read; `ab` ROWS; `sums_ab` ROWS written, then HALO(radius_y) read; `out` ROWS write. Every buffer
+ * begins at the row its `origin` says. A row of scratch holds its quantities one after the other,
+ * `stride` elements apart: sums: I, p (int), I^2, I p (long); ab: a (int), b (long); sums_ab: a, b
+ * (long). Numerics: integers only. Radii of 63 at most and epsilon from 1 to 2^32, so that 64 bits
+ * hold everything.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/window.clh"
 
@@ -64,7 +67,8 @@ static inline wide divide_round(wide num, wide den)
 __kernel void guided_rows(__global const uchar *guide, __global const uchar *in, __global uchar *sums, int guide_origin,
                           int in_origin, int sums_origin, struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const sample *lead = ROW_OF(__global const sample, guide, y, guide_origin, k.guide_pitch);
     __global const sample *src = ROW_OF(__global const sample, in, y, in_origin, k.in_pitch);
@@ -133,7 +137,8 @@ static inline void add_moments(struct moments *m, __global const uchar *row, int
 __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sums_origin, int ab_origin,
                          struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct guided_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;
     const int end = min(begin + COX_ITEM_ROWS, first + rows);
@@ -171,7 +176,8 @@ __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sum
 __kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, int ab_origin, int sums_ab_origin,
                              struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const uchar *src = ROW_OF(__global const uchar, ab, y, ab_origin, k.ab_pitch);
     __global const int *a = CONST_INTS(src, 0, k.stride);
@@ -205,7 +211,8 @@ __kernel void guided_apply(__global const uchar *guide, __global const uchar *su
                            int guide_origin, int sums_ab_origin, int out_origin, struct guided_params params, int first,
                            int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct guided_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;
     const int end = min(begin + COX_ITEM_ROWS, first + rows);

@@ -38,8 +38,8 @@ static cox_status read_transposition(struct cox_filter_shape *to,
 }
 
 cox_status cox__filter_transposition(const struct cox_filter_shape *given,
-                                    struct cox__pipeline_storage *storage,
-                                    struct cox__session_spec *session)
+                                     struct cox__pipeline_storage *storage,
+                                     struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -81,7 +81,7 @@ static cox_status put_params(const struct cox_filter_shape *shape, struct cox_fi
 }
 
 cox_status cox__filter_transposition_prepare(const struct cox_filter_shape *given,
-                                            struct cox_filter_params *params)
+                                             struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -102,8 +102,8 @@ static cox_status read_prefix_sums(struct cox_filter_shape *to, const struct cox
 }
 
 cox_status cox__filter_prefix_sums(const struct cox_filter_shape *given,
-                                  struct cox__pipeline_storage *storage,
-                                  struct cox__session_spec *session)
+                                   struct cox__pipeline_storage *storage,
+                                   struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);
@@ -128,7 +128,7 @@ cox_status cox__filter_prefix_sums(const struct cox_filter_shape *given,
 }
 
 cox_status cox__filter_prefix_sums_prepare(const struct cox_filter_shape *given,
-                                          struct cox_filter_params *params)
+                                           struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);

@@ -61,20 +61,21 @@ uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__a
                            size_t pitch_bytes, uint32_t rows, bool scratch)
 {
     plan->bindings[plan->binding_count] = (struct cox__binding){.name = name,
-                                                               .row_access = COX__ROWS,
-                                                               .access = access,
-                                                               .pitch_bytes = pitch_bytes,
-                                                               .bytes = pitch_bytes * rows,
-                                                               .scratch = scratch};
+                                                                .row_access = COX__ROWS,
+                                                                .access = access,
+                                                                .pitch_bytes = pitch_bytes,
+                                                                .bytes = pitch_bytes * rows,
+                                                                .scratch = scratch};
     return plan->binding_count++;
 }
 
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows)
 {
-    plan->passes[plan->pass_count] = (struct cox__pass_spec){.name = name,
-                                                       .rows = rows,
-                                                       .uses = plan->uses[plan->pass_count],
-                                                       .stages = &plan->stages[plan->stage_count]};
+    plan->passes[plan->pass_count] = (struct cox__pass_spec){
+        .name = name,
+        .rows = rows,
+        .uses = plan->uses[plan->pass_count],
+        .stages = &plan->stages[plan->stage_count]};
     plan->pass_count++;
 }
 
@@ -97,18 +98,19 @@ void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)
     plan->uses[plan->pass_count - 1][pass->use_count - 1].row_divisor = row_divisor;
 }
 
-/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has
+ * some. */
 static struct cox__variant make_variant(char options[COX__PLAN_OPTIONS], enum cox_device_type type,
-                                       const char *source, const struct cox__form *form)
+                                        const char *source, const struct cox__form *form)
 {
     snprintf(options, COX__PLAN_OPTIONS, "-w -DCOX_WIDTH=%d %s", form->vector, form->options);
     return (struct cox__variant){.type = type,
-                                .source = source,
-                                .options = options,
-                                .local_columns = form->local_columns,
-                                .local_rows = form->local_rows,
-                                .item_columns = form->item_columns,
-                                .item_rows = form->item_rows};
+                                 .source = source,
+                                 .options = options,
+                                 .local_columns = form->local_columns,
+                                 .local_rows = form->local_rows,
+                                 .item_columns = form->item_columns,
+                                 .item_rows = form->item_rows};
 }
 
 uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,
@@ -116,11 +118,11 @@ uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_
 {
     const uint32_t s = plan->stage_count++;
     plan->stages[s] = (struct cox__stage){.kernel = kernel,
-                                         .columns = columns,
-                                         .variants = plan->variants[s],
-                                         .variant_count = 2,
-                                         .args = plan->args[s],
-                                         .arg_count = arg_count};
+                                          .columns = columns,
+                                          .variants = plan->variants[s],
+                                          .variant_count = 2,
+                                          .args = plan->args[s],
+                                          .arg_count = arg_count};
     if (plan->pass_count)
         plan->passes[plan->pass_count - 1].stage_count++;
     return s;
@@ -154,8 +156,8 @@ static bool overlaps(const struct cox_filter_shape *shape)
 uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
                         const char *name, size_t pitch_bytes)
 {
-    return cox__plan_binding(plan, name, overlaps(shape) ? COX__READ_WRITE : COX__WRITE, pitch_bytes,
-                             shape->height, true);
+    return cox__plan_binding(plan, name, overlaps(shape) ? COX__READ_WRITE : COX__WRITE,
+                             pitch_bytes, shape->height, true);
 }
 
 void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape,

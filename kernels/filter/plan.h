@@ -62,8 +62,9 @@ struct cox__plan *cox__plan_begin(void *storage, const struct cox__session_spec 
 uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__access access,
                            size_t pitch_bytes, uint32_t rows, bool scratch);
 
-/* A pass over `rows` rows; how it uses a binding; a stage with arguments: for each binding of `bindings` the buffer,
- * for each its origin, then `params_bytes` of parameters from `params_offset`, the first row, the number of rows. */
+/* A pass over `rows` rows; how it uses a binding; a stage with arguments: for each binding of
+ * `bindings` the buffer, for each its origin, then `params_bytes` of parameters from
+ * `params_offset`, the first row, the number of rows. */
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows);
 void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_access contract,
                    enum cox__access access, uint32_t halo_rows);
@@ -74,12 +75,14 @@ void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *sou
                      size_t params_offset, size_t params_bytes, const struct cox__form *cpu,
                      const struct cox__form *gpu);
 
-/* A stage whose variants the caller fills in; they and their options are those of the number that is returned. */
+/* A stage whose variants the caller fills in; they and their options are those of the number that
+ * is returned. */
 uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,
                              uint32_t arg_count);
 
-/* Two steps, of which the second reads `radius_y` rows above and below its own of what the first one writes, the sums.
- * COX_FILTER_OVERLAP: both in one pass, the sums are each band's own; else in two passes, with an exchange between. */
+/* Two steps, of which the second reads `radius_y` rows above and below its own of what the first
+ * one writes, the sums. COX_FILTER_OVERLAP: both in one pass, the sums are each band's own; else in
+ * two passes, with an exchange between. */
 uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
                         const char *name, size_t pitch_bytes);
 void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape,

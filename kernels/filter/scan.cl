@@ -8,13 +8,12 @@
  *     out(3, y) = the last one
  *     out(4, y) = the sum of those before the last.
  *
- * Geometry: a work-group of COX_GROUP by 1 goes through a row, COX_GROUP samples at a time; dimension 1 over the band's
- * rows.
+ * Geometry: a work-group of COX_GROUP by 1 goes through a row, COX_GROUP samples at a time;
+ * dimension 1 over the band's rows.
  *
  * Build defines: COX_SAMPLE_BYTES 1 or 2, COX_GROUP (a power of two, at least 16). Sizes and
- * pitches are parameters.
- * Access: `in` ROWS read, `out` ROWS write; both begin at the row their `origin` says.
- * Numerics: integers only, so the three ways give the same bits.
+ * pitches are parameters. Access: `in` ROWS read, `out` ROWS write; both begin at the row their
+ * `origin` says. Numerics: integers only, so the three ways give the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/scan.clh"
 

@@ -1,22 +1,26 @@
 /* Separable convolution, in two stages: along the rows, then down the columns.
  *
- * Formula, w the weights of 2 r + 1 taps (correlation: weight i meets the sample i - r beside the pixel):
+ * Formula, w the weights of 2 r + 1 taps (correlation: weight i meets the sample i - r beside the
+ * pixel):
  *     mid(x, y) = sum over i of across[i] * in(x + i - r, y)
  *     out(x, y) = sum over j of down[j] * mid(x, y + j - s)
- * Integer samples: all sums are exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest sample).
+ * Integer samples: all sums are exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest
+ * sample).
  *
- * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows, `separable_columns` over
- * groups of COX_ITEM_ROWS of them, of which it keeps the sums side by side, so that a row is read once for all; any
- * local size. Work-items past the last element or row store nothing.
+ * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows,
+ * `separable_columns` over groups of COX_ITEM_ROWS of them, of which it keeps the sums side by
+ * side, so that a row is read once for all; any local size. Work-items past the last element or row
+ * store nothing.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh), COX_ACROSS,
- * COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
- * Access: `separable_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written. `separable_columns`: `mid`
- * HALO(s) read, `out` ROWS write. Every buffer begins at the row its `origin` says. `mid` holds floats for float
+ * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh),
+ * COX_ACROSS, COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
+ * Access: `separable_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written.
+ * `separable_columns`: `mid` HALO(s) read, `out` ROWS write. Every buffer begins at the row its
+ * `origin` says. `mid` holds floats for float
  * samples, ints for integers: |weights| add up to at most 2^11 for samples of 8 bits, 2^14 for 16, so that an int holds
- * the first sum, and of 8 bits the second.
- * Numerics: see detmath.clh and plane.clh. Floats are added in the order of the taps, each product and sum rounded
- * once; each result depends on its own pixels only.
+ * the first sum, and of 8 bits the second. Numerics: see detmath.clh and plane.clh. Floats are
+ * added in the order of the taps, each product and sum rounded once; each result depends on its own
+ * pixels only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"
 
@@ -50,7 +54,8 @@ typedef sint total;
 __kernel void separable_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin,
                              struct separable_params params, int first, int rows)
 {
-    const struct separable_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct separable_params k = params;
     const int n = k.width * COX_CHANNELS;
     const bool inside = (int)get_global_id(1) < rows;
     const int y = first + min((int)get_global_id(1), rows - 1);
@@ -68,7 +73,8 @@ __kernel void separable_rows(__global const uchar *in, __global uchar *mid, int 
 __kernel void separable_columns(__global const uchar *mid, __global uchar *out, int mid_origin, int out_origin,
                                 struct separable_params params, int first, int rows)
 {
-    const struct separable_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct separable_params k = params;
     const int n = k.width * COX_CHANNELS;
     const int y0 = first + (int)get_global_id(1) * COX_ITEM_ROWS, end = first + rows;
     EACH_ELEMENT(e, n) {

@@ -76,8 +76,8 @@ static size_t box_sums_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)cox__plan_columns(shape));
 }
 
-cox_status cox__filter_box(const struct cox_filter_shape *given, struct cox__pipeline_storage *storage,
-                          struct cox__session_spec *session)
+cox_status cox__filter_box(const struct cox_filter_shape *given,
+                           struct cox__pipeline_storage *storage, struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, BOX_RADIUS);
@@ -104,7 +104,7 @@ cox_status cox__filter_box(const struct cox_filter_shape *given, struct cox__pip
 }
 
 cox_status cox__filter_box_prepare(const struct cox_filter_shape *given,
-                                  struct cox_filter_params *params)
+                                   struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, BOX_RADIUS);
@@ -137,7 +137,8 @@ static size_t scratch_pitch(const struct cox_filter_shape *shape, size_t words)
 enum { SUMS_WORDS = 6, AB_WORDS = 3, SUMS_AB_WORDS = 4 };
 
 cox_status cox__filter_guided(const struct cox_filter_shape *given,
-                             struct cox__pipeline_storage *storage, struct cox__session_spec *session)
+                              struct cox__pipeline_storage *storage,
+                              struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, GUIDED_RADIUS);

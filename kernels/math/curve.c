@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
- * numerator, where nothing cancels. */
+/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is
+ * folded into the numerator, where nothing cancels. */
 static struct cox__curve curve_hable(double peak)
 {
     const double a = 0.15, b = 0.50, c = 0.10, d = 0.20, e = 0.02, f = 0.30;
@@ -29,7 +29,8 @@ static struct cox__curve curve_linear(double peak)
     return (struct cox__curve){.a1 = 1 / peak, .b0 = 1};
 }
 
-/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to white. */
+/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to
+ * white. */
 static struct cox__curve curve_mobius(double peak)
 {
     const double j = 0.3;
@@ -48,8 +49,8 @@ static struct cox__curve curve_aces(void)
     return (struct cox__curve){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
 }
 
-/* The operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to 2^-3 and
- * logarithmically from there, such that the peak becomes 2^3.5, which is white. */
+/* The operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly
+ * to 2^-3 and logarithmically from there, such that the peak becomes 2^3.5, which is white. */
 static struct cox__curve curve_exposure(double peak)
 {
     const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
@@ -57,8 +58,8 @@ static struct cox__curve curve_exposure(double peak)
     if (x <= y * 1.001) /* nothing to compress: linear throughout */
         return (struct cox__curve){
             .kind = COX__CURVE_EXPOSURE, .slope = scale / white, .start = 0x1p30};
-    /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the larger one above the
-     * root. */
+    /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the
+     * larger one above the root. */
     double lo = 0, hi = 1;
     while (exp(y * hi) < x * hi + 1)
         hi *= 2;
@@ -124,9 +125,10 @@ static double bt2390_at(const struct cox__curve *c, double x)
     return cox__curve_pq_light(mapped * c->source) / c->white;
 }
 
-/* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use for pictures (2005),
- * scaled so that the peak becomes white, and middle grey stays. Its power is the slope of the shadows in stops: a
- * third of the way from 1 to that of the straight line, in stops, from grey to the peak. */
+/* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use
+ * for pictures (2005), scaled so that the peak becomes white, and middle grey stays. Its power is
+ * the slope of the shadows in stops: a third of the way from 1 to that of the straight line, in
+ * stops, from grey to the peak. */
 static struct cox__curve curve_local(double peak)
 {
     const double grey = 0.18, share = 1.0 / 3;
@@ -221,8 +223,8 @@ static void interpolate(const double *t, const double *value, int count, double 
 
 static const double pi = 3.14159265358979323846;
 
-/* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial that is within a hair of the best fit; the
- * square before q stands for the two zeros next to the knee. */
+/* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial that is within a hair
+ * of the best fit; the square before q stands for the two zeros next to the knee. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
 {
     enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };

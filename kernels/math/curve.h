@@ -20,11 +20,12 @@ struct cox__curve {
     double a0, a1, a2, b0, b1, b2, knee;
     /* Exposure: x slope up to x = start, then start_out + outer log2((x - start) inner + 1). */
     double slope, start, start_out, inner, outer;
-    /* bt2390: the PQ signal `source` of the peak and, where that counts as 1, `most` of SDR white and `spline` of the
-     * knee; `white`, the light of SDR white over 10 000 cd/m2; the peak as light, in multiples of SDR white. */
+    /* bt2390: the PQ signal `source` of the peak and, where that counts as 1, `most` of SDR white
+     * and `spline` of the knee; `white`, the light of SDR white over 10 000 cd/m2; the peak as
+     * light, in multiples of SDR white. */
     double source, most, spline, white, peak;
-    /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the ratio to x kept
-     * beyond. */
+    /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the
+     * ratio to x kept beyond. */
     double power, half;
 };
 
@@ -40,8 +41,8 @@ struct cox__local_curve {
     float q[11];
 };
 
-/* `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light of SDR white, matters to bt2390 alone, whose peak is also
- * limited to 10 000 cd/m2. */
+/* `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light of SDR white, matters to bt2390
+ * alone, whose peak is also limited to 10 000 cd/m2. */
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits);
 
 /* The curve at x >= 0, not limited to 1. */

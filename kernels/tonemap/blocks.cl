@@ -1,15 +1,14 @@
 /* The mean stops of blocks of pixels of a picture, for the base of the operator local.
  *
- * Formula: mean of log2(max(gain max(R, G, B), 2^-8)) over a block of 2^block_log2 pixels on each side, R, G, B as in
- * picture.cl; beyond the last column and row those come again.
+ * Formula: mean of log2(max(gain max(R, G, B), 2^-8)) over a block of 2^block_log2 pixels on each
+ * side, R, G, B as in picture.cl; beyond the last column and row those come again.
  *
- * Geometry: dimension 0 over blocks (COX_ITEM 1) or once for the whole row (0), dimension 1 over the rows of blocks
- * of the band, which begins with one; any local size.
- * Build defines: COX_WIDTH (detmath.clh), COX_ITEM, COX_COLUMNS, COX_IN_PITCH (bytes), COX_IN_FLOAT (0 or 1),
- * COX_LOCAL 1.
- * Access: `in` ROWS read, `moments` ROWS write, its rows' first quantity.
- * Numerics: see detmath.clh. A block is summed up down its columns first, then from column to column: COX_WIDTH does
- * not matter.
+ * Geometry: dimension 0 over blocks (COX_ITEM 1) or once for the whole row (0), dimension 1 over
+ * the rows of blocks of the band, which begins with one; any local size. Build defines: COX_WIDTH
+ * (detmath.clh), COX_ITEM, COX_COLUMNS, COX_IN_PITCH (bytes), COX_IN_FLOAT (0 or 1), COX_LOCAL 1.
+ * Access: `in` ROWS read, `moments` ROWS write, its rows' first quantity. Numerics: see
+ * detmath.clh. A block is summed up down its columns first, then from column to column: COX_WIDTH
+ * does not matter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/detmath.clh"
 #include "tonemap/params.clh"
@@ -45,7 +44,8 @@ static inline real stops_at_end(__global const uint *row, int x, float gain)
 __kernel void blocks(__global const uchar *in, __global uchar *moments, int in_origin, int moments_origin,
                      struct picture_params params, int first, int rows)
 {
-    const struct picture_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct picture_params p = params;
     const struct local_params *k = &p.surround;
     const int side = 1 << k->block_log2;
     const int block_y = (first >> k->block_log2) + (int)get_global_id(1), y = block_y * side;

@@ -63,7 +63,8 @@ struct cox__local_scratch cox__local_bindings(struct cox__plan *plan,
     struct cox__local_scratch scratch;
     scratch.moments = cox__plan_binding(plan, "moments", COX__WRITE, (size_t)local->moments_pitch,
                                         rows, true);
-    scratch.ab = cox__plan_binding(plan, "a and b", COX__WRITE, (size_t)local->ab_pitch, rows, true);
+    scratch.ab = cox__plan_binding(plan, "a and b", COX__WRITE, (size_t)local->ab_pitch, rows,
+                                   true);
     scratch.base = cox__plan_binding(plan, "base", COX__WRITE, (size_t)local->base_pitch, rows,
                                      true);
     return scratch;

@@ -16,8 +16,8 @@ struct cox__local {
     struct cox__local_curve curve;
 };
 
-/* Geometry for frames of this size: blocks of the smallest power of two that makes the longer side no more than 480 of
- * them, at least of 2^column_log2 pixels and at most of 32. The rest is 0. */
+/* Geometry for frames of this size: blocks of the smallest power of two that makes the longer side
+ * no more than 480 of them, at least of 2^column_log2 pixels and at most of 32. The rest is 0. */
 struct cox__local cox__local_of(uint32_t width, uint32_t height, uint32_t column_log2);
 
 /* detail as the public settings have it. */
@@ -31,9 +31,9 @@ struct cox__local_scratch {
 struct cox__local_scratch cox__local_bindings(struct cox__plan *plan,
                                               const struct cox__local *local);
 
-/* To the plan's last pass, in which an earlier stage writes the blocks' stops to `moments` by rows of pixels: the sums
- * along rows. Then the passes that make `base`. The kernels' struct local_params lies `params_offset` bytes into the
- * frame's parameters. */
+/* To the plan's last pass, in which an earlier stage writes the blocks' stops to `moments` by rows
+ * of pixels: the sums along rows. Then the passes that make `base`. The kernels' struct
+ * local_params lies `params_offset` bytes into the frame's parameters. */
 void cox__local_passes(struct cox__plan *plan, const struct cox__local *local,
                        struct cox__local_scratch scratch, size_t params_offset);
 

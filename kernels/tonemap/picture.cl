@@ -14,15 +14,16 @@
  *     code = round(scale * sRGB(min(c, 1)));   alpha = round(scale * min(max(a, 0), 1)), NaN = 1
  * The constants come from kernels/tonemap/tonemap.c, computed in double precision and rounded once.
  *
- * Geometry: dimension 0 over groups of COX_ITEM columns, dimension 1 over the band's rows; any local size; work-items
- * past the last column or row do nothing. A vector that would pass the end of a row goes through private memory, so
- * no byte outside the row's pixels is touched.
+ * Geometry: dimension 0 over groups of COX_ITEM columns, dimension 1 over the band's rows; any
+ * local size; work-items past the last column or row do nothing. A vector that would pass the end
+ * of a row goes through private memory, so no byte outside the row's pixels is touched.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_ITEM columns per work-item (a multiple of COX_WIDTH), COX_COLUMNS,
- * COX_IN_PITCH, COX_OUT_PITCH (bytes), COX_IN_FLOAT, COX_OUT_16 and COX_LOCAL (0 or 1).
- * Access: `in` ROWS read, `out` ROWS write; both begin at the band's first row. With COX_LOCAL `base` HALO(1) read, a
- * row for each row of blocks, from row `base_origin` on.
- * Numerics: see detmath.clh. Every result depends on its own pixel only, so neither the cut nor COX_WIDTH matters.
+ * Build defines: COX_WIDTH (detmath.clh), COX_ITEM columns per work-item (a multiple of COX_WIDTH),
+ * COX_COLUMNS, COX_IN_PITCH, COX_OUT_PITCH (bytes), COX_IN_FLOAT, COX_OUT_16 and COX_LOCAL (0 or
+ * 1). Access: `in` ROWS read, `out` ROWS write; both begin at the band's first row. With COX_LOCAL
+ * `base` HALO(1) read, a row for each row of blocks, from row `base_origin` on. Numerics: see
+ * detmath.clh. Every result depends on its own pixel only, so neither the cut nor COX_WIDTH
+ * matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/detmath.clh"
 #include "tonemap/params.clh"
@@ -75,8 +76,9 @@ static inline real exposure_curve(real c, const struct picture_params *k)
 #define MODEL_AT(x) 0
 #endif
 
-/* Light to what the display is to show, of VECTORS vectors of pixels, each red, green and blue. They go through the
- * arithmetic side by side, for each chain of operations alone waits for its own results most of the time. */
+/* Light to what the display is to show, of VECTORS vectors of pixels, each red, green and blue.
+ * They go through the arithmetic side by side, for each chain of operations alone waits for its own
+ * results most of the time. */
 INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_params *k)
 {
     real m[VECTORS], over[VECTORS], whiten[VECTORS], w[VECTORS], ratio[VECTORS], inverse[VECTORS];
@@ -123,7 +125,8 @@ INLINE struct codes to_codes(const real *c, real alpha)
     return out;
 }
 
-/* The vector of pixels at `p`: its colours become number n of `c`, its alpha number n of `alpha`. */
+/* The vector of pixels at `p`: its colours become number n of `c`, its alpha number n of
+ * `alpha`. */
 #define LOAD_VECTOR(n, p)      \
     {                          \
         struct pixels px;      \
@@ -142,7 +145,8 @@ __kernel void picture(__global const uchar *in, __global uchar *out,
 #endif
                       struct picture_params k, int rows)
 {
-    const struct picture_params p = k; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct picture_params p = k;
     const int y = (int)get_global_id(1);
     int x = (int)get_global_id(0) * COX_ITEM;
     if (y >= rows || x >= COX_COLUMNS)
@@ -169,7 +173,8 @@ __kernel void picture(__global const uchar *in, __global uchar *out,
         for (int i = 0; i < STEP * COX_IN_WORDS; i++)
             words[i] = i < rest * COX_IN_WORDS ? src[x * COX_IN_WORDS + i] : 0;
         EACH(LOAD_VECTOR(i, words + i * COX_WIDTH * COX_IN_WORDS))
-        EACH(model[i] = MODEL_AT(x + (i * COX_WIDTH < rest ? i * COX_WIDTH : 0))) /* its rows end there */
+        /* its rows end there */
+        EACH(model[i] = MODEL_AT(x + (i * COX_WIDTH < rest ? i * COX_WIDTH : 0)))
         map_pixels(c, model, &p);
         EACH(const struct codes codes = to_codes(c + 3 * i, alpha[i]);
              PACK(packed + i * COX_WIDTH * COX_OUT_WORDS, codes))

@@ -22,8 +22,8 @@ struct picture_params {
     struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
 };
 
-/* Work-item shapes. The CPU's were measured on PoCL (docs/internals/kernels.md); a GPU takes one pixel per
- * work-item. */
+/* Work-item shapes. The CPU's were measured on PoCL (docs/internals/kernels.md); a GPU takes one
+ * pixel per work-item. */
 enum {
     SIZE_MAX_PIXELS = 65536,
     CPU_WIDTH = 16,
@@ -137,7 +137,8 @@ static char *shape_options(char *at, const struct cox_tonemap_shape *shape)
     return add_define(at, "COX_IN_PITCH", shape->in_pitch_bytes);
 }
 
-/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has
+ * some. */
 static char *input_options(char *at, const struct cox_tonemap_shape *shape, size_t width)
 {
     *at++ = '-';
@@ -188,18 +189,18 @@ static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox__
     mapping_options(cpu_options, shape, CPU_WIDTH, CPU_ITEM);
     mapping_options(gpu_options, shape, 1, 1);
     variants[0] = (struct cox__variant){.type = COX_DEVICE_CPU,
-                                       .source = cox__source_tonemap_picture,
-                                       .options = cpu_options,
-                                       .local_columns = CPU_LOCAL,
-                                       .local_rows = 1,
-                                       .item_columns = CPU_ITEM,
-                                       .item_rows = 1};
+                                        .source = cox__source_tonemap_picture,
+                                        .options = cpu_options,
+                                        .local_columns = CPU_LOCAL,
+                                        .local_rows = 1,
+                                        .item_columns = CPU_ITEM,
+                                        .item_rows = 1};
     variants[1] = (struct cox__variant){.source = cox__source_tonemap_picture,
-                                       .options = gpu_options,
-                                       .local_columns = GPU_LOCAL,
-                                       .local_rows = 1,
-                                       .item_columns = 1,
-                                       .item_rows = 1};
+                                        .options = gpu_options,
+                                        .local_columns = GPU_LOCAL,
+                                        .local_rows = 1,
+                                        .item_columns = 1,
+                                        .item_rows = 1};
 }
 
 static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storage *storage,
@@ -207,18 +208,18 @@ static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storag
 {
     memset(storage, 0, sizeof(*storage));
     storage->bindings[0] = (struct cox__binding){.name = "input",
-                                                .row_access = COX__ROWS,
-                                                .access = COX__READ,
-                                                .pitch_bytes = shape->in_pitch_bytes};
+                                                 .row_access = COX__ROWS,
+                                                 .access = COX__READ,
+                                                 .pitch_bytes = shape->in_pitch_bytes};
     storage->bindings[1] = (struct cox__binding){.name = "output",
-                                                .row_access = COX__ROWS,
-                                                .access = COX__WRITE,
-                                                .pitch_bytes = shape->out_pitch_bytes};
+                                                 .row_access = COX__ROWS,
+                                                 .access = COX__WRITE,
+                                                 .pitch_bytes = shape->out_pitch_bytes};
     mapping_variants(shape, storage->variants, storage->options[0], storage->options[1]);
     storage->args[0] = (struct cox__arg)COX__ARG_BUFFER(0);
     storage->args[1] = (struct cox__arg)COX__ARG_BUFFER(1);
     storage->args[2] = (struct cox__arg){COX__ARG_KIND_PARAMS, 0, 0,
-                                        offsetof(struct picture_params, surround)};
+                                         offsetof(struct picture_params, surround)};
     storage->args[3] = (struct cox__arg)COX__ARG_ROWS;
     storage->stage = (struct cox__stage){.kernel = "picture", .columns = shape->width};
     fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
@@ -266,19 +267,20 @@ static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__pla
     cox__plan_divide(plan, side);
     const uint32_t s = cox__plan_add_stage(plan, "picture", shape->width, 7);
     const struct cox__arg args[] = {COX__ARG_BUFFER(in),
-                                   COX__ARG_BUFFER(out),
-                                   COX__ARG_BUFFER(scratch.base),
-                                   COX__ARG_ORIGIN(scratch.base),
-                                   COX__ARG_FIRST_ROW,
-                                   COX__ARG_PARAMS(struct picture_params),
-                                   COX__ARG_ROWS};
+                                    COX__ARG_BUFFER(out),
+                                    COX__ARG_BUFFER(scratch.base),
+                                    COX__ARG_ORIGIN(scratch.base),
+                                    COX__ARG_FIRST_ROW,
+                                    COX__ARG_PARAMS(struct picture_params),
+                                    COX__ARG_ROWS};
     memcpy(plan->args[s], args, sizeof args);
     mapping_variants(shape, plan->variants[s], plan->options[s][0], plan->options[s][1]);
     cox__plan_end(plan, sizeof(struct cox_tonemap_params), session);
 }
 
 cox_status cox__tonemap_mapping(const struct cox_tonemap_shape *given,
-                               struct cox__pipeline_storage *room, struct cox__session_spec *session)
+                                struct cox__pipeline_storage *room,
+                                struct cox__session_spec *session)
 {
     struct cox_tonemap_shape shape;
     const cox_status status = read_shape(&shape, given);
@@ -305,8 +307,8 @@ static void merge_histogram(void *into, const void *partial, size_t bytes, void 
 }
 
 cox_status cox__tonemap_analysis_spec(const struct cox_tonemap_shape *given,
-                                struct cox__pipeline_storage *room,
-                                struct cox__session_spec *session)
+                                      struct cox__pipeline_storage *room,
+                                      struct cox__session_spec *session)
 {
     struct cox_tonemap_shape copy;
     const struct cox_tonemap_shape *shape = &copy;
@@ -317,30 +319,30 @@ cox_status cox__tonemap_analysis_spec(const struct cox_tonemap_shape *given,
         return status ? status : COX_E_INVALID;
     memset(storage, 0, sizeof(*storage));
     storage->bindings[0] = (struct cox__binding){.name = "input",
-                                                .row_access = COX__ROWS,
-                                                .access = COX__READ,
-                                                .pitch_bytes = shape->in_pitch_bytes};
+                                                 .row_access = COX__ROWS,
+                                                 .access = COX__READ,
+                                                 .pitch_bytes = shape->in_pitch_bytes};
     storage->bindings[1] = (struct cox__binding){.name = "histogram",
-                                                .row_access = COX__REDUCE,
-                                                .access = COX__WRITE,
-                                                .bytes = COX_TONEMAP_HISTOGRAM_BYTES,
-                                                .merge = merge_histogram};
+                                                 .row_access = COX__REDUCE,
+                                                 .access = COX__WRITE,
+                                                 .bytes = COX_TONEMAP_HISTOGRAM_BYTES,
+                                                 .merge = merge_histogram};
     histogram_options(storage->options[0], shape, CPU_WIDTH, 1, 1);
     histogram_options(storage->options[1], shape, 1, HISTOGRAM_LANES, HISTOGRAM_GROUP);
     /* On a CPU one work-item takes whole rows. */
     storage->variants[0] = (struct cox__variant){.type = COX_DEVICE_CPU,
-                                                .source = cox__source_tonemap_histogram,
-                                                .options = storage->options[0],
-                                                .local_columns = 1,
-                                                .local_rows = 1,
-                                                .item_columns = HISTOGRAM_LANES,
-                                                .item_rows = HISTOGRAM_ROWS};
+                                                 .source = cox__source_tonemap_histogram,
+                                                 .options = storage->options[0],
+                                                 .local_columns = 1,
+                                                 .local_rows = 1,
+                                                 .item_columns = HISTOGRAM_LANES,
+                                                 .item_rows = HISTOGRAM_ROWS};
     storage->variants[1] = (struct cox__variant){.source = cox__source_tonemap_histogram,
-                                                .options = storage->options[1],
-                                                .local_columns = HISTOGRAM_GROUP,
-                                                .local_rows = 1,
-                                                .item_columns = 1,
-                                                .item_rows = HISTOGRAM_ROWS};
+                                                 .options = storage->options[1],
+                                                 .local_columns = HISTOGRAM_GROUP,
+                                                 .local_rows = 1,
+                                                 .item_columns = 1,
+                                                 .item_rows = HISTOGRAM_ROWS};
     storage->args[0] = (struct cox__arg)COX__ARG_BUFFER(0);
     storage->args[1] = (struct cox__arg)COX__ARG_BUFFER(1);
     storage->args[2] = (struct cox__arg)COX__ARG_ROWS;
@@ -377,7 +379,8 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
     const double strength = settings->desaturate == 0.0f
                                 ? 0.75
                                 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
-    /* Colours begin to fade where the curve has left the middle of its range, but never below diffuse white. */
+    /* Colours begin to fade where the curve has left the middle of its range, but never below
+     * diffuse white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
     struct picture_params p = {.kind = (int32_t)c.kind,
                                .gain = (float)exp2((double)settings->exposure_stops),
@@ -409,7 +412,8 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
 
 enum { BINS_PER_STOP = 32, LOWEST_STOP = -16 };
 
-/* The upper edge of the bin below which all but `above` pixels lie, or the largest luminance if that is less. */
+/* The upper edge of the bin below which all but `above` pixels lie, or the largest luminance if
+ * that is less. */
 static float luminance_below(const uint32_t *histogram, uint64_t above)
 {
     float largest;
@@ -450,7 +454,8 @@ void cox_tonemap_auto_exposure(const struct cox_tonemap_analysis *analysis,
     /* A night scene stays one: lift no further than the highlights allow. */
     if (analysis->highlight > 0.0f)
         stops = fmin(stops, fmax(-log2((double)analysis->highlight), 0.0));
-    /* Then so much more as the operator takes from middle grey. Its curve depends on the peak, which moves along. */
+    /* Then so much more as the operator takes from middle grey. Its curve depends on the peak,
+     * which moves along. */
     double lift = 0;
     for (int i = 0; i < 8 && settings->op != COX_OPERATOR_LINEAR;
          i++) { /* which gives the same at any exposure */

@@ -1,5 +1,6 @@
-/* Tone mapping of one video frame in one pass: HDR samples in, SDR samples out, no plane of light in memory. With
- * COX_ANALYSE the frame's signal is counted on the way; with COX_MAP 0 it is only counted.
+/* Tone mapping of one video frame in one pass: HDR samples in, SDR samples out, no plane of light
+ * in memory. With COX_ANALYSE the frame's signal is counted on the way; with COX_MAP 0 it is only
+ * counted.
  *
  * Formula, for each pixel:
  *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its samples; limited to
@@ -16,16 +17,18 @@
  *                |c| = 2^-18, where the power is steeper than single precision can follow
  *     R'G'B' to Y'CbCr unless R'G'B' is wanted, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes,
  *     limited to what a sample holds
- * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS steps.
+ * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS
+ * steps.
  *
- * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows at a time;
- * dimension 0 runs over items, dimension 1 over groups of rows of the band. Where a histogram is made a work-group is
- * COX_GROUP by 1 and counts in local memory (COX_GROUP > 1), or a work-item in private memory (1), before it adds to
- * the result. A step takes 2 COX_WIDTH columns, the even ones in one vector and the odd ones in another, as they lie in
- * words of two samples. The last step of a row reads and writes sample by sample, so no byte outside the rows is
- * touched.
+ * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows
+ * at a time; dimension 0 runs over items, dimension 1 over groups of rows of the band. Where a
+ * histogram is made a work-group is COX_GROUP by 1 and counts in local memory (COX_GROUP > 1), or a
+ * work-item in private memory (1), before it adds to the result. A step takes 2 COX_WIDTH columns,
+ * the even ones in one vector and the odd ones in another, as they lie in words of two samples. The
+ * last step of a row reads and writes sample by sample, so no byte outside the rows is touched.
  *
- * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP, COX_ANALYSE;
+ * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP,
+ * COX_ANALYSE;
  *     COX_IN_LAYOUT, COX_OUT_LAYOUT    as in samples.clh; no v210 out
  *     COX_IN_BYTES, COX_OUT_BYTES      of a sample; COX_IN_SHIFT, COX_OUT_SHIFT: unused low bits in it
  *     COX_IN_DEPTH                     bits of a sample
@@ -37,12 +40,13 @@
  *     COX_DITHER, COX_GAMUT            0 or 1
  *     COX_HALVE                        1: a pixel is the mean of 2 x 2 of the input's, of their signal: of the codes of
  *                                      Y', and of Cb and Cr as they lie between their samples. Sizes are the output's
- * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its kind.
- * Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS,
- * or where the frame was scaled before, each band's own, HALO(0), Y' too, from row `origin`; outputs ROWS write;
- * histogram REDUCE, zeroed before; with COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks.
- * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
- * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
+ * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its
+ * kind. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row
+ * `origin`, other chroma ROWS, or where the frame was scaled before, each band's own, HALO(0), Y'
+ * too, from row `origin`; outputs ROWS write; histogram REDUCE, zeroed before; with COX_CURVE 4
+ * `base` HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result
+ * depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one order.
+ * EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -147,7 +151,8 @@ static inline uns components(__global const uchar *row, int c)
     __global const uchar *at = row + 4 * (c / 3);
     const uint16 a = PLACED_AT(uint16, at);
     const uint8 b = PLACED_AT(uint8, at + 64);
-    const int first = c % 3; /* in its word; the vector's element k is component first + 4 k of these words */
+    /* in its word; the vector's element k is component first + 4 k of these words */
+    const int first = c % 3;
     uns words;
     if (first == 0)
         words = (uint16)(a.s0124, a.s5689, a.sacde, b.s0124) >> TURNS(0, 10, 20);
@@ -183,7 +188,8 @@ static inline uns components(__global const uchar *row, int c)
 #define IN_PAIRS(row, x) VLOAD(uint, (row) + 2 * (x))
 #define LEFT(pairs) (((pairs) & (uns)(0xffffu)) >> COX_IN_SHIFT)
 #define RIGHT(pairs) ((pairs) >> (16 + COX_IN_SHIFT))
-/* Not PLACED_AT: with that PoCL 3.1 keeps less of the arithmetic in registers, and the kernel is a tenth slower. */
+/* Not PLACED_AT: with that PoCL 3.1 keeps less of the arithmetic in registers, and the kernel is a
+ * tenth slower. */
 #define IN_SAMPLE(row, x) ((uint)((__global const ushort *)(row))[x])
 #endif
 #define PAIR_BITS (8 * COX_IN_BYTES)
@@ -268,7 +274,8 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
     return c;
 }
 
-/* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in COX_IN_SITE 2. */
+/* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in
+ * COX_IN_SITE 2. */
 static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns, bool edge)
 {
     struct chroma c = chroma_samples(rows->near_u, rows->near_v, i, columns, edge);
@@ -298,9 +305,10 @@ static inline sums past_end(int x, int columns)
 
 /* --- The operator ------------------------------------------------------------------------------------------------- */
 
-/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones,
- * then of the lower row. They go through the arithmetic side by side, for each chain of operations alone waits for its
- * own results most of the time. A lower row that is missing is the upper one again. */
+/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even
+ * columns, of its odd ones, then of the lower row. They go through the arithmetic side by side, for
+ * each chain of operations alone waits for its own results most of the time. A lower row that is
+ * missing is the upper one again. */
 
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would be infinitely
  * steep. Relative error 1.1e-4. */
@@ -308,8 +316,8 @@ INLINE void bt1886(real *x)
 {
     real size[6], p[6], n[6];
     SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
-    /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m, m - 1; the
-     * polynomial of m is the rest. */
+    /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m,
+     * m - 1; the polynomial of m is the rest. */
     SIX(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
     SIX(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
     SIX(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
@@ -328,8 +336,8 @@ INLINE void bt1886(real *x)
         x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
 }
 
-/* Reciprocals of four values side by side, as det_rcp makes them, the last step a shorter one: relative error 4e-6, the
- * same for all three colours. */
+/* Reciprocals of four values side by side, as det_rcp makes them, the last step a shorter one:
+ * relative error 4e-6, the same for all three colours. */
 INLINE void reciprocals(real *x)
 {
     real y[4], e[4];
@@ -372,9 +380,10 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
 }
 
 #if COX_GAMUT
-/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. What is black or less
- * becomes grey, since nothing else of that luminance is inside. Both factors of the denominator are 2^-40 at least:
- * less is noise about black, and their product stays a normal number. */
+/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. What
+ * is black or less becomes grey, since nothing else of that luminance is inside. Both factors of
+ * the denominator are 2^-40 at least: less is noise about black, and their product stays a normal
+ * number. */
 INLINE void compress_gamut(real *x, const struct video_params *k)
 {
     real y[4], u[4], d[4];
@@ -425,7 +434,8 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 
 struct source_row {
 #if COX_HALVE
-    __global const uchar *first[3], *second[3]; /* of each plane the two rows, or with 4:2:0 the nearest one twice */
+    /* of each plane the two rows, or with 4:2:0 the nearest one twice */
+    __global const uchar *first[3], *second[3];
     __global const uchar *above[2], *below[2];  /* chroma of 4:2:0: its neighbours */
 #elif IN_RGBA
     __global const uchar *rgba;
@@ -467,8 +477,8 @@ INLINE struct halves sums_of_four(__global const uchar *first, __global const uc
 }
 
 #if COX_IN_SUB_X
-/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of their own i is
- * even: a GPU reads no pair that is not aligned. */
+/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of
+ * their own i is even: a GPU reads no pair that is not aligned. */
 INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
 {
     struct halves h;
@@ -591,7 +601,8 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
         real c[4][3];
         for (int i = 0; i < 4; i++)
             rgba_samples(i / 2 ? row->second[0] : row->first[0], 2 * (x + column) + i % 2, 4,
-                         2 * k->width - 1 + i % 2, k, c[i]); /* past the last pixel it comes again */
+                         /* past the last pixel it comes again */
+                         2 * k->width - 1 + i % 2, k, c[i]);
         for (int i = 0; i < 3; i++)
             s[3 * column + i] = ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) * REAL(0.25f);
     }
@@ -672,7 +683,8 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
     row.rgba = in_0 + (size_t)y * k->in_pitch[0];
 #else
 #if !COX_IN_SUB_Y
-    y += first - origin; /* scratch begins at the band's first row, also where this is a later piece of the band */
+    /* scratch begins at the band's first row, also where this is a later piece of the band */
+    y += first - origin;
 #endif
     row.luma = in_0 + (size_t)y * k->in_pitch[0];
     int near = y, far = y;
@@ -726,8 +738,8 @@ static inline real pattern(int x, int step, int y)
 #endif
 }
 
-/* To a code, rounded: to the nearest, or up where the pattern says so. What leads past the largest code is the
- * caller's. */
+/* To a code, rounded: to the nearest, or up where the pattern says so. What leads past the largest
+ * code is the caller's. */
 static inline real to_code(real x, float scale, float offset, real dither)
 {
 #if COX_DITHER
@@ -938,8 +950,8 @@ static inline sint bin_of(real x)
 }
 #endif
 
-/* On a CPU neighbouring blocks are counted in tables of their own, for each increment waits for the one before if both
- * hit one word. */
+/* On a CPU neighbouring blocks are counted in tables of their own, for each increment waits for the
+ * one before if both hit one word. */
 #define TABLES (COX_GROUP > 1 ? 1 : 4)
 
 __kernel
@@ -971,7 +983,8 @@ video(__global const uchar *in_0,
 #endif
       struct video_params params, int first, int rows, int origin)
 {
-    const struct video_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct video_params p = params;
     const struct video_params *k = &p;
     const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS, end_y = min(begin_y + COX_ITEM_ROWS, rows);
     const int begin_x = (int)get_global_id(0) * COX_ITEM;
@@ -1023,7 +1036,8 @@ video(__global const uchar *in_0,
 #endif
 #endif
         for (int x = begin_x; x < end_x; x += STEP) {
-            const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1); /* or the first step */
+            /* or the first step */
+            const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1);
             real s[12];
             read_row(&upper_in, x, edge, k, s);
             read_row(&lower_in, x, edge, k, s + 6);

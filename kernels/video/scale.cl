@@ -1,25 +1,27 @@
-/* A frame to another size: separable Catmull-Rom resampling of its planes' codes, first down the columns, then along
- * the rows. The result has a sample of Y', Cb and Cr for each pixel, however chroma was subsampled; of RGBA, BGRA and
- * planes of colours one of G, B and R.
+/* A frame to another size: separable Catmull-Rom resampling of its planes' codes, first down the
+ * columns, then along the rows. The result has a sample of Y', Cb and Cr for each pixel, however
+ * chroma was subsampled; of RGBA, BGRA and planes of colours one of G, B and R.
  *
- * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at` is where the pixel
- * lies in the plane; `stretch` is how many samples there are to a pixel, at least 1, so that no detail aliases;
+ * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at`
+ * is where the pixel lies in the plane; `stretch` is how many samples there are to a pixel, at
+ * least 1, so that no detail aliases;
  *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,  0 beyond,
- * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29 (1981). Samples past the
- * frame's edge are those on it.
+ * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29
+ * (1981). Samples past the frame's edge are those on it.
  *
- * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows: on a GPU each row by
- * row, on a CPU column by column, so that a vector holds a column of a block.
+ * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows: on
+ * a GPU each row by row, on a CPU column by column, so that a vector holds a column of a block.
  *
- * Build defines: COX_WIDTH (detmath.clh), rows of a work-item, 1 or BLOCK; COX_IN_LAYOUT, COX_IN_BYTES, COX_IN_SHIFT as
- * in frame.cl; COX_COLUMNS: columns of a work-item, 0 = all of them.
- * Access: the frame's planes WHOLE; the intermediate frame and the result each band's own, HALO(0), the former with a
- * buffer row for each block.
- * Numerics: see detmath.clh. Where a sample lies is computed in integers.
+ * Build defines: COX_WIDTH (detmath.clh), rows of a work-item, 1 or BLOCK; COX_IN_LAYOUT,
+ * COX_IN_BYTES, COX_IN_SHIFT as in frame.cl; COX_COLUMNS: columns of a work-item, 0 = all of them.
+ * Access: the frame's planes WHOLE; the intermediate frame and the result each band's own, HALO(0),
+ * the former with a buffer row for each block. Numerics: see detmath.clh. Where a sample lies is
+ * computed in integers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 
-/* Where a plane of the result has its first sample in a row of the intermediate frame, and how far apart they are. */
+/* Where a plane of the result has its first sample in a row of the intermediate frame, and how far
+ * apart they are. */
 #if IN_RGBA
 #define FIRST_OF(plane, p) ((plane) == 0 ? 1 : ((plane) == 1) == (COX_IN_LAYOUT == 2) ? 2 : 0)
 #define APART(kind) 4
@@ -60,15 +62,16 @@ struct scale_params {
     int width;                       /* pixels of the result */
     int in_pitch[3];                 /* bytes */
     int columns[3];                  /* samples in a row of each plane, of whatever kinds */
-    int begin[3];                    /* where each plane's begin in a row of the intermediate frame */
+    /* where each plane's begin in a row of the intermediate frame */
+    int begin[3];
     int samples;                     /* in a row of the intermediate frame */
     int result_pitch;                /* bytes */
     struct scale_axis down[2], along[2]; /* luma, chroma */
     float unit;                      /* codes of 16 bits per code */
 };
 
-/* The sample at or before pixel p, and how far behind it the pixel lies, in units of 1 / den. The quotient of a float
- * is off by one at most. */
+/* The sample at or before pixel p, and how far behind it the pixel lies, in units of 1 / den. The
+ * quotient of a float is off by one at most. */
 static inline int place_of(int p, const struct scale_axis *axis, int *rest)
 {
     const long at = (long)p * axis->num + axis->offset;
@@ -150,7 +153,8 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
     return LOAD_REALS(codes);
 }
 
-/* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample that the first is of. */
+/* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample that the
+ * first is of. */
 static inline sint weights_at(int p, const struct scale_axis *axis, float weights[TAPS][COX_WIDTH], real *inv_sum)
 {
     real rest, sum = REAL(0.0f);
@@ -173,7 +177,8 @@ static inline size_t place_in_block(int x, int row, int origin, int samples)
 
 /* --- Down the columns --------------------------------------------------------------------------------------------- */
 
-/* Columns that one pass over the rows takes, so that the samples which several rows read stay in the cache. */
+/* Columns that one pass over the rows takes, so that the samples which several rows read stay in
+ * the cache. */
 #define PART (8 * COX_WIDTH)
 
 static inline void one_plane(__global const uchar *plane, int pitch, int columns, const struct scale_axis *axis, int y,
@@ -220,7 +225,8 @@ __kernel void scale_down(__global const uchar *in_0,
 #endif
                          int origin, struct scale_params params, int first, int rows)
 {
-    const struct scale_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    const struct scale_params p = params;
 #if IN_PLANES > 2
     __global const uchar *planes[3] = {in_0, in_1, in_2};
 #elif IN_PLANES > 1

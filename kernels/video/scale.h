@@ -33,11 +33,13 @@ static inline bool cox__video_is_rgb(const struct cox_video_format *f)
 struct cox__scale cox__scale_of(const struct cox_video_shape *shape,
                                 const struct cox_video_plane *planes, uint32_t count);
 
-/* What is mapped then: the shape as if its frames had the output's size from the start, in planes of 16 bits, 4:4:4. */
+/* What is mapped then: the shape as if its frames had the output's size from the start, in planes
+ * of 16 bits, 4:4:4. */
 struct cox_video_shape cox__scale_result(const struct cox_video_shape *shape);
 
-/* Two stages and their scratch: from the frame's planes, the plan's first bindings, to three planes of the result,
- * whose bindings go to `result`. The parameters lie `params_offset` bytes into the frame's. */
+/* Two stages and their scratch: from the frame's planes, the plan's first bindings, to three planes
+ * of the result, whose bindings go to `result`. The parameters lie `params_offset` bytes into the
+ * frame's. */
 void cox__scale_stages(struct cox__plan *plan, const struct cox_video_shape *shape,
                        const struct cox_video_plane *planes, uint32_t count, size_t params_offset,
                        uint32_t result[3]);

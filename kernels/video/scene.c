@@ -1,5 +1,5 @@
-/* What a frame's histogram says of its light, and how the curve follows it through a film (docs/internals/kernels.md,
- * Steering).
+/* What a frame's histogram says of its light, and how the curve follows it through a film
+ * (docs/internals/kernels.md, Steering).
  *
  * Pure: no allocation, no clock, no state but the caller's.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -14,8 +14,8 @@ enum { FRAMES_DEFAULT = 24 };
 #define CUT_DEFAULT 0.2
 enum { LEFT_OUT = 20000 }; /* one in so many blocks may be brighter than the peak */
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
-/* The results move in steps of these: far below what can be seen, far above what one C library's pow differs by from
- * another's. */
+/* The results move in steps of these: far below what can be seen, far above what one C library's
+ * pow differs by from another's. */
 enum { SIGNAL_STEPS = 16384, GAIN_STEPS = 4096 };
 
 static double white_of(const struct cox_video_settings *settings)
@@ -90,8 +90,9 @@ static int to_step(int step)
     return step < COARSE ? step : COARSE - 1;
 }
 
-/* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes all up to about 1 cd/m2, on
- * which PQ spends a seventh of its range: else every fade would begin and end with a leap. */
+/* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes all up to
+ * about 1 cd/m2, on which PQ spends a seventh of its range: else every fade would begin and end
+ * with a leap. */
 static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogram,
                     uint32_t coarse[COARSE])
 {
@@ -113,9 +114,10 @@ static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogr
 
 enum { CUT_REACH = 1, CUT_SHIFT = 5 };
 
-/* How many blocks of one histogram, made brighter by `shift` steps, find a partner in the other no more than CUT_REACH
- * steps away. What lies in step 0 may be as dark as can be, and stay there. Partners are sought from the dark end, each
- * for the darkest that is left: no other order finds more. */
+/* How many blocks of one histogram, made brighter by `shift` steps, find a partner in the other no
+ * more than CUT_REACH steps away. What lies in step 0 may be as dark as can be, and stay there.
+ * Partners are sought from the dark end, each for the darkest that is left: no other order finds
+ * more. */
 static uint64_t matched(const uint32_t before[COARSE], const uint32_t now[COARSE], int shift)
 {
     uint64_t pairs = 0;
@@ -140,8 +142,9 @@ static uint64_t matched(const uint32_t before[COARSE], const uint32_t now[COARSE
     return pairs;
 }
 
-/* The share of the blocks that find no partner in the other frame, even if that is made darker or brighter as a whole,
- * by up to 5/64 of the signal. So neither noise nor a pan nor a fade is a cut. */
+/* The share of the blocks that find no partner in the other frame, even if that is made darker or
+ * brighter as a whole, by up to 5/64 of the signal. So neither noise nor a pan nor a fade is a
+ * cut. */
 static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 {
     uint64_t total_before = 0, total_now = 0, most = 0;
@@ -176,8 +179,9 @@ static bool follow(struct cox_adaptation_state *steer, const struct cox_adaptati
         steer->average_signal = average_signal;
         return true;
     }
-    /* A highlight that is cut off shows at once, one with a little less contrast than it could have does not: so up is
-     * as much as four times as fast as down. Only a rise of near a stop gets all of that, for noise comes and goes. */
+    /* A highlight that is cut off shows at once, one with a little less contrast than it could have
+     * does not: so up is as much as four times as fast as down. Only a rise of near a stop gets all
+     * of that, for noise comes and goes. */
     const double rate = 1 / fmax(cox__given(options->frames, FRAMES_DEFAULT), 1);
     const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
     steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);

@@ -221,7 +221,8 @@ struct work {
     int width, item_columns, item_rows, group;
 };
 
-/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has
+ * some. */
 static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_video_shape *s,
                           const struct work *work)
 {
@@ -262,21 +263,22 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
     build_options(plan->options[s][0], shape, &cpu);
     build_options(plan->options[s][1], shape, &gpu);
     plan->variants[s][0] = (struct cox__variant){.type = COX_DEVICE_CPU,
-                                                .source = cox__source_video_frame,
-                                                .options = plan->options[s][0],
-                                                .local_columns = 1,
-                                                .local_rows = 1,
-                                                .item_columns = out_width(shape),
-                                                .item_rows = (uint32_t)rows};
+                                                 .source = cox__source_video_frame,
+                                                 .options = plan->options[s][0],
+                                                 .local_columns = 1,
+                                                 .local_rows = 1,
+                                                 .item_columns = out_width(shape),
+                                                 .item_rows = (uint32_t)rows};
     plan->variants[s][1] = (struct cox__variant){.source = cox__source_video_frame,
-                                                .options = plan->options[s][1],
-                                                .local_columns = GPU_LOCAL,
-                                                .local_rows = 1,
-                                                .item_columns = GPU_COLUMNS,
-                                                .item_rows = (uint32_t)rows};
+                                                 .options = plan->options[s][1],
+                                                 .local_columns = GPU_LOCAL,
+                                                 .local_rows = 1,
+                                                 .item_columns = GPU_COLUMNS,
+                                                 .item_rows = (uint32_t)rows};
 }
 
-/* Of an input that is halved two rows are one of the session's, but for chroma that has half as many. */
+/* Of an input that is halved two rows are one of the session's, but for chroma that has half as
+ * many. */
 static uint32_t add_planes(struct cox__binding *bindings, const struct cox_video_format *format,
                            uint32_t width, uint32_t height, const size_t *pitches,
                            enum cox__access access, bool box_downscale)
@@ -304,7 +306,7 @@ static struct cox__arg params_arg(const struct cox_video_shape *shape)
 {
     const size_t own = shape->op == COX_OPERATOR_LOCAL ? sizeof(struct cox__local) : 0;
     return (struct cox__arg){COX__ARG_KIND_PARAMS, 0, 0,
-                            offsetof(struct video_params, surround) + own};
+                             offsetof(struct video_params, surround) + own};
 }
 
 /* The stage that maps or analyses. It reads the frame's planes, which are the first bindings, or
@@ -361,11 +363,11 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
             in->depth > 8 ? 2 : 1, in->msb_aligned ? 16 - in->depth : 0, in->chroma_x_log2,
             in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
         plan->variants[s][item] = (struct cox__variant){.type = item ? 0 : COX_DEVICE_CPU,
-                                                       .source = cox__source_video_blocks,
-                                                       .options = plan->options[s][item],
-                                                       .local_columns = item ? GPU_LOCAL : 1,
-                                                       .item_columns = item ? 1 : pairs,
-                                                       .item_rows = side};
+                                                        .source = cox__source_video_blocks,
+                                                        .options = plan->options[s][item],
+                                                        .local_columns = item ? GPU_LOCAL : 1,
+                                                        .item_columns = item ? 1 : pairs,
+                                                        .item_rows = side};
     }
 }
 
@@ -403,7 +405,8 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     add_frame_stage(plan, shape, true, analyse, planes, bindings - planes, NULL, &scratch.base);
 }
 
-/* Another size: its stages, then the one that maps, all on the band's own rows. Every device reads the whole frame. */
+/* Another size: its stages, then the one that maps, all on the band's own rows. Every device reads
+ * the whole frame. */
 static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
                        bool analyse, uint32_t planes)
 {
@@ -414,15 +417,16 @@ static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *sha
     cox_video_planes(&shape->in, shape->width, shape->height, in);
     for (uint32_t i = 0; i < planes; i++)
         plan->bindings[i] = (struct cox__binding){.name = plan->bindings[i].name,
-                                                 .row_access = COX__WHOLE,
-                                                 .access = COX__READ,
-                                                 .bytes = shape->in_pitch_bytes[i] * in[i].rows};
+                                                  .row_access = COX__WHOLE,
+                                                  .access = COX__READ,
+                                                  .bytes = shape->in_pitch_bytes[i] * in[i].rows};
     cox__scale_stages(plan, shape, in, planes, offsetof(struct video_params, scale), scaled);
     add_frame_stage(plan, &result, map, analyse, planes, outs, scaled, NULL);
 }
 
 static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
-                               struct cox__pipeline_storage *room, struct cox__session_spec *session)
+                               struct cox__pipeline_storage *room,
+                               struct cox__session_spec *session)
 {
     struct cox_video_shape copy;
     const struct cox_video_shape *shape = &copy;
@@ -434,17 +438,18 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     if (!plan)
         return COX_E_INVALID;
     uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height,
-                                   shape->in_pitch_bytes, COX__READ, shape->scale == COX_SCALE_HALF);
+                                   shape->in_pitch_bytes, COX__READ,
+                                   shape->scale == COX_SCALE_HALF);
     const uint32_t planes = bindings;
     if (map)
         bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
                                shape->out_pitch_bytes, COX__WRITE, false);
     if (analyse)
         plan->bindings[bindings++] = (struct cox__binding){.name = "histogram",
-                                                          .row_access = COX__REDUCE,
-                                                          .access = COX__WRITE,
-                                                          .bytes = COX_VIDEO_HISTOGRAM_BYTES,
-                                                          .merge = merge_histogram};
+                                                           .row_access = COX__REDUCE,
+                                                           .access = COX__WRITE,
+                                                           .bytes = COX_VIDEO_HISTOGRAM_BYTES,
+                                                           .merge = merge_histogram};
     plan->binding_count = bindings;
     if (map && shape->op == COX_OPERATOR_LOCAL) {
         map_in_passes(plan, shape, analyse, planes);
@@ -465,13 +470,15 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
 }
 
 cox_status cox__video_mapping(const struct cox_video_shape *shape, bool analyse,
-                             struct cox__pipeline_storage *storage, struct cox__session_spec *session)
+                              struct cox__pipeline_storage *storage,
+                              struct cox__session_spec *session)
 {
     return fill_session(shape, true, analyse, storage, session);
 }
 
 cox_status cox__video_analysis(const struct cox_video_shape *shape,
-                              struct cox__pipeline_storage *storage, struct cox__session_spec *session)
+                               struct cox__pipeline_storage *storage,
+                               struct cox__session_spec *session)
 {
     return fill_session(shape, false, true, storage, session);
 }
@@ -499,8 +506,8 @@ static const double to_bt709[2][9] = {{1.66049100, -0.58764114, -0.07284986, -0.
                                        1.11872966},
                                       {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 
-/* `unit`: what the kernel has for each code of Y', or of a colour. `chromas`: how many samples it adds up for one of Cb
- * or Cr, each `unit` times. */
+/* `unit`: what the kernel has for each code of Y', or of a colour. `chromas`: how many samples it
+ * adds up for one of Cb or Cr, each `unit` times. */
 static void set_input(const struct cox_video_shape *s, double unit, double chromas,
                       struct video_params *p)
 {
@@ -561,7 +568,8 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     const double strength = settings->desaturate == 0.0f
                                 ? 0.75
                                 : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
-    /* As for pictures: from where the curve has left the middle of its range, but never below SDR white. */
+    /* As for pictures: from where the curve has left the middle of its range, but never below SDR
+     * white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
     if (s->op == COX_OPERATOR_LOCAL) {
         p->surround = cox__local_of(s->width, s->height, COLUMN_LOG2);
@@ -622,7 +630,8 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
         const uint32_t count = cox_video_planes(&shape->in, shape->width, shape->height, planes);
         p.scale = cox__scale_of(shape, planes, count);
     }
-    /* Where the size is halved, four of Y' are added up, and four times as many of Cb and Cr; of RGBA signals are. */
+    /* Where the size is halved, four of Y' are added up, and four times as many of Cb and Cr; of
+     * RGBA signals are. */
     set_input(shape,
               filtered                               ? (double)p.scale.unit
               : halved && !is_packed_rgb(&shape->in) ? 4

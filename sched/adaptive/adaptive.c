@@ -1,9 +1,11 @@
-/* `adaptive`: the speed of each device is followed (speed.c), and the frame is shared out by water-filling, so that all
- * devices finish together. Where frames tell more than a model would, other plans are tried on blocks of frames
- * (trials.c): fewer devices, whole frames. adaptive/energy.c chooses the split where the objective is energy.
+/* `adaptive`: the speed of each device is followed (speed.c), and the frame is shared out by
+ * water-filling, so that all devices finish together. Where frames tell more than a model would,
+ * other plans are tried on blocks of frames (trials.c): fewer devices, whole frames.
+ * adaptive/energy.c chooses the split where the objective is energy.
  *
- * With several frames in flight a device need not finish a frame together with the others: what it is ahead, it spends
- * on the next one. Only where a device is so far behind that the others would run dry does the split make up for it.
+ * With several frames in flight a device need not finish a frame together with the others: what it
+ * is ahead, it spends on the next one. Only where a device is so far behind that the others would
+ * run dry does the split make up for it.
  *
  * docs/internals/scheduling.md has the mathematics, the constants and the limits.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -15,19 +17,19 @@
 
 #include <string.h>
 
-static const double MOVE_GAIN =
-    0.01; /* predicted gain, over the frame time, that is worth a new split, */
-static const double MOVE_OVERLAP =
-    0.005; /* and with several frames in flight, where only the mean counts */
-static const double HEAD_FREE =
-    0.25; /* of the time of the frames in flight: a head start that they hide, */
-static const double HEAD_MOST =
-    0.6; /* of a frame: most of what is beyond that the split makes up for */
-static const double PROMISING =
-    0.95; /* a device set's least possible time over the present one, to be tried */
+/* predicted gain, over the frame time, that is worth a new split, */
+static const double MOVE_GAIN = 0.01;
+/* and with several frames in flight, where only the mean counts */
+static const double MOVE_OVERLAP = 0.005;
+/* of the time of the frames in flight: a head start that they hide, */
+static const double HEAD_FREE = 0.25;
+/* of a frame: most of what is beyond that the split makes up for */
+static const double HEAD_MOST = 0.6;
+/* a device set's least possible time over the present one, to be tried */
+static const double PROMISING = 0.95;
 static const double SPARING = 0.92; /* time of whole frames over that of bands, to be tried */
-static const double ALONE_UNKNOWN =
-    0.5; /* a device's time alone over its co-running time, if that is not known */
+/* a device's time alone over its co-running time, if that is not known */
+static const double ALONE_UNKNOWN = 0.5;
 enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* frames between two probes of a device that is left out, */
@@ -86,8 +88,8 @@ static double hint_of(const struct cox_sched_device *device)
     return device->hint > 0 ? cox__clip(device->hint, 1e-6, 1e6) : 1;
 }
 
-/* Give every usable device a speed: by its time alone, else by the hints, scaled by the devices that have times.
- * Returns whether the speeds are times, not only ratios. */
+/* Give every usable device a speed: by its time alone, else by the hints, scaled by the devices
+ * that have times. Returns whether the speeds are times, not only ratios. */
 static bool begin_speeds(struct cox__adaptive *state, const struct cox_sched_view *view)
 {
     double scale = 0;
@@ -148,8 +150,8 @@ static double least_ns(const struct cox__adaptive *state, uint32_t devices)
     return speed > 0 ? 1 / speed : 1e300;
 }
 
-/* Begin the trial of a device set that may be faster: one device alone, whose time is known best, one less, or one
- * more. */
+/* Begin the trial of a device set that may be faster: one device alone, whose time is known best,
+ * one less, or one more. */
 static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view *view,
                         uint32_t usable)
 {
@@ -169,8 +171,8 @@ static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view
     return false;
 }
 
-/* Whether whole frames may be faster: every device always has one and another queued behind it, and by what launches
- * they spare, as far as speeds tell. */
+/* Whether whole frames may be faster: every device always has one and another queued behind it, and
+ * by what launches they spare, as far as speeds tell. */
 static bool spares_launches(const struct cox__adaptive *state, const struct cox_sched_view *view,
                             uint32_t devices)
 {
@@ -382,8 +384,8 @@ static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_vi
 
 /* --- probes --- */
 
-/* Count the frame for every device that has no rows of it. Returns the first one whose pause is over;
- * view->device_count if there is none. */
+/* Count the frame for every device that has no rows of it. Returns the first one whose pause is
+ * over; view->device_count if there is none. */
 static uint32_t due_for_probe(struct cox__adaptive *state, const struct cox_sched_view *view,
                               const struct decision *decision)
 {
@@ -401,7 +403,8 @@ static uint32_t due_for_probe(struct cox__adaptive *state, const struct cox_sche
     return due;
 }
 
-/* Measure a device that was left out for long enough, by a shadow or by a band taken from the largest one. */
+/* Measure a device that was left out for long enough, by a shadow or by a band taken from the
+ * largest one. */
 static void probe(struct cox__adaptive *state, const struct cox_sched_view *view,
                   const struct decision *decision, struct cox_split *out)
 {

@@ -1,5 +1,6 @@
-/* The state of `adaptive`, which policy.c and learn.c change. policy.c's table names the functions of learn.c, and
- * neither calls the other. Both call the parts (speed, trials, energy), which know nothing of each other.
+/* The state of `adaptive`, which policy.c and learn.c change. policy.c's table names the functions
+ * of learn.c, and neither calls the other. Both call the parts (speed, trials, energy), which know
+ * nothing of each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_STATE_H
 #define COX_ADAPTIVE_STATE_H
@@ -28,9 +29,9 @@ struct cox__adaptive_device {
     bool timed;    /* the speed is in nanoseconds, not a guess from hints */
     bool measured; /* the speed has learned from a band */
     bool asked;    /* a shadow was asked for and has not been measured yet */
-    double
-        single_device_ns; /* a whole frame on this device alone, as the view last told it; 0 = not known */
-    double alone;         /* a whole frame's time alone over what the speed says; 0 = not known */
+    /* a whole frame on this device alone, as the view last told it; 0 = not known */
+    double single_device_ns;
+    double alone;        /* a whole frame's time alone over what the speed says; 0 = not known */
     double lead_ns;      /* by how much it finished before the frame that was learned from last */
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t pause;      /* frames until the next probe */

@@ -1,31 +1,36 @@
 /* Least energy within the deadline, found by trials.
  *
- * Candidates. With two or three usable devices: every device set in balance, and, if there is a deadline, every set in
- * which all devices but one are filled up to the deadline and that one takes the rest. (Where time and energy are
- * linear in the rows, the best split is one of these.) With more devices: the neighbours of the candidate that is kept
- * (one device less or more, one of them with the rest), single devices, and all devices with one of them with the rest;
- * step by step the search can reach every set.
+ * Candidates. With two or three usable devices: every device set in balance, and, if there is a
+ * deadline, every set in which all devices but one are filled up to the deadline and that one takes
+ * the rest. (Where time and energy are linear in the rows, the best split is one of these.) With
+ * more devices: the neighbours of the candidate that is kept (one device less or more, one of them
+ * with the rest), single devices, and all devices with one of them with the rest; step by step the
+ * search can reach every set.
  *
- * Deadline. It is one of latencies, and what a split determines is the frame time, which is a frame's period; frames in
- * flight wait for each other. So the bound on the frame time is the deadline over what latencies were of periods of
- * late. Where frames have several deadlines, the shortest of late counts for all. A candidate is tried if its predicted
- * frame time is within the bound by MARGIN standard deviations, and kept as long as its predicted time is within it at
- * all. Each recent miss adds MISS_MARGIN deviations to the distance that filled devices keep from the bound. After a
- * miss the caller's own split is used for OWN_FRAMES frames, twice as many after each further miss.
+ * Deadline. It is one of latencies, and what a split determines is the frame time, which is a
+ * frame's period; frames in flight wait for each other. So the bound on the frame time is the
+ * deadline over what latencies were of periods of late. Where frames have several deadlines, the
+ * shortest of late counts for all. A candidate is tried if its predicted frame time is within the
+ * bound by MARGIN standard deviations, and kept as long as its predicted time is within it at all.
+ * Each recent miss adds MISS_MARGIN deviations to the distance that filled devices keep from the
+ * bound. After a miss the caller's own split is used for OWN_FRAMES frames, twice as many after
+ * each further miss.
  *
- * Measuring. A meter counts in ticks, so the reading of one frame may hold the energy of several ticks or of none.
- * Means are taken over blocks of at least BLOCK_FRAMES frames and BLOCK_TICKS ticks. The frames of one candidate in a
- * row are its turn; the first frames of a turn do not count, because they run beside the last ones of the turn before.
- * Between two trials the kept candidate is measured anew, so that both sides of a comparison are recent. A trial ends
- * when the difference is beyond twice its standard error, or after BLOCK_MOST blocks; a candidate that needs GAIN less
- * energy is adopted.
+ * Measuring. A meter counts in ticks, so the reading of one frame may hold the energy of several
+ * ticks or of none. Means are taken over blocks of at least BLOCK_FRAMES frames and BLOCK_TICKS
+ * ticks. The frames of one candidate in a row are its turn; the first frames of a turn do not
+ * count, because they run beside the last ones of the turn before. Between two trials the kept
+ * candidate is measured anew, so that both sides of a comparison are recent. A trial ends when the
+ * difference is beyond twice its standard error, or after BLOCK_MOST blocks; a candidate that needs
+ * GAIN less energy is adopted.
  *
- * Pauses. The trials of the first round follow each other without a pause. A round that changes nothing doubles the
- * pause before each trial of the next one. A candidate sits out one round for each 1 / PASS by which it needed more
- * energy. If the kept candidate's own energy changes by CHANGE, the search begins again.
+ * Pauses. The trials of the first round follow each other without a pause. A round that changes
+ * nothing doubles the pause before each trial of the next one. A candidate sits out one round for
+ * each 1 / PASS by which it needed more energy. If the kept candidate's own energy changes by
+ * CHANGE, the search begins again.
  *
- * A meter without readings, or with none but zero for a second, cannot decide: until it reads again, every choice is
- * the caller's own split.
+ * A meter without readings, or with none but zero for a second, cannot decide: until it reads
+ * again, every choice is the caller's own split.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "energy.h"
 #include "split/strict_fp.h"
@@ -41,16 +46,16 @@ static const double TICK_NS = 1e6; /* shortest tick assumed of a meter */
 static const double TICK_MOST_NS = 250e6;
 static const double BLOCK_TICKS = 16;
 static const double BLOCK_MOST = 4;
-static const double EARLY_LOSS =
-    0.25; /* so much worse ends a trial before its first block is full */
+/* so much worse ends a trial before its first block is full */
+static const double EARLY_LOSS = 0.25;
 static const double GAIN = 0.01;
 static const double CHANGE = 0.15;
 static const double PASS = 8;
 static const double LATENCY_GAIN = 1.0 / 32;
 static const double SILENT_NS = 1e9;
 static const double READING_MOST = 1e9; /* joules a frame; larger values are not readings */
-static const double MOVE_GAIN =
-    0.01; /* of the frame time: least gain that moves a candidate in balance */
+/* of the frame time: least gain that moves a candidate in balance */
+static const double MOVE_GAIN = 0.01;
 static const double MOVE_ROWS = 0.03; /* of the frame: least change that moves filled devices */
 enum {
     BLOCK_FRAMES = 8,
@@ -138,8 +143,8 @@ static bool balance(const struct cox_sched_view *view, const struct cox_cost *ta
                          view->device_count, rows) >= 0;
 }
 
-/* Fill all devices but the rest up to the deadline, in device order. False if nothing is left for the rest, or a band
- * would be too short. */
+/* Fill all devices but the rest up to the deadline, in device order. False if nothing is left for
+ * the rest, or a band would be too short. */
 static bool fill(const struct cox__energy *energy, const struct cox_sched_view *view,
                  const struct cox__energy_costs *costs, const struct cox_cost *table,
                  struct cox__energy_candidate candidate, uint32_t *rows)
@@ -206,7 +211,8 @@ static uint32_t candidate_count(const struct cox__energy *energy)
     return n < 2 ? 0 : n <= EXHAUSTIVE ? ((1u << n) - 1) * (n + 1) : 4 * n + 2;
 }
 
-/* The candidate of this index. It may be impossible (`rest` not among `devices`), or the kept one. */
+/* The candidate of this index. It may be impossible (`rest` not among `devices`), or the kept
+ * one. */
 static struct cox__energy_candidate candidate_at(const struct cox__energy *energy, uint32_t index)
 {
     uint32_t usable = energy->usable, n = count_bits(usable);
@@ -242,7 +248,8 @@ static struct cox__energy_candidate candidate_at(const struct cox__energy *energ
     return candidate;
 }
 
-/* All devices in balance are replaced by the caller's own split, which does the same with better predictions. */
+/* All devices in balance are replaced by the caller's own split, which does the same with better
+ * predictions. */
 static struct cox__energy_candidate normal(const struct cox__energy *energy,
                                            struct cox__energy_candidate candidate)
 {
@@ -431,8 +438,8 @@ static void search(struct cox__energy *energy, const struct cox_sched_view *view
 
 /* --- turns --- */
 
-/* The rows of the candidate in this frame: those of its last frame as long as they are good enough. False if no rows
- * are within the deadline. */
+/* The rows of the candidate in this frame: those of its last frame as long as they are good enough.
+ * False if no rows are within the deadline. */
 static bool rows_now(const struct cox__energy *energy, const struct cox_sched_view *view,
                      const struct cox__energy_costs *costs, struct cox__energy_candidate candidate,
                      struct cox__energy_choice *out)
@@ -502,8 +509,8 @@ static double shorter(double a_ns, double b_ns)
     return a_ns == 0 ? b_ns : b_ns == 0 ? a_ns : fmin(a_ns, b_ns);
 }
 
-/* The shortest deadline of the last frames, DEADLINE_FRAMES to twice as many: a search for each of several deadlines
- * would learn from too few frames. */
+/* The shortest deadline of the last frames, DEADLINE_FRAMES to twice as many: a search for each of
+ * several deadlines would learn from too few frames. */
 static double least_deadline(struct cox__energy *energy, double deadline_ns)
 {
     if (energy->deadline_frames == DEADLINE_FRAMES) {
@@ -595,7 +602,8 @@ static bool read_meter(struct cox__energy *energy, double joules, double ns)
     return reading;
 }
 
-/* Learn how long frames wait for each other. Not from a session's first frames, which wait for the warm-up. */
+/* Learn how long frames wait for each other. Not from a session's first frames, which wait for the
+ * warm-up. */
 static void learn_share(struct cox__energy *energy, const struct cox_frame_measurement *frame)
 {
     if (!is_metered(energy))

@@ -1,10 +1,12 @@
-/* The choice of devices and rows for COX_OBJECTIVE_ENERGY: least energy a frame within the deadline. There is no model
- * of power: candidates are run for a block of frames, and the meter decides.
+/* The choice of devices and rows for COX_OBJECTIVE_ENERGY: least energy a frame within the
+ * deadline. There is no model of power: candidates are run for a block of frames, and the meter
+ * decides.
  *
- * A policy calls cox__energy_choose in each split. The answer is either the policy's own split, made for the shortest
- * time, or the rows of another candidate: a device set in balance, or a set in which all devices but one are filled up
- * to the deadline and that one takes the rest. A candidate replaces another when the measured difference exceeds its
- * error. A frame over the deadline ends a candidate's turn at once.
+ * A policy calls cox__energy_choose in each split. The answer is either the policy's own split,
+ * made for the shortest time, or the rows of another candidate: a device set in balance, or a set
+ * in which all devices but one are filled up to the deadline and that one takes the rest. A
+ * candidate replaces another when the measured difference exceeds its error. A frame over the
+ * deadline ends a candidate's turn at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_ENERGY_H
 #define COX_ADAPTIVE_ENERGY_H
@@ -102,15 +104,17 @@ struct cox__energy_choice {
 
 void cox__energy_init(struct cox__energy *energy);
 
-/* Decide for frame view->frame. Called once for each frame, in order. Cost: at most five water-fillings. */
+/* Decide for frame view->frame. Called once for each frame, in order. Cost: at most five
+ * water-fillings. */
 void cox__energy_choose(struct cox__energy *energy, const struct cox_sched_view *view,
                         const struct cox__energy_costs *costs, struct cox__energy_choice *out);
 
-/* Tell that the frame of the last choice was not split as chosen (calibration, a probe, a device that left): its energy
- * does not count. */
+/* Tell that the frame of the last choice was not split as chosen (calibration, a probe, a device
+ * that left): its energy does not count. */
 void cox__energy_forget(struct cox__energy *energy, uint64_t frame);
 
-/* Learn from a frame, in the policy's observe_frame. Frames without a choice, or forgotten ones, are ignored. */
+/* Learn from a frame, in the policy's observe_frame. Frames without a choice, or forgotten ones,
+ * are ignored. */
 void cox__energy_observe(struct cox__energy *energy, const struct cox_frame_measurement *frame);
 
 #endif

@@ -4,15 +4,15 @@
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
-static const double UNFINISHED =
-    2; /* time that an unfinished launch is guessed to need, over what it took */
+/* time that an unfinished launch is guessed to need, over what it took */
+static const double UNFINISHED = 2;
 static const double USUAL_GAIN = 0.1;
-static const double ALONE_STREAM =
-    0.9;              /* most of its time alone over its co-running time, with frames in flight */
+/* most of its time alone over its co-running time, with frames in flight */
+static const double ALONE_STREAM = 0.9;
 enum { SETTLED = 6 }; /* frames after which a device's time alone is compared with its speed */
 
-/* Learn what launches took, in the plan in use or in the one that is tried; a device that had only a guess begins with
- * them. */
+/* Learn what launches took, in the plan in use or in the one that is tried; a device that had only
+ * a guess begins with them. */
 static void learn_speed(struct cox__adaptive_device *device, bool tried,
                         const struct cox__busy *busy)
 {
@@ -30,8 +30,8 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
 {
     double end_ns[COX_DEVICES_MAX], latest_ns = 0;
     uint32_t sharing = 0;
-    const bool in_use =
-        cox__trials_same(slot->plan, state->trials.in_use); /* a trial may have ended meanwhile */
+    /* a trial may have ended meanwhile */
+    const bool in_use = cox__trials_same(slot->plan, state->trials.in_use);
     for (uint32_t d = 0; d < state->device_count; d++) {
         const struct cox__adaptive_part *part = &slot->parts[d];
         end_ns[d] = part->busy.launches ? part->end_ns : -1;
@@ -83,7 +83,8 @@ void cox__learn_band(void *memory, const struct cox_measurement *measurement)
                             (double)measurement->queue_ns + (double)measurement->wall_ns);
 }
 
-/* The mean of the last periods. Whole frames are delivered in bunches, so that only as many as are in flight tell. */
+/* The mean of the last periods. Whole frames are delivered in bunches, so that only as many as are
+ * in flight tell. */
 static double mean_period(const struct cox__adaptive *state, uint64_t frame)
 {
     const uint32_t bunch = frame < state->in_flight ? (uint32_t)frame + 1 : state->in_flight;

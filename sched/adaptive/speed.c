@@ -12,14 +12,14 @@ static const double ERROR_GAIN_JUMP = 0.25; /* and after a jump */
 static const double ERROR_FIRST[COX__JUMPS][COX__LEVELS] = {
     {1.1e-3, 1e-3, 1.2e-3}, {0.01, 0.008, 0.02}, {0.04, 0.01, 0.008}};
 static const double JUMP = 3.5; /* standard deviations from which on a measurement is a jump, */
-static const double JUMP_LEAST =
-    0.12; /* and the logarithm of measured over predicted that it needs at least */
+/* and the logarithm of measured over predicted that it needs at least */
+static const double JUMP_LEAST = 0.12;
 static const double THETA_FIRST = 0.02; /* of the work of the first measurement */
 static const double THETA_ERROR = 0.6;  /* standard deviation of that */
-static const double THETA_DRIFT =
-    1e-4; /* variance that each launch adds, relative to the launch's work squared */
-static const double THETA_NOISE =
-    8; /* variance of a contrast, over that of a launch: rows differ too */
+/* variance that each launch adds, relative to the launch's work squared */
+static const double THETA_DRIFT = 1e-4;
+/* variance of a contrast, over that of a launch: rows differ too */
+static const double THETA_NOISE = 8;
 static const double UNLIKE = 0.3; /* difference of work, relative, that makes a contrast */
 enum {
     GUESSED = 2,

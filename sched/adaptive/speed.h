@@ -1,10 +1,11 @@
 /* What a launch costs on one device: t = s (theta + w) for w rows' worth of work.
  *
- * `theta` is the fixed cost of a launch in rows. It follows from the contrast of launches of unlike size, by a scalar
- * Kalman filter. `s`, nanoseconds per row, is not white noise: its changes from frame to frame are small and stay. So
- * three averages of it are kept, slow, quick and immediate, and the one is believed that has had the least error
- * lately. Errors right after a slow measurement and right after a quick one are judged apart: an average that follows
- * is right after a change of the device and wrong after an outlier, and the errors tell which of both is usual.
+ * `theta` is the fixed cost of a launch in rows. It follows from the contrast of launches of unlike
+ * size, by a scalar Kalman filter. `s`, nanoseconds per row, is not white noise: its changes from
+ * frame to frame are small and stay. So three averages of it are kept, slow, quick and immediate,
+ * and the one is believed that has had the least error lately. Errors right after a slow
+ * measurement and right after a quick one are judged apart: an average that follows is right after
+ * a change of the device and wrong after an outlier, and the errors tell which of both is usual.
  *
  * All arithmetic is + - * / and sqrt: the same measurements give the same splits on every machine.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -6,10 +6,10 @@
 
 static const double GAIN_ONCE = 0.05;   /* that is believed after one trial, */
 static const double GAIN_TWICE = 0.006; /* and after two */
-static const double HOPELESS =
-    1.15; /* shortest frame over those before, from which on a trial ends early */
-static const double HOPELESS_ONCE =
-    1.7; /* the same for one frame, if the longest before was shorter, too */
+/* shortest frame over those before, from which on a trial ends early */
+static const double HOPELESS = 1.15;
+/* the same for one frame, if the longest before was shorter, too */
+static const double HOPELESS_ONCE = 1.7;
 static const double LOSS = 0.004; /* part of the time that trials may cost */
 enum { PAUSE_FIRST = 8, PAUSE_MIN = 32, PAUSE_MAX = 1024, EARLY = 2, OWN_TIMES = 3 };
 
@@ -80,7 +80,8 @@ static void add(struct cox__trials *trials, int block, double time)
     times[at] = time;
 }
 
-/* The mean of the middle half of a block, which neither a late frame nor a quick one moves; 0 = it is empty. */
+/* The mean of the middle half of a block, which neither a late frame nor a quick one moves; 0 = it
+ * is empty. */
 static double middle(const struct cox__trials *trials, int block)
 {
     const uint32_t frames = trials->blocks[block].frames, out = frames / 4;
@@ -110,8 +111,8 @@ static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
     const double known = trials->plans[at].ratio;
     const bool won = ratio < 1 - GAIN_ONCE || (counted && ratio < 1 && known < 1 - GAIN_TWICE);
     if (won) {
-        trials->plans[at].plan =
-            trials->in_use; /* what it was compared with is what may be tried from now on */
+        /* what it was compared with is what may be tried from now on */
+        trials->plans[at].plan = trials->in_use;
         trials->plans[at].ratio = 1 / cox__clip(ratio, 0.1, 10);
         trials->plans[at].pause = PAUSE_MIN;
         trials->in_use = trials->tried;

@@ -1,10 +1,11 @@
 /* Trials: whether another plan is faster than the one in use, told by frames and not by a model.
  *
- * A plan is a set of devices and a mode. To try one, a block of frames is measured with the plan in use, one with the
- * other, and one with the plan in use again, so that slow drift of the machine cancels out. The plan that is tried
- * replaces the other if its frames took less; where the difference is small, only if a second trial says so too. A plan
- * that lost is tried again after a pause that doubles, and any other one only when the loss has become a small part of
- * the time since.
+ * A plan is a set of devices and a mode. To try one, a block of frames is measured with the plan in
+ * use, one with the other, and one with the plan in use again, so that slow drift of the machine
+ * cancels out. The plan that is tried replaces the other if its frames took less; where the
+ * difference is small, only if a second trial says so too. A plan that lost is tried again after a
+ * pause that doubles, and any other one only when the loss has become a small part of the time
+ * since.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_TRIALS_H
 #define COX_ADAPTIVE_TRIALS_H
@@ -19,8 +20,8 @@ struct cox__trial_plan {
     uint32_t mode;
 };
 
-/* IDLE -> BEFORE -> DURING -> AFTER -> IDLE; BEFORE -> IDLE where nothing is to be won; DURING -> IDLE where the plan
- * is much slower. */
+/* IDLE -> BEFORE -> DURING -> AFTER -> IDLE; BEFORE -> IDLE where nothing is to be won; DURING ->
+ * IDLE where the plan is much slower. */
 enum cox__trial_phase { COX__TRIAL_IDLE, COX__TRIAL_BEFORE, COX__TRIAL_DURING, COX__TRIAL_AFTER };
 
 /* What became of the frame that was told last. */

@@ -1,6 +1,7 @@
-/* `chunks`: the whole frame is a pool, and each device that is free takes the next chunk of one size (dynamic
- * self-scheduling). The policy learns nothing. Every chunk costs a launch, and the frame ends with the last chunk of
- * the slowest device. Without a pool, rows are split by the speeds of warm-up.
+/* `chunks`: the whole frame is a pool, and each device that is free takes the next chunk of one
+ * size (dynamic self-scheduling). The policy learns nothing. Every chunk costs a launch, and the
+ * frame ends with the last chunk of the slowest device. Without a pool, rows are split by the
+ * speeds of warm-up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"

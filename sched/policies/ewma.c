@@ -1,18 +1,20 @@
 /* `ewma`: the split by which devices finish together at their averaged nanoseconds per row.
  *
- * Speed. Each device has an exponential average of its nanoseconds per row. The model t = b n has no fixed cost; at the
- * current split it is right all the same, because b comes from bands of that size, and on the way to another split it
- * never overshoots. The gain of the average sinks to GAIN_MIN as long as nothing changes. Residuals, in deviations and
- * clipped, add up in a two-sided CUSUM: one outlier does not raise the alarm, two in a row do. After an alarm the
- * average begins again with the last measurement.
+ * Speed. Each device has an exponential average of its nanoseconds per row. The model t = b n has
+ * no fixed cost; at the current split it is right all the same, because b comes from bands of that
+ * size, and on the way to another split it never overshoots. The gain of the average sinks to
+ * GAIN_MIN as long as nothing changes. Residuals, in deviations and clipped, add up in a two-sided
+ * CUSUM: one outlier does not raise the alarm, two in a row do. After an alarm the average begins
+ * again with the last measurement.
  *
- * Split. Exact water-filling. The current split is kept unless the predicted gain of another one exceeds 0.4 % and
- * MOVE_ERRORS standard errors of that prediction: bands that stay where they are cost nothing to set up.
+ * Split. Exact water-filling. The current split is kept unless the predicted gain of another one
+ * exceeds 0.4 % and MOVE_ERRORS standard errors of that prediction: bands that stay where they are
+ * cost nothing to set up.
  *
- * One device alone. Co-running is not free, so the best device alone may be faster than any split. Its time is known
- * from warm-up and from frames that it did alone. If the split is predicted to be slower, or nearly as slow and the
- * pause is over, that device gets whole frames and keeps them while it is faster. Every change doubles the pause before
- * the next.
+ * One device alone. Co-running is not free, so the best device alone may be faster than any split.
+ * Its time is known from warm-up and from frames that it did alone. If the split is predicted to be
+ * slower, or nearly as slow and the pause is over, that device gets whole frames and keeps them
+ * while it is faster. Every change doubles the pause before the next.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"
@@ -24,16 +26,16 @@
 static const double GAIN_FIRST = 0.85; /* of the first measurement, against a guess */
 static const double GAIN_AGAIN = 0.5;  /* of the one after that, and after a change */
 static const double GAIN_MIN = 0.03;
-static const double DEVIATION_FIRST =
-    0.10; /* relative; assumed of a device that was never measured */
+/* relative; assumed of a device that was never measured */
+static const double DEVIATION_FIRST = 0.10;
 static const double DEVIATION_MIN = 0.01;
 static const double CLIP = 4.0; /* deviations */
 static const double CUSUM_SLACK = 1.0;
 static const double CUSUM_ALARM = 5.0;
 static const double MOVE_GAIN = 0.004; /* of the frame time */
 static const double MOVE_ERRORS = 2.5; /* standard errors of the predicted gain */
-static const double ALONE_LOSES =
-    1.03; /* time of the split over that of one device, above which it is given up, */
+/* time of the split over that of one device, above which it is given up, */
+static const double ALONE_LOSES = 1.03;
 static const double ALONE_TRIES = 0.83; /* above which the device alone is tried after a pause, */
 static const double ALONE_ENDS = 0.98;  /* below which the device alone is given up */
 enum { STEADY_FRAMES = 8, ALONE_FRAMES = 8, ALONE_PAUSE_MIN = 32, ALONE_PAUSE_MAX = 1024 };
@@ -99,7 +101,8 @@ static void learn_speed(struct device *device, double ns_per_row)
         return;
     }
     if (!device
-             ->measured) { /* warm-up and hints say nothing about co-running: mostly believe the measurement */
+             /* warm-up and hints say nothing about co-running: mostly believe the measurement */
+             ->measured) {
         bool guess = device->ns_per_row > 0;
         device->ns_per_row = guess ? device->ns_per_row +
                                          GAIN_FIRST * (ns_per_row - device->ns_per_row)
@@ -150,8 +153,8 @@ static void observe(void *memory, const struct cox_measurement *measurement)
 
 /* --- deciding --- */
 
-/* Speeds of all devices, measured or guessed. Guesses from hints are ratios: they are scaled by the devices that were
- * measured. Returns whether the speeds are times. */
+/* Speeds of all devices, measured or guessed. Guesses from hints are ratios: they are scaled by the
+ * devices that were measured. Returns whether the speeds are times. */
 static bool speeds(struct state *state, const struct cox_sched_view *view, double *ns_per_row)
 {
     bool timed = cox__layout_guess(view, ns_per_row);
@@ -176,8 +179,9 @@ static bool speeds(struct state *state, const struct cox_sched_view *view, doubl
     return timed || measured > 0;
 }
 
-/* Standard error of the predicted gain of a move: half of that of the difference between two devices' times. An
- * exponential average with gain g of values with variance v has variance v g / (2 - g). */
+/* Standard error of the predicted gain of a move: half of that of the difference between two
+ * devices' times. An exponential average with gain g of values with variance v has variance v g /
+ * (2 - g). */
 static double gain_error(const struct state *state)
 {
     double sum = 0;
@@ -189,8 +193,8 @@ static double gain_error(const struct state *state)
     return 0.5 * sqrt(sum);
 }
 
-/* Note which devices are usable; one that is usable again may have another speed. Returns whether the devices or the
- * frame's rows have changed. */
+/* Note which devices are usable; one that is usable again may have another speed. Returns whether
+ * the devices or the frame's rows have changed. */
 static bool note_changes(struct state *state, const struct cox_sched_view *view)
 {
     uint32_t before = state->usable;
@@ -203,7 +207,8 @@ static bool note_changes(struct state *state, const struct cox_sched_view *view)
     return state->usable != before || state->split_rows != view->rows;
 }
 
-/* Decide the split that is best by the speeds, which becomes the current one, or keep the current one. */
+/* Decide the split that is best by the speeds, which becomes the current one, or keep the current
+ * one. */
 static enum cox_reason balance(struct state *state, const struct cox_sched_view *view,
                                const double *ns_per_row)
 {
@@ -235,8 +240,8 @@ static void set_alone(struct state *state, bool alone)
     state->pause = state->pause * 2 > ALONE_PAUSE_MAX ? ALONE_PAUSE_MAX : state->pause * 2;
 }
 
-/* The expected time of the split: the last of several devices finishes later than their averages say, by 0.56
- * deviations for two of equal times. */
+/* The expected time of the split: the last of several devices finishes later than their averages
+ * say, by 0.56 deviations for two of equal times. */
 static double with_jitter(const struct state *state, double split_ns)
 {
     double variance = 0;
@@ -250,7 +255,8 @@ static double with_jitter(const struct state *state, double split_ns)
     return sharing > 1 ? split_ns * (1.0 + 0.56 * sqrt(variance / sharing)) : split_ns;
 }
 
-/* Decide whether the frame goes to the best device alone. `split_ns` is the expected time of the split. */
+/* Decide whether the frame goes to the best device alone. `split_ns` is the expected time of the
+ * split. */
 static void decide_alone(struct state *state, const struct cox_sched_view *view, double split_ns)
 {
     struct device *best = NULL;

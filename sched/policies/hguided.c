@@ -2,12 +2,13 @@
  *
  *     chunk = remaining * P_d / (K * sum of P),  K = 2,
  *
- * at least one row alignment: large chunks first, small ones at the end. The computing powers P are given beforehand and stay
- * for the session; here they are the speeds of warm-up, else the hints. Without a pool, rows are split by the powers.
+ * at least one row alignment: large chunks first, small ones at the end. The computing powers P are
+ * given beforehand and stay for the session; here they are the speeds of warm-up, else the hints.
+ * Without a pool, rows are split by the powers.
  *
- * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous computing, 2020; the
- * algorithm: B. Perez et al.: Simplifying programming and load balancing of data parallel applications on heterogeneous
- * systems, 2016.
+ * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous
+ * computing, 2020; the algorithm: B. Perez et al.: Simplifying programming and load balancing of
+ * data parallel applications on heterogeneous systems, 2016.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"

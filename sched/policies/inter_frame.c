@@ -1,7 +1,8 @@
-/* `inter-frame`: whole frames to the devices in turn, by speed: each frame goes to the device that should finish it
- * first, given what is queued there. It needs several frames in flight; with one, the fastest device does nearly all. A
- * device without frames is given one after PROBE_FRAMES, to be measured again.
- * A frame costs one launch, and takes as long as on one device; a stream of them is as fast as all devices together.
+/* `inter-frame`: whole frames to the devices in turn, by speed: each frame goes to the device that
+ * should finish it first, given what is queued there. It needs several frames in flight; with one,
+ * the fastest device does nearly all. A device without frames is given one after PROBE_FRAMES, to
+ * be measured again. A frame costs one launch, and takes as long as on one device; a stream of them
+ * is as fast as all devices together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policies.h"
 #include "split/layout.h"

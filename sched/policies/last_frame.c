@@ -1,6 +1,6 @@
-/* `last-frame`: rows in proportion to the speed (rows per nanosecond of wall time) that each device had in the last
- * frame that was measured. It is the simplest policy that follows the devices, and the one to compare others with. A
- * device without rows keeps its last speed.
+/* `last-frame`: rows in proportion to the speed (rows per nanosecond of wall time) that each device
+ * had in the last frame that was measured. It is the simplest policy that follows the devices, and
+ * the one to compare others with. A device without rows keeps its last speed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"
@@ -43,7 +43,9 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         all &= !view->devices[d].usable || ns_per_row[d] > 0;
         none &= !(ns_per_row[d] > 0);
     }
-    if (!all) /* measured and guessed speeds do not compare: guess all of them until every device was measured */
+    /* measured and guessed speeds do not compare: guess all of them until every device was
+     * measured */
+    if (!all)
         timed = cox__layout_guess(view, ns_per_row);
 
     uint32_t rows[COX_DEVICES_MAX];

@@ -1,12 +1,14 @@
-/* `mean10`: what Intel's multi-device tone-mapping sample did. With t1 and t2 the kernel times of a frame that gave
- * device 1 the share r, the share with which the devices would have finished together is
+/* `mean10`: what Intel's multi-device tone-mapping sample did. With t1 and t2 the kernel times of a
+ * frame that gave device 1 the share r, the share with which the devices would have finished
+ * together is
  *
  *     r' = t2 r / (t1 (1 - r) + t2 r),
  *
- * the split uses the mean of the last ten r', and rows are floored to 16. For more devices: share_d in proportion to
- * r_d / t_d, which is the same for two. Only kernel times count (wall times for a device without a profile, and for a
- * staged one in a session without `profile`), so launches and transfers are not balanced: the policy is kept as it was,
- * to compare with. The sample had no probes of devices that are left out.
+ * the split uses the mean of the last ten r', and rows are floored to 16. For more devices: share_d
+ * in proportion to r_d / t_d, which is the same for two. Only kernel times count (wall times for a
+ * device without a profile, and for a staged one in a session without `profile`), so launches and
+ * transfers are not balanced: the policy is kept as it was, to compare with. The sample had no
+ * probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"
@@ -71,7 +73,8 @@ static bool mean_shares(const struct state *state, const struct cox_sched_view *
     return sum > 0;
 }
 
-/* The least common multiple of sixteen rows and the row alignment; the row alignment itself if the frame is too small for that. */
+/* The least common multiple of sixteen rows and the row alignment; the row alignment itself if the
+ * frame is too small for that. */
 static uint32_t step_rows(const struct cox_sched_view *view)
 {
     uint64_t step = view->row_alignment;
@@ -80,8 +83,8 @@ static uint32_t step_rows(const struct cox_sched_view *view)
     return step * 2 > view->rows ? view->row_alignment : (uint32_t)step;
 }
 
-/* Floor each device's share to rows, which are zero before. The last device with a share takes the rest, or, if that is
- * too short for a band, the device with rows before it. */
+/* Floor each device's share to rows, which are zero before. The last device with a share takes the
+ * rest, or, if that is too short for a band, the device with rows before it. */
 static void floor_shares(const struct cox_sched_view *view, const double *shares, uint32_t *rows)
 {
     double sum = 0;

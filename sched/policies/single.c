@@ -1,5 +1,5 @@
-/* `single`: the whole frame on one device: the one asked for, else the fastest one by warm-up (by hint without a
- * warm-up). While that device is not usable, the fastest other one is used.
+/* `single`: the whole frame on one device: the one asked for, else the fastest one by warm-up (by
+ * hint without a warm-up). While that device is not usable, the fastest other one is used.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"

@@ -1,6 +1,7 @@
-/* `static`: the user's ratios, in every frame. Band boundaries are running sums of the ratios, each rounded to the
- * nearest row alignment, so that rounding errors do not add up. The share of a device that is not usable goes to the others
- * in proportion. A band shorter than the minimum goes to the device before it, or, if there is none, after it.
+/* `static`: the user's ratios, in every frame. Band boundaries are running sums of the ratios, each
+ * rounded to the nearest row alignment, so that rounding errors do not add up. The share of a
+ * device that is not usable goes to the others in proportion. A band shorter than the minimum goes
+ * to the device before it, or, if there is none, after it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"
@@ -43,7 +44,8 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
     return COX_OK;
 }
 
-/* Give the rows of bands shorter than the minimum to the device before, or to the next one that has enough. */
+/* Give the rows of bands shorter than the minimum to the device before, or to the next one that has
+ * enough. */
 static void merge_short(const struct cox_sched_view *view, uint32_t *rows)
 {
     uint32_t least = view->min_band_rows ? view->min_band_rows : view->row_alignment;

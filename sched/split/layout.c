@@ -1,4 +1,5 @@
-/* Bands from rows per device, rows per device from speeds, and the pool of policies that only hand out.
+/* Bands from rows per device, rows per device from speeds, and the pool of policies that only hand
+ * out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 #include "strict_fp.h"

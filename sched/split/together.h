@@ -32,8 +32,8 @@ void cox__together_begin(struct cox__pass_group *together, uint64_t frame);
 void cox__together_add(struct cox__pass_group *together, uint32_t pass,
                        const struct cox_measurement *measurement);
 
-/* The last of so many passes of a frame is over: what a device took for all of them. False: it had no rows, or not the
- * same in each pass. */
+/* The last of so many passes of a frame is over: what a device took for all of them. False: it had
+ * no rows, or not the same in each pass. */
 bool cox__together_sum(const struct cox__pass_group *together, uint32_t passes, uint64_t frame,
                        uint32_t device, struct cox_measurement *out);
 

@@ -1,15 +1,17 @@
 /* The exact minimiser of the frame time.
  *
- * Without a minimum band the problem is: take the N / row alignment smallest of the values t_d(k multiples of the row alignment), k = 1, 2, ...,
- * over all devices. Each device's values rise with k, so the smallest ones are a prefix for each device, and the
- * largest value taken is the frame time. The water level of the continuous problem (T_k in
- * docs/internals/scheduling.md) gives all but a few of them at once; the rest are taken one by one. The rows beyond the
- * last full row alignment go to one device, the holder of the frame's end: every device is tried as the holder.
+ * Without a minimum band the problem is: take the N / row alignment smallest of the values t_d(k
+ * multiples of the row alignment), k = 1, 2, ..., over all devices. Each device's values rise with
+ * k, so the smallest ones are a prefix for each device, and the largest value taken is the frame
+ * time. The water level of the continuous problem (T_k in docs/internals/scheduling.md) gives all
+ * but a few of them at once; the rest are taken one by one. The rows beyond the last full row
+ * alignment go to one device, the holder of the frame's end: every device is tried as the holder.
  *
- * With a minimum band m > row alignment a device takes 0 rows or between m and c_d(T), what it finishes by T. For a given T a
- * split exists iff the floor(N / m) largest c_d(T) >= m add up to N: more devices than that cannot all have their
- * minimum, and fewer or smaller capacities cover less. So no subset need be searched: bisection over the doubles
- * themselves finds the least T, hence exactly, and the chosen devices are filled from their minimum up.
+ * With a minimum band m > row alignment a device takes 0 rows or between m and c_d(T), what it
+ * finishes by T. For a given T a split exists iff the floor(N / m) largest c_d(T) >= m add up to N:
+ * more devices than that cannot all have their minimum, and fewer or smaller capacities cover less.
+ * So no subset need be searched: bisection over the doubles themselves finds the least T, hence
+ * exactly, and the chosen devices are filled from their minimum up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "strict_fp.h"
 #include <coxswain/sched.h>
@@ -17,7 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-/* One device in one filling: `base` rows that it has in any case, and `multiples of the row alignment` on top of them. */
+/* One device in one filling: `base` rows that it has in any case, and `multiples of the row
+ * alignment` on top of them. */
 struct item {
     uint32_t device;
     double fixed_ns;
@@ -85,8 +88,8 @@ static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t
     return found;
 }
 
-/* Put `multiples of the row alignment` on top of the items' base rows so that the last one ends as early as possible; returns that
- * time. Sorts the items. */
+/* Put `multiples of the row alignment` on top of the items' base rows so that the last one ends as
+ * early as possible; returns that time. Sorts the items. */
 static double fill(struct item *items, uint32_t count, uint64_t row_units, uint64_t row_alignment)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -123,7 +126,8 @@ static double fill(struct item *items, uint32_t count, uint64_t row_units, uint6
     }
     for (; placed < row_units; placed++)
         items[earliest_next(items, count, row_alignment)].row_units++;
-    /* Rounding in the level may have put a row alignment on the wrong device: move multiples of the row alignment while that helps. */
+    /* Rounding in the level may have put a row alignment on the wrong device: move multiples of the
+     * row alignment while that helps. */
     for (uint32_t tries = 0; tries < 4 * count; tries++) {
         int from = latest(items, count, row_alignment);
         uint32_t to = earliest_next(items, count, row_alignment);
@@ -141,7 +145,8 @@ static double fill(struct item *items, uint32_t count, uint64_t row_units, uint6
     return ns;
 }
 
-/* Most multiples of the row alignment on top of `base` that the item finishes by `ns`, at most `limit`; -1 if not even the base rows. */
+/* Most multiples of the row alignment on top of `base` that the item finishes by `ns`, at most
+ * `limit`; -1 if not even the base rows. */
 static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit,
                         uint64_t row_alignment, double ns)
 {
@@ -159,14 +164,15 @@ static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit,
     return (int64_t)n;
 }
 
-/* Whether a split that respects the minimum band ends by `ns`, with items[holder] at the frame's end (-1: the rows are
- * a multiple of the row alignment). If so and `chosen` is given: the devices to take, with their least rows as base. */
+/* Whether a split that respects the minimum band ends by `ns`, with items[holder] at the frame's
+ * end (-1: the rows are a multiple of the row alignment). If so and `chosen` is given: the devices
+ * to take, with their least rows as base. */
 static bool feasible(const struct problem *p, int holder, uint64_t holder_base, double ns,
                      struct item *chosen, uint32_t *chosen_count)
 {
     uint64_t least = (p->min_rows + p->row_alignment - 1) / p->row_alignment;
-    uint64_t left =
-        p->row_units; /* multiples of the row alignment that are not in the holder's base */
+    /* multiples of the row alignment that are not in the holder's base */
+    uint64_t left = p->row_units;
     uint64_t covered = 0;
     uint32_t taken = 0;
     if (holder >= 0) {
