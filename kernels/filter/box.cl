@@ -21,8 +21,8 @@ struct box_params {
     int radius_x, radius_y;
 };
 
-__kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin, struct box_params params,
-                       int first, int rows)
+__kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin,
+                       struct box_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct box_params k = params;
@@ -45,8 +45,8 @@ __kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_ori
     }
 }
 
-__kernel void box_columns(__global const uchar *mid, __global uchar *out, int mid_origin, int out_origin,
-                          struct box_params params, int first, int rows)
+__kernel void box_columns(__global const uchar *mid, __global uchar *out, int mid_origin,
+                          int out_origin, struct box_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct box_params k = params;
@@ -69,7 +69,8 @@ __kernel void box_columns(__global const uchar *mid, __global uchar *out, int mi
                 sum += MID(y + radius);
             const uns count = across * (uns)((uint)window_size(y, radius, height));
             const uns mean = (sum + (count >> (uns)(1))) / count;
-            STORE_ROW(sample, TO_SAMPLE(mean), ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
+            STORE_ROW(sample, TO_SAMPLE(mean),
+                      ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
             if (y >= radius)
                 sum -= MID(y - radius);
         }

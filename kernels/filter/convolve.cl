@@ -36,15 +36,18 @@ __kernel void convolve(__global const uchar *in, __global uchar *out, int in_ori
         value sum = VALUE(0);
         for (int j = 0; j < COX_DOWN; j++) {
             const int from = edge_index(y + j - COX_DOWN / 2, k.height);
-            __global const sample *src = ROW_OF(__global const sample, in, from < 0 ? y : from, in_origin, k.in_pitch);
+            __global const sample *src = ROW_OF(__global const sample, in, from < 0 ? y : from,
+                                                in_origin, k.in_pitch);
             for (int i = 0; i < COX_ACROSS; i++) {
-                const value beside = from < 0 ? VALUE(0) : load_beside(src, e, i - COX_ACROSS / 2, k.width);
+                const value beside = from < 0 ? VALUE(0)
+                                              : load_beside(src, e, i - COX_ACROSS / 2, k.width);
                 const value product = VALUE(k.weights[j * COX_ACROSS + i]) * beside;
                 sum = i + j == 0 ? product : sum + product;
             }
         }
 #if COX_SAMPLE != 0
-        sum = clamp((sum + SINT((1 << k.shift) >> 1)) >> SINT(k.shift), SINT(0), SINT(COX_SAMPLE_MAX));
+        sum = clamp((sum + SINT((1 << k.shift) >> 1)) >> SINT(k.shift), SINT(0),
+                    SINT(COX_SAMPLE_MAX));
         if (inside)
             STORE_ROW(sample, TO_SAMPLE(sum), dst, e, n);
 #else

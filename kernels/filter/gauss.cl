@@ -54,7 +54,8 @@ struct lines {
 static inline void load_chunk(const struct lines *to, float *tile, int i, int count)
 {
     for (int lane = 0; lane < COX_LANES; lane++) {
-        __global const float *row = (__global const float *)(to->out + (size_t)min(lane, to->count - 1) * to->pitch);
+        __global const float *row =
+            (__global const float *)(to->out + (size_t)min(lane, to->count - 1) * to->pitch);
         for (int j = 0; j < count; j++)
             tile[j * COX_LANES + lane] = row[(i + j) * COX_LINES + to->place];
     }
@@ -78,7 +79,8 @@ static inline void store_chunk(const struct lines *to, const float *tile, int i,
     }
 }
 
-static inline void backward(const struct lines *to, struct state *s, int length, struct gauss_recursion k)
+static inline void backward(const struct lines *to, struct state *s, int length,
+                            struct gauss_recursion k)
 {
     float tile[COX_CHUNK * COX_LANES];
     /* The last sample's result is the state itself. */
@@ -118,18 +120,19 @@ static inline void backward(const struct lines *to, struct state *s, int length,
     EACH_GROUP s[g] = carry_over(k.back, s[g], x[g], REAL(0.0f), REAL(0.0f), REAL(0.0f));      \
     backward(&to, s, k.length, k.step)
 
-__kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
-                          struct gauss_params params, int first, int rows)
+__kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_origin,
+                          int out_origin, struct gauss_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct gauss_params k = params;
     const int c = (int)get_global_id(0), l = first + (int)get_global_id(1) * COX_LANES;
     if (l >= first + rows || c >= COX_LINES || k.length <= 0) /* parameters that are all zeros */
         return;
-    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch), min(first + rows - l, COX_LANES),
-                             k.out_pitch, c};
-#define DOWN(g, i)                                                                                        \
-    clean_real(load_reals(ROW_OF(__global const float, in, (i) * COX_LINES + c, in_origin, k.in_pitch), \
-                          l + (g) * COX_WIDTH, k.columns))
+    const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch),
+                             min(first + rows - l, COX_LANES), k.out_pitch, c};
+#define DOWN(g, i)                                                                       \
+    clean_real(load_reals(ROW_OF(__global const float, in, (i)*COX_LINES + c, in_origin, \
+                                 k.in_pitch),                                            \
+                          l + (g)*COX_WIDTH, k.columns))
     FORWARD(DOWN);
 }

@@ -79,14 +79,15 @@ static inline void put_state(struct state s, __global float *record, int index, 
 
 static inline struct state get_state(__global const float *record, int index, int stride)
 {
-    return (struct state){quantity(record, index, stride), REAL(0.0f), quantity(record, index + 1, stride),
-                          quantity(record, index + 2, stride)};
+    return (struct state){quantity(record, index, stride), REAL(0.0f),
+                          quantity(record, index + 1, stride), quantity(record, index + 2, stride)};
 }
 
 /* --- The three steps ---------------------------------------------------------------------------------------------- */
 
 /* The record of group g is `record` + g * COX_WIDTH. */
-static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride, const struct gauss_sums_params *t)
+static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride,
+                          const struct gauss_sums_params *t)
 {
     real level[COX_GROUPS], forward[COX_GROUPS][3], backward[COX_GROUPS][3];
     EACH_GROUP {
@@ -115,8 +116,8 @@ static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride, con
 /* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states
  * go to `states` + b * states_step, which may be the sums' own. A few blocks are loaded at once, as
  * memory is far. */
-static inline void carry(__global const float *sums, size_t sums_step, __global float *states, size_t states_step,
-                         const struct gauss_blocks_params *k)
+static inline void carry(__global const float *sums, size_t sums_step, __global float *states,
+                         size_t states_step, const struct gauss_blocks_params *k)
 {
     enum { BATCH = COX_WIDTH == 1 ? 16 : 8 };
     struct state s = {settle(quantity(sums, LEVEL, k->stride)), REAL(0.0f), REAL(0.0f), REAL(0.0f)};
@@ -159,7 +160,8 @@ static inline void carry(__global const float *sums, size_t sums_step, __global 
     }
 }
 
-static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride, struct gauss_recursion step)
+static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride,
+                         struct gauss_recursion step)
 {
     struct state s[COX_GROUPS];
     EACH_GROUP s[g] = get_state(states + g * COX_WIDTH, 0, stride);
@@ -213,15 +215,20 @@ static inline void load_rows(BLOCK_SAMPLES, __global const uchar *row, const str
         EACH_GROUP
             for (int i = 0; i < COX_BLOCK; i += COX_WIDTH) {
                 for (int lane = 0; lane < COX_WIDTH; lane++)
-                    x[g][i + lane] = clean_real(LOAD_VECTOR(
-                        (__global const float *)(row + (size_t)(g * COX_WIDTH + lane) * b->pitch) + b->at + i));
+                    x[g][i + lane] =
+                        clean_real(LOAD_VECTOR((__global const float *)(row +
+                                                                        (size_t)(g * COX_WIDTH +
+                                                                                 lane) *
+                                                                            b->pitch) +
+                                               b->at + i));
                 transpose(x[g] + i);
             }
         return;
     }
 #else
     if (is_full(b) && on_16_bytes(row, b->pitch)) {
-        __global const float4 *from = (__global const float4 *)((__global const float *)row + b->at);
+        __global const float4 *from = (__global const float4 *)((__global const float *)row +
+                                                                b->at);
         _Pragma("unroll") for (int i = 0; i < COX_BLOCK / 4; i++) {
             const float4 four = from[i];
             x[0][4 * i] = clean_real(four.x);
@@ -237,7 +244,8 @@ static inline void load_rows(BLOCK_SAMPLES, __global const uchar *row, const str
             float lanes[COX_WIDTH];
             const int at = min(b->at + i, b->length - 1) * COX_LINES + b->line;
             for (int lane = 0; lane < COX_WIDTH; lane++)
-                lanes[lane] = ((__global const float *)(row + (size_t)min(g * COX_WIDTH + lane, b->count - 1) *
+                lanes[lane] = ((__global const float *)(row + (size_t)min(g * COX_WIDTH + lane,
+                                                                          b->count - 1) *
                                                                   b->pitch))[at];
             x[g][i] = clean_real(FROM_ARRAY(real, lanes));
         }
@@ -252,7 +260,9 @@ static inline void store_rows(BLOCK_SAMPLES, __global uchar *row, const struct r
                 transpose(x[g] + i);
                 for (int lane = 0; lane < COX_WIDTH; lane++)
                     STORE_VECTOR(x[g][i + lane],
-                                 (__global float *)(row + (size_t)(g * COX_WIDTH + lane) * b->pitch) + b->at + i);
+                                 (__global float *)(row +
+                                                    (size_t)(g * COX_WIDTH + lane) * b->pitch) +
+                                     b->at + i);
             }
         return;
     }
@@ -268,34 +278,38 @@ static inline void store_rows(BLOCK_SAMPLES, __global uchar *row, const struct r
         EACH_GROUP {
             float lanes[COX_WIDTH];
             TO_ARRAY(x[g][i], lanes);
-            for (int lane = 0; lane < COX_WIDTH && g * COX_WIDTH + lane < b->count && b->at + i < b->length; lane++)
+            for (int lane = 0;
+                 lane < COX_WIDTH && g * COX_WIDTH + lane < b->count && b->at + i < b->length;
+                 lane++)
                 ((__global float *)(row + (size_t)(g * COX_WIDTH + lane) *
-                                              b->pitch))[(b->at + i) * COX_LINES + b->line] = lanes[lane];
+                                              b->pitch))[(b->at + i) * COX_LINES + b->line] =
+                    lanes[lane];
         }
 }
 
 #define RECORD_FLOATS ((BACKWARD + 3) * COX_BLOCK)
-#define ROW_RECORD(y, index)                                                                                  \
+#define ROW_RECORD(y, index)                                                            \
     (ROW_OF(__global float, row_sums, (y) / COX_BLOCK, row_sums_origin, k.sums_pitch) + \
-     (size_t)(index) * RECORD_FLOATS + (y) % COX_BLOCK)
+     (size_t)(index)*RECORD_FLOATS + (y) % COX_BLOCK)
 
-__kernel void gauss_row_sums(__global const uchar *in, __global uchar *row_sums, int in_origin, int row_sums_origin,
-                             struct gauss_sums_params params, int first, int rows)
+__kernel void gauss_row_sums(__global const uchar *in, __global uchar *row_sums, int in_origin,
+                             int row_sums_origin, struct gauss_sums_params params, int first,
+                             int rows)
 {
     const struct gauss_sums_params t = params; /* before any branch, as in gauss.cl */
     const struct gauss_blocks_params k = t.blocks;
     const int index = (int)get_global_id(0), y = first + (int)get_global_id(1) * COX_LANES;
     if (y >= first + rows || index >= k.blocks * COX_LINES) /* parameters that are all zeros */
         return;
-    const struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK, k.length,
-                                index % COX_LINES};
+    const struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK,
+                                k.length, index % COX_LINES};
     BLOCK_SAMPLES;
     load_rows(x, ROW_OF(__global const uchar, in, y, in_origin, k.in_pitch), &b);
     sum_up(x, ROW_RECORD(y, index), k.stride, &t);
 }
 
-__kernel void gauss_row_carry(__global uchar *row_sums, int row_sums_origin, struct gauss_blocks_params params,
-                              int first, int rows)
+__kernel void gauss_row_carry(__global uchar *row_sums, int row_sums_origin,
+                              struct gauss_blocks_params params, int first, int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int c = (int)get_global_id(0), y = first + (int)get_global_id(1) * COX_LANES;
@@ -306,15 +320,17 @@ __kernel void gauss_row_carry(__global uchar *row_sums, int row_sums_origin, str
                      record + g * COX_WIDTH + FORWARD * k.stride, COX_LINES * RECORD_FLOATS, &k);
 }
 
-__kernel void gauss_row_apply(__global const uchar *in, __global const uchar *row_sums, __global uchar *out,
-                              int in_origin, int row_sums_origin, int out_origin, struct gauss_blocks_params params,
-                              int first, int rows)
+__kernel void gauss_row_apply(__global const uchar *in, __global const uchar *row_sums,
+                              __global uchar *out, int in_origin, int row_sums_origin,
+                              int out_origin, struct gauss_blocks_params params, int first,
+                              int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int index = (int)get_global_id(0), y = first + (int)get_global_id(1) * COX_LANES;
     if (y >= first + rows || index >= k.blocks * COX_LINES)
         return;
-    struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK, k.length, index % COX_LINES};
+    struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK, k.length,
+                          index % COX_LINES};
     BLOCK_SAMPLES;
     load_rows(x, ROW_OF(__global const uchar, in, y, in_origin, k.in_pitch), &b);
     apply(x, ROW_RECORD(y, index) + FORWARD * k.stride, k.stride, k.step);
@@ -324,19 +340,21 @@ __kernel void gauss_row_apply(__global const uchar *in, __global const uchar *ro
 
 /* --- Down the columns --------------------------------------------------------------------------------------------- */
 
-static inline void load_columns(BLOCK_SAMPLES, __global const uchar *in, int origin, int e, int y, int end,
-                                const struct gauss_blocks_params *k)
+static inline void load_columns(BLOCK_SAMPLES, __global const uchar *in, int origin, int e, int y,
+                                int end, const struct gauss_blocks_params *k)
 {
     EACH_SAMPLE (i)
-        EACH_GROUP x[g][i] = load_reals(ROW_OF(__global const float, in, min(y + i, end - 1), origin, k->in_pitch),
-                                        e + g * COX_WIDTH, k->columns);
+    EACH_GROUP x[g][i] = load_reals(ROW_OF(__global const float, in, min(y + i, end - 1), origin,
+                                           k->in_pitch),
+                                    e + g * COX_WIDTH, k->columns);
 }
 
 #define COLUMN_RECORD(type, buffer, y, e, pitch) \
     (ROW_OF(type, buffer, (y) / COX_BLOCK, buffer##_origin, pitch) + (e))
 
-__kernel void gauss_column_sums(__global const uchar *in, __global uchar *column_sums, int in_origin,
-                                int column_sums_origin, struct gauss_sums_params params, int first, int rows)
+__kernel void gauss_column_sums(__global const uchar *in, __global uchar *column_sums,
+                                int in_origin, int column_sums_origin,
+                                struct gauss_sums_params params, int first, int rows)
 {
     const struct gauss_sums_params t = params; /* before any branch, as in gauss.cl */
     const struct gauss_blocks_params k = t.blocks;
@@ -348,22 +366,26 @@ __kernel void gauss_column_sums(__global const uchar *in, __global uchar *column
     sum_up(x, COLUMN_RECORD(__global float, column_sums, y, e, k.sums_pitch), k.stride, &t);
 }
 
-__kernel void gauss_column_carry(__global const uchar *column_sums, __global uchar *states, int column_sums_origin,
-                                 int states_origin, struct gauss_blocks_params params, int first, int rows)
+__kernel void gauss_column_carry(__global const uchar *column_sums, __global uchar *states,
+                                 int column_sums_origin, int states_origin,
+                                 struct gauss_blocks_params params, int first, int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int e = (int)get_global_id(0) * COX_LANES;
     if (get_global_id(1) > 0 || rows <= 0 || e >= k.columns)
         return;
-    EACH_GROUP carry(COLUMN_RECORD(__global const float, column_sums, first, e, k.sums_pitch) + g * COX_WIDTH,
+    EACH_GROUP carry(COLUMN_RECORD(__global const float, column_sums, first, e, k.sums_pitch) +
+                         g * COX_WIDTH,
                      k.sums_pitch / sizeof(float),
-                     COLUMN_RECORD(__global float, states, first, e, k.states_pitch) + g * COX_WIDTH,
+                     COLUMN_RECORD(__global float, states, first, e, k.states_pitch) +
+                         g * COX_WIDTH,
                      k.states_pitch / sizeof(float), &k);
 }
 
-__kernel void gauss_column_apply(__global const uchar *in, __global const uchar *states, __global uchar *out,
-                                 int in_origin, int states_origin, int out_origin, struct gauss_blocks_params params,
-                                 int first, int rows)
+__kernel void gauss_column_apply(__global const uchar *in, __global const uchar *states,
+                                 __global uchar *out, int in_origin, int states_origin,
+                                 int out_origin, struct gauss_blocks_params params, int first,
+                                 int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int e = (int)get_global_id(0) * COX_LANES, y = first + (int)get_global_id(1) * COX_BLOCK;
@@ -374,6 +396,7 @@ __kernel void gauss_column_apply(__global const uchar *in, __global const uchar 
     apply(x, COLUMN_RECORD(__global const float, states, y, e, k.states_pitch), k.stride, k.step);
     EACH_SAMPLE (i)
         if (y + i < first + rows)
-            EACH_GROUP STORE_ROW(float, x[g][i], ROW_OF(__global float, out, y + i, out_origin, k.out_pitch),
+            EACH_GROUP STORE_ROW(float, x[g][i],
+                                 ROW_OF(__global float, out, y + i, out_origin, k.out_pitch),
                                  e + g * COX_WIDTH, k.columns);
 }

@@ -39,10 +39,12 @@ struct guided_params {
 };
 
 #define INTS(row, index, stride) ((__global int *)(row) + (size_t)(index) * (stride))
-#define LONGS(row, ints, index, stride) ((__global long *)((__global int *)(row) + (size_t)((ints) + 2 * (index)) * (stride)))
+#define LONGS(row, ints, index, stride) \
+    ((__global long *)((__global int *)(row) + (size_t)((ints) + 2 * (index)) * (stride)))
 #define CONST_INTS(row, index, stride) ((__global const int *)(row) + (size_t)(index) * (stride))
-#define CONST_LONGS(row, ints, index, stride) \
-    ((__global const long *)((__global const int *)(row) + (size_t)((ints) + 2 * (index)) * (stride)))
+#define CONST_LONGS(row, ints, index, stride)              \
+    ((__global const long *)((__global const int *)(row) + \
+                             (size_t)((ints) + 2 * (index)) * (stride)))
 
 static inline wide load_longs(__global const long *row, int e, int n)
 {
@@ -64,13 +66,15 @@ static inline wide divide_round(wide num, wide den)
     return PICK(num < WIDE(0), -ratio, ratio);
 }
 
-__kernel void guided_rows(__global const uchar *guide, __global const uchar *in, __global uchar *sums, int guide_origin,
-                          int in_origin, int sums_origin, struct guided_params params, int first, int rows)
+__kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
+                          __global uchar *sums, int guide_origin, int in_origin, int sums_origin,
+                          struct guided_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
-    __global const sample *lead = ROW_OF(__global const sample, guide, y, guide_origin, k.guide_pitch);
+    __global const sample *lead = ROW_OF(__global const sample, guide, y, guide_origin,
+                                         k.guide_pitch);
     __global const sample *src = ROW_OF(__global const sample, in, y, in_origin, k.in_pitch);
     __global uchar *dst = ROW_OF(__global uchar, sums, y, sums_origin, k.sums_pitch);
     __global int *i_out = INTS(dst, 0, k.stride);
@@ -101,7 +105,8 @@ __kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
                 ip_out[to] = sum_ip;
             }
             if (centre >= radius) {
-                const int at = (centre - radius) * COX_CHANNELS + c, i = lead[at], p = COX_SELF ? i : (int)src[at];
+                const int at = (centre - radius) * COX_CHANNELS + c, i = lead[at],
+                          p = COX_SELF ? i : (int)src[at];
                 sum_i -= i;
                 sum_p -= p;
                 sum_ii -= (long)((ulong)(uint)i * (uint)i);
@@ -124,7 +129,8 @@ struct moments {
     wide i, p, ii, ip;
 };
 
-static inline void add_moments(struct moments *m, __global const uchar *row, int e, int n, int stride, wide sign)
+static inline void add_moments(struct moments *m, __global const uchar *row, int e, int n,
+                               int stride, wide sign)
 {
     m->i += sign * TO_LONG(load_ints(CONST_INTS(row, 0, stride), e, n));
     m->ii += sign * load_longs(CONST_LONGS(row, 2, 0, stride), e, n);
@@ -134,8 +140,8 @@ static inline void add_moments(struct moments *m, __global const uchar *row, int
 #endif
 }
 
-__kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sums_origin, int ab_origin,
-                         struct guided_params params, int first, int rows)
+__kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sums_origin,
+                         int ab_origin, struct guided_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct guided_params k = params;
@@ -148,11 +154,14 @@ __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sum
         const wide across = columns_in_window(e, k.radius_x, k.width);
         struct moments m = {WIDE(0), WIDE(0), WIDE(0), WIDE(0)};
         for (int y = max(begin - radius, 0); y < min(begin + radius, height); y++)
-            add_moments(&m, ROW_OF(__global const uchar, sums, y, sums_origin, k.sums_pitch), e, n, k.stride, WIDE(1));
+            add_moments(&m, ROW_OF(__global const uchar, sums, y, sums_origin, k.sums_pitch), e, n,
+                        k.stride, WIDE(1));
         for (int y = begin; y < end; y++) {
             if (y + radius < height)
-                add_moments(&m, ROW_OF(__global const uchar, sums, y + radius, sums_origin, k.sums_pitch), e, n,
-                            k.stride, WIDE(1));
+                add_moments(&m,
+                            ROW_OF(__global const uchar, sums, y + radius, sums_origin,
+                                   k.sums_pitch),
+                            e, n, k.stride, WIDE(1));
             const wide p = COX_SELF ? m.i : m.p, ip = COX_SELF ? m.ii : m.ip;
             const wide count = across * WIDE((long)window_size(y, radius, height));
             wide cov = count * ip - m.i * p;
@@ -167,14 +176,16 @@ __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sum
             STORE_ROW(int, TO_LOW(a), INTS(dst, 0, k.stride), e, n);
             STORE_ROW(long, b, LONGS(dst, 1, 0, k.stride), e, n);
             if (y >= radius)
-                add_moments(&m, ROW_OF(__global const uchar, sums, y - radius, sums_origin, k.sums_pitch), e, n,
-                            k.stride, WIDE(-1));
+                add_moments(&m,
+                            ROW_OF(__global const uchar, sums, y - radius, sums_origin,
+                                   k.sums_pitch),
+                            e, n, k.stride, WIDE(-1));
         }
     }
 }
 
-__kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, int ab_origin, int sums_ab_origin,
-                             struct guided_params params, int first, int rows)
+__kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, int ab_origin,
+                             int sums_ab_origin, struct guided_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct guided_params k = params;
@@ -207,9 +218,9 @@ __kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, 
     }
 }
 
-__kernel void guided_apply(__global const uchar *guide, __global const uchar *sums_ab, __global uchar *out,
-                           int guide_origin, int sums_ab_origin, int out_origin, struct guided_params params, int first,
-                           int rows)
+__kernel void guided_apply(__global const uchar *guide, __global const uchar *sums_ab,
+                           __global uchar *out, int guide_origin, int sums_ab_origin,
+                           int out_origin, struct guided_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct guided_params k = params;
@@ -218,8 +229,11 @@ __kernel void guided_apply(__global const uchar *guide, __global const uchar *su
     const int end = min(begin + COX_ITEM_ROWS, first + rows);
     if (begin >= end)
         return;
-#define SUMS_AB(y, index) \
-    load_longs(CONST_LONGS(ROW_OF(__global const uchar, sums_ab, y, sums_ab_origin, k.sums_ab_pitch), 0, index, k.stride), e, n)
+#define SUMS_AB(y, index)                                                           \
+    load_longs(CONST_LONGS(ROW_OF(__global const uchar, sums_ab, y, sums_ab_origin, \
+                                  k.sums_ab_pitch),                                 \
+                           0, index, k.stride),                                     \
+               e, n)
     EACH_ELEMENT(e, n) {
         const wide across = columns_in_window(e, k.radius_x, k.width);
         wide sum_a = WIDE(0), sum_b = WIDE(0);
@@ -233,11 +247,14 @@ __kernel void guided_apply(__global const uchar *guide, __global const uchar *su
                 sum_b += SUMS_AB(y + radius, 1);
             }
             const wide count = across * WIDE((long)window_size(y, radius, height));
-            const wide lead = TO_LONG(load_samples(ROW_OF(__global const sample, guide, y, guide_origin, k.guide_pitch), e, n));
+            const wide lead = TO_LONG(load_samples(ROW_OF(__global const sample, guide, y,
+                                                          guide_origin, k.guide_pitch),
+                                                   e, n));
             const wide scaled = (sum_a * lead + sum_b + count * WIDE(1 << 19)) >> WIDE(20);
             const wide bounded = clamp(scaled, WIDE(0), count * WIDE(COX_SAMPLE_MAX));
             const sint code = TO_LOW(bounded) / TO_LOW(count);
-            STORE_ROW(sample, TO_SAMPLE(code), ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
+            STORE_ROW(sample, TO_SAMPLE(code),
+                      ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
             if (y >= radius) {
                 sum_a -= SUMS_AB(y - radius, 0);
                 sum_b -= SUMS_AB(y - radius, 1);

@@ -29,12 +29,13 @@ struct scan_params {
 };
 
 __kernel __attribute__((reqd_work_group_size(COX_GROUP, 1, 1))) void
-prefix_sums(__global const uchar *in, __global uchar *out, int in_origin, int out_origin, struct scan_params k,
-            int first, int rows)
+prefix_sums(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+            struct scan_params k, int first, int rows)
 {
     __local uint room[COX_ROOM];
     const int y = first + (int)get_group_id(1);
-    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) * (size_t)k.in_pitch);
+    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) *
+                                                                    (size_t)k.in_pitch);
     __global uint *dst = (__global uint *)(out + (size_t)(y - out_origin) * (size_t)k.out_pitch);
     uint before = 0;
     for (int begin = 0; begin < k.width; begin += COX_GROUP) {
@@ -47,12 +48,13 @@ prefix_sums(__global const uchar *in, __global uchar *out, int in_origin, int ou
 }
 
 __kernel __attribute__((reqd_work_group_size(COX_GROUP, 1, 1))) void
-row_facts(__global const uchar *in, __global uchar *out, int in_origin, int out_origin, struct scan_params k, int first,
-          int rows)
+row_facts(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+          struct scan_params k, int first, int rows)
 {
     __local uint room[COX_ROOM];
     const int y = first + (int)get_group_id(1);
-    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) * (size_t)k.in_pitch);
+    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) *
+                                                                    (size_t)k.in_pitch);
     __global uint *dst = (__global uint *)(out + (size_t)(y - out_origin) * (size_t)k.out_pitch);
     uint sum = 0, any = 0, all = 1, last = 0, before_last = 0;
     for (int begin = 0; begin < k.width; begin += COX_GROUP) {

@@ -51,8 +51,8 @@ typedef sint total;
 #endif
 #endif
 
-__kernel void separable_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin,
-                             struct separable_params params, int first, int rows)
+__kernel void separable_rows(__global const uchar *in, __global uchar *mid, int in_origin,
+                             int mid_origin, struct separable_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct separable_params k = params;
@@ -70,8 +70,8 @@ __kernel void separable_rows(__global const uchar *in, __global uchar *mid, int 
     }
 }
 
-__kernel void separable_columns(__global const uchar *mid, __global uchar *out, int mid_origin, int out_origin,
-                                struct separable_params params, int first, int rows)
+__kernel void separable_columns(__global const uchar *mid, __global uchar *out, int mid_origin,
+                                int out_origin, struct separable_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct separable_params k = params;
@@ -83,10 +83,14 @@ __kernel void separable_columns(__global const uchar *mid, __global uchar *out, 
             sum[j] = TOTAL(VALUE(0));
         for (int s = 0; s < COX_ITEM_ROWS + COX_DOWN - 1; s++) {
             /* Rows past the band's last one are not stored, and may read what is there. */
-            const int y = edge_index(min(y0 + s, end - 1 + COX_DOWN / 2 + COX_DOWN / 2) - COX_DOWN / 2, k.height);
+            const int y = edge_index(min(y0 + s, end - 1 + COX_DOWN / 2 + COX_DOWN / 2) -
+                                         COX_DOWN / 2,
+                                     k.height);
             total here = TOTAL(VALUE(0));
             if (y >= 0)
-                here = TOTAL(LOAD_MID(ROW_OF(__global const mid_sample, mid, y, mid_origin, k.mid_pitch), e, n));
+                here = TOTAL(LOAD_MID(ROW_OF(__global const mid_sample, mid, y, mid_origin,
+                                             k.mid_pitch),
+                                      e, n));
             for (int j = 0; j < COX_ITEM_ROWS; j++) {
                 const int tap = s - j;
                 if (tap == 0)

@@ -28,12 +28,15 @@ struct transpose_params {
     int in_pitch, out_pitch;
 };
 
-#define IN(x, y) (*((__global const pixel *)(in + (size_t)((y) - in_origin) * (size_t)k.in_pitch) + (x)))
-#define OUT(x, y) (*((__global pixel *)(out + (size_t)((y) - out_origin) * (size_t)k.out_pitch) + (x)))
+#define IN(x, y) \
+    (*((__global const pixel *)(in + (size_t)((y)-in_origin) * (size_t)k.in_pitch) + (x)))
+#define OUT(x, y) \
+    (*((__global pixel *)(out + (size_t)((y)-out_origin) * (size_t)k.out_pitch) + (x)))
 
 /* The tile whose first pixel is (x0, y0) of `out`. */
-static inline void take_tile(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
-                             struct transpose_params k, int x0, int y0, int end, __local pixel *tile, int tile_pitch)
+static inline void take_tile(__global const uchar *in, __global uchar *out, int in_origin,
+                             int out_origin, struct transpose_params k, int x0, int y0, int end,
+                             __local pixel *tile, int tile_pitch)
 {
     const int lx = (int)get_local_id(0), ly = (int)get_local_id(1);
     for (int i = ly; i < COX_TILE; i += COX_GROUP_ROWS)
@@ -56,7 +59,8 @@ transpose(__global const uchar *in, __global uchar *out, int in_origin, int out_
     const int number = (int)get_group_id(1) * wide + (int)get_group_id(0);
     /* No remainder: with the quotient it makes what Oclgrind cannot run when it looks for
      * uninitialised values. */
-    const int diagonal = number / high, down = number - diagonal * high, across = (diagonal + down) % wide;
-    take_tile(in, out, in_origin, out_origin, k, across * COX_TILE, first + down * COX_TILE, first + rows, tile,
-              COX_TILE + 1);
+    const int diagonal = number / high, down = number - diagonal * high,
+              across = (diagonal + down) % wide;
+    take_tile(in, out, in_origin, out_origin, k, across * COX_TILE, first + down * COX_TILE,
+              first + rows, tile, COX_TILE + 1);
 }

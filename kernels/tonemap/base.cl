@@ -41,7 +41,8 @@ static inline real weight(int distance, int radius)
     return REAL((float)(radius - max(distance, -distance)));
 }
 
-__kernel void base_rows(__global uchar *moments, int moments_origin, struct local_params params, int first, int rows)
+__kernel void base_rows(__global uchar *moments, int moments_origin, struct local_params params,
+                        int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct local_params k = params;
@@ -62,8 +63,8 @@ __kernel void base_rows(__global uchar *moments, int moments_origin, struct loca
     }
 }
 
-__kernel void base_fit(__global const uchar *moments, __global uchar *ab, int moments_origin, int ab_origin,
-                       struct local_params params, int first, int rows)
+__kernel void base_fit(__global const uchar *moments, __global uchar *ab, int moments_origin,
+                       int ab_origin, struct local_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct local_params k = params;
@@ -74,9 +75,12 @@ __kernel void base_fit(__global const uchar *moments, __global uchar *ab, int mo
     EACH_ELEMENT(e, k.width) {
         real sum = REAL(0.0f), squares = REAL(0.0f);
         for (int i = 1 - FIT_RADIUS; i < FIT_RADIUS; i++) {
-            __global const float *row = BASE_ROW(__global const float, moments, clamp(y + i, 0, k.height - 1), moments);
-            sum = MULADD(load_reals(QUANTITY(row, 1, k.stride), e, k.width), weight(i, FIT_RADIUS), sum);
-            squares = MULADD(load_reals(QUANTITY(row, 2, k.stride), e, k.width), weight(i, FIT_RADIUS), squares);
+            __global const float *row = BASE_ROW(__global const float, moments,
+                                                 clamp(y + i, 0, k.height - 1), moments);
+            sum = MULADD(load_reals(QUANTITY(row, 1, k.stride), e, k.width), weight(i, FIT_RADIUS),
+                         sum);
+            squares = MULADD(load_reals(QUANTITY(row, 2, k.stride), e, k.width),
+                             weight(i, FIT_RADIUS), squares);
         }
         const real mean = sum * REAL(0x1p-16f); /* the weights add up to 16^4 */
         real v = MULADD(squares, REAL(0x1p-16f), -(mean * mean));
@@ -84,11 +88,13 @@ __kernel void base_fit(__global const uchar *moments, __global uchar *ab, int mo
         v = PICK(v < REAL(0x1p-20f), REAL(0.0f), v);
         const real inverse = det_rcp(MULADD(v, v, REAL(k.epsilon2)));
         STORE_ROW(float, v * v * inverse, dst, e, k.width);
-        STORE_ROW(float, mean * (REAL(k.epsilon2) * inverse), QUANTITY(dst, 1, k.stride), e, k.width);
+        STORE_ROW(float, mean *(REAL(k.epsilon2) * inverse), QUANTITY(dst, 1, k.stride), e,
+                  k.width);
     }
 }
 
-__kernel void base_rows_ab(__global uchar *ab, int ab_origin, struct local_params params, int first, int rows)
+__kernel void base_rows_ab(__global uchar *ab, int ab_origin, struct local_params params, int first,
+                           int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct local_params k = params;
@@ -107,8 +113,8 @@ __kernel void base_rows_ab(__global uchar *ab, int ab_origin, struct local_param
     }
 }
 
-__kernel void base_columns(__global const uchar *ab, __global uchar *base, int ab_origin, int base_origin,
-                           struct local_params params, int first, int rows)
+__kernel void base_columns(__global const uchar *ab, __global uchar *base, int ab_origin,
+                           int base_origin, struct local_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct local_params k = params;
@@ -120,8 +126,10 @@ __kernel void base_columns(__global const uchar *ab, __global uchar *base, int a
         EACH_ELEMENT(e, k.width) {
             real sum = REAL(0.0f);
             for (int i = 1 - MEAN_RADIUS; i < MEAN_RADIUS; i++) {
-                __global const float *row = BASE_ROW(__global const float, ab, clamp(y + i, 0, k.height - 1), ab);
-                sum = MULADD(load_reals(QUANTITY(row, 2 + quantity, k.stride), e, k.width), weight(i, MEAN_RADIUS), sum);
+                __global const float *row = BASE_ROW(__global const float, ab,
+                                                     clamp(y + i, 0, k.height - 1), ab);
+                sum = MULADD(load_reals(QUANTITY(row, 2 + quantity, k.stride), e, k.width),
+                             weight(i, MEAN_RADIUS), sum);
             }
             /* 8^4 */
             STORE_ROW(float, sum * REAL(0x1p-12f), QUANTITY(dst, quantity, k.stride), e, k.width);
@@ -131,11 +139,13 @@ __kernel void base_columns(__global const uchar *ab, __global uchar *base, int a
 
 /* The space between block columns i and i + 1, or beyond the first or the last one: what lies in it
  * of the wide plane. */
-static inline void widen(__global const float *src, __global float *dst, int i, const struct local_params *k)
+static inline void widen(__global const float *src, __global float *dst, int i,
+                         const struct local_params *k)
 {
     /* columns of the wide plane in a block */
     const int each = 1 << (k->block_log2 - k->column_log2);
-    const int begin = i * each + (each >> 1), end = i + 1 < k->width ? begin + each : k->wide_stride;
+    const int begin = i * each + (each >> 1),
+              end = i + 1 < k->width ? begin + each : k->wide_stride;
     const float left = src[max(i, 0)], step = src[min(i + 1, k->width - 1)] - left;
     const float unit = as_float((127 - (k->block_log2 - k->column_log2)) << 23);
     /* the first column's place, from the block's centre on */
@@ -144,7 +154,8 @@ static inline void widen(__global const float *src, __global float *dst, int i, 
         dst[x] = MULADD(step, MULADD(convert_float(x - begin), unit, half_unit), left);
 }
 
-__kernel void base_widen(__global uchar *base, int base_origin, struct local_params params, int first, int rows)
+__kernel void base_widen(__global uchar *base, int base_origin, struct local_params params,
+                         int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct local_params k = params;

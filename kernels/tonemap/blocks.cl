@@ -35,14 +35,15 @@ static inline real stops_at_end(__global const uint *row, int x, float gain)
     struct pixels px;
     uint words[COX_WIDTH * COX_IN_WORDS];
     for (int i = 0; i < COX_WIDTH * COX_IN_WORDS; i++)
-        words[i] = row[min(x + i / COX_IN_WORDS, COX_COLUMNS - 1) * COX_IN_WORDS + i % COX_IN_WORDS];
+        words[i] =
+            row[min(x + i / COX_IN_WORDS, COX_COLUMNS - 1) * COX_IN_WORDS + i % COX_IN_WORDS];
     LOAD(words);
     UNPACK_COLOUR(px);
     return stops_of(px, gain);
 }
 
-__kernel void blocks(__global const uchar *in, __global uchar *moments, int in_origin, int moments_origin,
-                     struct picture_params params, int first, int rows)
+__kernel void blocks(__global const uchar *in, __global uchar *moments, int in_origin,
+                     int moments_origin, struct picture_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct picture_params p = params;
@@ -53,7 +54,8 @@ __kernel void blocks(__global const uchar *in, __global uchar *moments, int in_o
     const int last = first + rows - 1; /* a band that ends within a block ends with the frame */
     if (y > last || end_x > k->width * side)
         return;
-    __global float *to = (__global float *)(moments + (size_t)(block_y - moments_origin) * k->moments_pitch);
+    __global float *to = (__global float *)(moments +
+                                            (size_t)(block_y - moments_origin) * k->moments_pitch);
     const float share = as_float((127 - 2 * k->block_log2) << 23); /* 1 / pixels of a block */
     float total = 0.0f;
     for (int x = COX_ITEM ? end_x - side : 0; x < end_x; x += COX_WIDTH) {
@@ -61,7 +63,8 @@ __kernel void blocks(__global const uchar *in, __global uchar *moments, int in_o
         for (int r = 0; r < side; r++) {
             __global const uint *row =
                 (__global const uint *)(in + (size_t)(min(y + r, last) - in_origin) * COX_IN_PITCH);
-            sum = sum + (x + COX_WIDTH <= COX_COLUMNS ? stops_within(row, x, p.gain) : stops_at_end(row, x, p.gain));
+            sum = sum + (x + COX_WIDTH <= COX_COLUMNS ? stops_within(row, x, p.gain)
+                                                      : stops_at_end(row, x, p.gain));
         }
         float lanes[COX_WIDTH];
 #if COX_WIDTH == 1

@@ -51,7 +51,8 @@ histogram(__global const uchar *in, __global uint *histogram, int rows)
 #endif
     for (int y = first; y < end; y++) {
         __global const uint *src = (__global const uint *)(in + (size_t)y * COX_IN_PITCH);
-        for (int x = (int)get_global_id(0) * COX_WIDTH; x < COX_COLUMNS; x += COX_LANES * COX_WIDTH) {
+        for (int x = (int)get_global_id(0) * COX_WIDTH; x < COX_COLUMNS;
+             x += COX_LANES * COX_WIDTH) {
             struct pixels px;
             sint bits;
 #if COX_WIDTH == 1

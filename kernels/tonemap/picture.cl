@@ -64,7 +64,8 @@ struct codes {
 static inline real exposure_curve(real c, const struct picture_params *k)
 {
     real curve = det_log2(MULADD(c - REAL(k->start), REAL(k->inner), REAL(1.0f)));
-    return PICK(c < REAL(k->start), c * REAL(k->slope), MULADD(curve, REAL(k->outer), REAL(k->start_out)));
+    return PICK(c < REAL(k->start), c * REAL(k->slope),
+                MULADD(curve, REAL(k->outer), REAL(k->start_out)));
 }
 
 /* What a pixel needs beside itself. */
@@ -84,7 +85,8 @@ INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_pa
     real m[VECTORS], over[VECTORS], whiten[VECTORS], w[VECTORS], ratio[VECTORS], inverse[VECTORS];
     COLOURS(c[i] = det_min(c[i] * REAL(k->gain), REAL(MOST_LIGHT)))
     EACH(m[i] = det_max(c[3 * i], det_max(c[3 * i + 1], c[3 * i + 2])))
-    EACH(over[i] = det_max(det_luminance(c[3 * i], c[3 * i + 1], c[3 * i + 2]) - REAL(k->fade), REAL(0.0f)) *
+    EACH(over[i] = det_max(det_luminance(c[3 * i], c[3 * i + 1], c[3 * i + 2]) - REAL(k->fade),
+                           REAL(0.0f)) *
                    REAL(k->fade_speed))
     EACH(whiten[i] = over[i] + REAL(3.0f))
 #if COX_LOCAL
@@ -95,7 +97,8 @@ INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_pa
     if (k->kind == 0) {
         real p[VECTORS], q[VECTORS];
         EACH(p[i] = MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0)))
-        EACH(q[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * det_max(m[i], REAL(0x1p-40f)))
+        EACH(q[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) *
+                    det_max(m[i], REAL(0x1p-40f)))
         EACH(inverse[i] = det_rcp(q[i] * whiten[i])) /* one reciprocal for both quotients */
         EACH(w[i] = over[i] * (inverse[i] * q[i]))
         EACH(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), p[i] * (inverse[i] * whiten[i])))

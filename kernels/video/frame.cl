@@ -204,7 +204,8 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 {
     uint words[COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++) {
-        const int left = clamp(x + 2 * k, 0, columns - 1), right = clamp(x + 2 * k + 1, 0, columns - 1);
+        const int left = clamp(x + 2 * k, 0, columns - 1),
+                  right = clamp(x + 2 * k + 1, 0, columns - 1);
         words[k] = IN_SAMPLE(row, left) | IN_SAMPLE(row, right) << PAIR_BITS;
     }
     return GATHERED(words);
@@ -234,8 +235,8 @@ struct chroma_rows {
 
 #if COX_IN_SUB_X && !COX_HALVE
 /* Chroma samples at plane columns i, i + 1, ... of one plane row. */
-static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i, int columns,
-                                           bool edge)
+static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i,
+                                           int columns, bool edge)
 {
     struct chroma c;
     if (edge) {
@@ -276,7 +277,8 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
 
 /* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in
  * COX_IN_SITE 2. */
-static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns, bool edge)
+static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns,
+                                           bool edge)
 {
     struct chroma c = chroma_samples(rows->near_u, rows->near_v, i, columns, edge);
 #if COX_IN_SUB_Y
@@ -388,7 +390,8 @@ INLINE void compress_gamut(real *x, const struct video_params *k)
 {
     real y[4], u[4], d[4];
     FOUR(y[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
-    FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
+    FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])),
+                        REAL(0x1p-40f)))
     FOUR(d[i] = u[i] * det_max(MULADD(y[i], REAL(k->gamut_rest), u[i]), REAL(0x1p-40f)))
     reciprocals(d);
     FOUR(d[i] = det_max(y[i] * MULADD(y[i], REAL(k->gamut_square), u[i]) * d[i], REAL(0.0f)))
@@ -460,8 +463,8 @@ static inline uns past_end(int x, int columns)
 }
 
 /* Sums of the four samples under each pixel. */
-INLINE struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x, int columns,
-                                         bool edge)
+INLINE struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x,
+                                  int columns, bool edge)
 {
     uns sum[2];
     for (int i = 0; i < 2; i++) {
@@ -479,7 +482,8 @@ INLINE struct halves sums_of_four(__global const uchar *first, __global const uc
 #if COX_IN_SUB_X
 /* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of
  * their own i is even: a GPU reads no pair that is not aligned. */
-INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
+INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns,
+                                  bool edge)
 {
     struct halves h;
 #ifdef IN_CHROMA
@@ -494,7 +498,8 @@ INLINE struct halves every_second(__global const uchar *row, int which, int i, i
         return h;
     }
 #if IN_V210
-    const uns here = components(row, 4 * i + 2 * which), next = components(row, 4 * (i + COX_WIDTH) + 2 * which);
+    const uns here = components(row, 4 * i + 2 * which),
+              next = components(row, 4 * (i + COX_WIDTH) + 2 * which);
 #else
     const uns a = IN_PAIRS(row, 2 * i), b = IN_PAIRS(row, 2 * i + STEP);
     const uns here = which ? RIGHT(a) : LEFT(a), next = which ? RIGHT(b) : LEFT(b);
@@ -510,11 +515,13 @@ INLINE struct halves every_second(__global const uchar *row, int which, int i, i
 }
 
 /* The same, weighted over the rows that a pixel's two lie between. */
-INLINE struct halves between_rows(const struct source_row *row, int which, int i, int columns, bool edge)
+INLINE struct halves between_rows(const struct source_row *row, int which, int i, int columns,
+                                  bool edge)
 {
     struct halves h = every_second(row->first[1 + which], which, i, columns, edge);
-    const struct halves below = every_second(COX_IN_SUB_Y ? row->below[which] : row->second[1 + which], which, i,
-                                             columns, edge);
+    const struct halves below = every_second(COX_IN_SUB_Y ? row->below[which]
+                                                          : row->second[1 + which],
+                                             which, i, columns, edge);
 #if COX_IN_SUB_Y && COX_IN_SITE != 2
     const struct halves above = every_second(row->above[which], which, i, columns, edge);
     h.even = (h.even * (uns)(6u) + above.even) + below.even;
@@ -563,7 +570,8 @@ INLINE struct halves chroma_of(const struct source_row *row, int which, int x, b
 }
 #endif
 
-INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
+                     real *s)
 {
     struct halves y = sums_of_four(row->first[0], row->second[0], x, 2 * k->width, edge);
     struct halves u = chroma_of(row, 0, x, edge, k), v = chroma_of(row, 1, x, edge, k);
@@ -574,13 +582,15 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
         v.odd = (v.odd & ~again) | (v.even & again);
     }
     const real scale = REAL(k->luma_scale);
-    rgb_signal(TO_REAL(AS_SINT(y.even)) * scale, TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)), k, s);
-    rgb_signal(TO_REAL(AS_SINT(y.odd)) * scale, TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k, s + 3);
+    rgb_signal(TO_REAL(AS_SINT(y.even)) * scale, TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)),
+               k, s);
+    rgb_signal(TO_REAL(AS_SINT(y.odd)) * scale, TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k,
+               s + 3);
 }
 #elif IN_RGBA
 /* Pixels x, x + step, .... */
-static inline void rgba_samples(__global const uchar *row, int x, int step, int columns, const struct video_params *k,
-                                real *c)
+static inline void rgba_samples(__global const uchar *row, int x, int step, int columns,
+                                const struct video_params *k, real *c)
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
     for (int i = 0; i < COX_WIDTH; i++) {
@@ -594,7 +604,8 @@ static inline void rgba_samples(__global const uchar *row, int x, int step, int 
     c[2] = rgba_signal(GATHERED(b), k);
 }
 
-INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
+                     real *s)
 {
 #if COX_HALVE
     for (int column = 0; column < 2; column++) {
@@ -614,15 +625,19 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 #else
 static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
 {
-    rgb_signal(TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k, s);
+    rgb_signal(TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k,
+               s);
 }
 
-INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
+                     real *s)
 {
     const uns luma = edge ? edge_pairs(row->luma, x, k->width) : IN_PAIRS(row->luma, x);
 #if COX_IN_SUB_X == 0
-    const uns u = edge ? edge_pairs(row->chroma.near_u, x, k->width) : IN_PAIRS(row->chroma.near_u, x);
-    const uns v = edge ? edge_pairs(row->chroma.near_v, x, k->width) : IN_PAIRS(row->chroma.near_v, x);
+    const uns u = edge ? edge_pairs(row->chroma.near_u, x, k->width)
+                       : IN_PAIRS(row->chroma.near_u, x);
+    const uns v = edge ? edge_pairs(row->chroma.near_v, x, k->width)
+                       : IN_PAIRS(row->chroma.near_v, x);
     const sums even_u = TO_SUMS(LEFT(u)), odd_u = TO_SUMS(RIGHT(u));
     const sums even_v = TO_SUMS(LEFT(v)), odd_v = TO_SUMS(RIGHT(v));
 #else
@@ -650,8 +665,9 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 #endif
 
 /* The band's row y, or the one that stands for it where it is missing. */
-INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1, __global const uchar *in_2, int y,
-                                   bool lower, int first, int origin, const struct video_params *k)
+INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1,
+                                   __global const uchar *in_2, int y, bool lower, int first,
+                                   int origin, const struct video_params *k)
 {
     struct source_row row;
 #if COX_HALVE
@@ -767,7 +783,8 @@ typedef __global ushort *sample_pointer;
 #endif
 
 /* Codes of even and odd columns, side by side from column x on. */
-static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, int columns, bool edge)
+static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, int columns,
+                               bool edge)
 {
     if (edge) {
         uint left[COX_WIDTH], right[COX_WIDTH];
@@ -808,7 +825,8 @@ static inline void store_samples(__global uchar *row, int x, uns codes, int colu
 }
 
 #if OUT_RGBA
-static inline void store_rgba(__global uchar *row, int x, const real *c, int y, const struct video_params *k)
+static inline void store_rgba(__global uchar *row, int x, const real *c, int y,
+                              const struct video_params *k)
 {
     const real dither = pattern(x, 2, y);
     const int blue_first = COX_OUT_LAYOUT == 3;
@@ -832,8 +850,8 @@ struct target_row {
     __global uchar *plane[3];
 };
 
-INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1, __global uchar *out_2, int y,
-                                   const struct video_params *k)
+INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1,
+                                   __global uchar *out_2, int y, const struct video_params *k)
 {
     struct target_row row;
     const int chroma = COX_OUT_SUB_Y ? y / 2 : y;
@@ -844,7 +862,8 @@ INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1,
 }
 
 /* Pixels, planes of colours, or luma and chroma that is not subsampled, of frame row y. */
-INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge, const struct video_params *k)
+INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge,
+                      const struct video_params *k)
 {
 #if OUT_RGBA
     store_rgba(out->plane[0], x, c, y, k);
@@ -854,7 +873,8 @@ INLINE void store_row(const struct target_row *out, int x, int y, const real *c,
 #if OUT_GBR
     for (int i = 0; i < 3; i++) {
         const int colour = (i + 1) % 3;
-        store_pairs(out->plane[i], x, luma_code(c[colour], even, k), luma_code(c[3 + colour], odd, k), k->width, edge);
+        store_pairs(out->plane[i], x, luma_code(c[colour], even, k),
+                    luma_code(c[3 + colour], odd, k), k->width, edge);
     }
 #else
     const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
@@ -899,8 +919,8 @@ struct before {
 };
 
 /* Subsampled chroma from columns x/2 on, of chroma row y. */
-INLINE void store_chroma(const struct target_row *out, int x, int y, const struct columns *s, struct before *before,
-                         bool edge, const struct video_params *k)
+INLINE void store_chroma(const struct target_row *out, int x, int y, const struct columns *s,
+                         struct before *before, bool edge, const struct video_params *k)
 {
 #if COX_OUT_SITE == 1
     const real cb = s->even_cb + s->odd_cb, cr = s->even_cr + s->odd_cr;
@@ -910,7 +930,8 @@ INLINE void store_chroma(const struct target_row *out, int x, int y, const struc
         before->cb = FIRST_LANE(s->even_cb);
         before->cr = FIRST_LANE(s->even_cr);
     }
-    const real before_cb = SHIFT_IN(before->cb, s->odd_cb), before_cr = SHIFT_IN(before->cr, s->odd_cr);
+    const real before_cb = SHIFT_IN(before->cb, s->odd_cb),
+               before_cr = SHIFT_IN(before->cr, s->odd_cr);
     before->cb = LAST_LANE(s->odd_cb);
     before->cr = LAST_LANE(s->odd_cr);
     const real cb = (before_cb + s->odd_cb) + (s->even_cb + s->even_cb);
@@ -986,7 +1007,8 @@ video(__global const uchar *in_0,
     /* before any branch: llvmpipe reads arguments as if all lanes took it */
     const struct video_params p = params;
     const struct video_params *k = &p;
-    const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS, end_y = min(begin_y + COX_ITEM_ROWS, rows);
+    const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS,
+              end_y = min(begin_y + COX_ITEM_ROWS, rows);
     const int begin_x = (int)get_global_id(0) * COX_ITEM;
     const int end_x = COX_ITEM ? min(begin_x + COX_ITEM, k->width) : k->width;
 #if COX_ANALYSE
@@ -1005,12 +1027,14 @@ video(__global const uchar *in_0,
     for (int y = begin_y; y < end_y; y += 2) {
         const bool lower = y + 1 < end_y; /* the lower row is there */
         const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
-        const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first, origin, k);
+        const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first,
+                                                     origin, k);
 #if COX_MAP
         const struct target_row upper_out = target_at(out_0, OUT_1, OUT_2, y, k);
         const struct target_row lower_out = target_at(out_0, OUT_1, OUT_2, y + lower, k);
 #if LOCAL
-        const struct local_rows model_rows = local_rows_at(base, first + y, base_origin, &k->surround);
+        const struct local_rows model_rows = local_rows_at(base, first + y, base_origin,
+                                                           &k->surround);
 #endif
 #if COX_OUT_SUB_X
         struct before before = {0.0f, 0.0f};
@@ -1051,7 +1075,8 @@ video(__global const uchar *in_0,
                 store_row(&lower_out, x, first + y + 1, s + 6, edge, k);
 #if COX_OUT_SUB_X
             const struct columns c = columns_of(s);
-            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before, edge, k);
+            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before,
+                         edge, k);
 #if !COX_OUT_SUB_Y
             const struct columns lower_c = columns_of(s + 6);
             if (lower)

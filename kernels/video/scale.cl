@@ -97,7 +97,8 @@ static inline sint places_of(int p, const struct scale_axis *axis, real *rest)
     const sint at = SINT(left) + LANES * SINT(axis->num); /* below 2^22 */
     sint steps = TO_SINT(TO_REAL(at) * REAL(axis->inv_den));
     sint off = at - steps * SINT(axis->den);
-    steps = PICK(off < SINT(0), steps - SINT(1), PICK(off >= SINT(axis->den), steps + SINT(1), steps));
+    steps = PICK(off < SINT(0), steps - SINT(1),
+                 PICK(off >= SINT(axis->den), steps + SINT(1), steps));
     off = at - steps * SINT(axis->den);
     *rest = TO_REAL(off) * REAL(axis->inv_den);
     return i + steps;
@@ -107,7 +108,8 @@ static inline real weight(real d)
 {
     d = AS_REAL(AS_SINT(d) & SINT(0x7fffffff));
     const real near = MULADD(MULADD(d, REAL(1.5f), REAL(-2.5f)), d * d, REAL(1.0f));
-    const real far = MULADD(MULADD(MULADD(d, REAL(-0.5f), REAL(2.5f)), d, REAL(-4.0f)), d, REAL(2.0f));
+    const real far = MULADD(MULADD(MULADD(d, REAL(-0.5f), REAL(2.5f)), d, REAL(-4.0f)), d,
+                            REAL(2.0f));
     return PICK(d < REAL(1.0f), near, PICK(d < REAL(2.0f), far, REAL(0.0f)));
 }
 
@@ -143,7 +145,8 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
 #elif COX_IN_BYTES == 1
         return TO_REAL(PLACED_AT(COX_PASTE(uchar, COX_WIDTH), row + x));
 #else
-        const COX_PASTE(ushort, COX_WIDTH) words = PLACED_AT(COX_PASTE(ushort, COX_WIDTH), row + 2 * x);
+        const COX_PASTE(ushort, COX_WIDTH)
+            words = PLACED_AT(COX_PASTE(ushort, COX_WIDTH), row + 2 * x);
         return TO_REAL(words >> (ushort)COX_IN_SHIFT);
 #endif
     }
@@ -155,12 +158,14 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
 
 /* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample that the
  * first is of. */
-static inline sint weights_at(int p, const struct scale_axis *axis, float weights[TAPS][COX_WIDTH], real *inv_sum)
+static inline sint weights_at(int p, const struct scale_axis *axis, float weights[TAPS][COX_WIDTH],
+                              real *inv_sum)
 {
     real rest, sum = REAL(0.0f);
     const sint at = places_of(p, axis, &rest);
     for (int t = 0; t < 2 * axis->reach; t++) {
-        const real w = weight((REAL((float)(t + 1 - axis->reach)) - rest) * REAL(axis->inv_stretch));
+        const real w = weight((REAL((float)(t + 1 - axis->reach)) - rest) *
+                              REAL(axis->inv_stretch));
         sum = sum + w;
         STORE_REALS(w, weights[t]);
     }
@@ -181,8 +186,9 @@ static inline size_t place_in_block(int x, int row, int origin, int samples)
  * the cache. */
 #define PART (8 * COX_WIDTH)
 
-static inline void one_plane(__global const uchar *plane, int pitch, int columns, const struct scale_axis *axis, int y,
-                             int begin, int end, __global float *to)
+static inline void one_plane(__global const uchar *plane, int pitch, int columns,
+                             const struct scale_axis *axis, int y, int begin, int end,
+                             __global float *to)
 {
     float weights[TAPS][COX_WIDTH], inv_sums[COX_WIDTH], tile[COX_WIDTH][PART];
     int firsts[COX_WIDTH];
@@ -196,7 +202,8 @@ static inline void one_plane(__global const uchar *plane, int pitch, int columns
                 real total = REAL(0.0f);
                 for (int t = 0; t < 2 * axis->reach; t++) {
                     const int i = clamp(firsts[r] + t, 0, axis->samples - 1);
-                    total = MULADD(REAL(weights[t][r]), codes_at(plane + (size_t)i * pitch, part + x, columns), total);
+                    total = MULADD(REAL(weights[t][r]),
+                                   codes_at(plane + (size_t)i * pitch, part + x, columns), total);
                 }
                 STORE_REALS(total * REAL(inv_sums[r]), tile[r] + x);
             }
@@ -241,7 +248,8 @@ __kernel void scale_down(__global const uchar *in_0,
     const int from = (int)get_global_id(0) * COX_COLUMNS;
     for (int i = 0; i < IN_PLANES; i++) {
         const int begin = COX_COLUMNS ? clamp(from - p.begin[i], 0, p.columns[i]) : 0;
-        const int end = COX_COLUMNS ? clamp(from + COX_COLUMNS - p.begin[i], 0, p.columns[i]) : p.columns[i];
+        const int end = COX_COLUMNS ? clamp(from + COX_COLUMNS - p.begin[i], 0, p.columns[i])
+                                    : p.columns[i];
         if (begin < end)
             one_plane(planes[i], p.in_pitch[i], p.columns[i], &p.down[i > 0], first + y, begin, end,
                       to + (size_t)p.begin[i] * COX_WIDTH);
@@ -251,11 +259,13 @@ __kernel void scale_down(__global const uchar *in_0,
 /* --- Along the rows ----------------------------------------------------------------------------------------------- */
 
 /* Codes of 16 bits, rounded to nearest, of `columns` pixels of `rows` rows. */
-static inline void store_tile(real values[COX_WIDTH], real unit, int columns, int rows, int pitch, __global uchar *to)
+static inline void store_tile(real values[COX_WIDTH], real unit, int columns, int rows, int pitch,
+                              __global uchar *to)
 {
     int codes[COX_WIDTH][COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++)
-        STORE_REALS(TO_SINT(det_min(det_max(MULADD(values[k], unit, REAL(0.5f)), REAL(0.0f)), REAL(65535.0f))),
+        STORE_REALS(TO_SINT(det_min(det_max(MULADD(values[k], unit, REAL(0.5f)), REAL(0.0f)),
+                                    REAL(65535.0f))),
                     codes[k]);
     for (int r = 0; r < rows; r++) {
         __global ushort *row = (__global ushort *)(to + (size_t)r * pitch);
@@ -279,9 +289,10 @@ static inline void pixels_of(__global const float *from, int step, const struct 
     }
 }
 
-__kernel void scale_along(__global const float *intermediate, __global uchar *out_0, __global uchar *out_1,
-                          __global uchar *out_2, int origin, int out_origin, int out_origin_1, int out_origin_2,
-                          struct scale_params params, int first, int rows)
+__kernel void scale_along(__global const float *intermediate, __global uchar *out_0,
+                          __global uchar *out_1, __global uchar *out_2, int origin, int out_origin,
+                          int out_origin_1, int out_origin_2, struct scale_params params, int first,
+                          int rows)
 {
     const struct scale_params p = params;
     const int y = (int)get_global_id(1) * COX_WIDTH;
@@ -300,9 +311,10 @@ __kernel void scale_along(__global const float *intermediate, __global uchar *ou
             STORE_REALS(weights_at(x, &p.along[kind], weights, &inv_sum), firsts);
             STORE_REALS(inv_sum, inv_sums);
             for (int plane = kind; plane < 1 + 2 * kind; plane++) {
-                pixels_of(from + (size_t)FIRST_OF(plane, p) * COX_WIDTH, APART(kind), &p.along[kind], weights, firsts,
-                          inv_sums, values);
-                store_tile(values, REAL(p.unit), min(COX_WIDTH, p.width - x), min(COX_WIDTH, rows - y), p.result_pitch,
+                pixels_of(from + (size_t)FIRST_OF(plane, p) * COX_WIDTH, APART(kind),
+                          &p.along[kind], weights, firsts, inv_sums, values);
+                store_tile(values, REAL(p.unit), min(COX_WIDTH, p.width - x),
+                           min(COX_WIDTH, rows - y), p.result_pitch,
                            outs[plane] + at + 2 * (size_t)x);
             }
         }
