@@ -131,8 +131,8 @@ __kernel void gauss_lines(__global const uchar *in, __global uchar *out, int in_
     const struct lines to = {ROW_OF(__global uchar, out, l, out_origin, k.out_pitch),
                              min(first + rows - l, COX_LANES), k.out_pitch, c};
 #define DOWN(g, i)                                                                       \
-    clean_real(load_reals(ROW_OF(__global const float, in, (i)*COX_LINES + c, in_origin, \
+    clean_real(load_reals(ROW_OF(__global const float, in, (i) * COX_LINES + c, in_origin, \
                                  k.in_pitch),                                            \
-                          l + (g)*COX_WIDTH, k.columns))
+                          l + (g) * COX_WIDTH, k.columns))
     FORWARD(DOWN);
 }

@@ -290,7 +290,7 @@ static inline void store_rows(BLOCK_SAMPLES, __global uchar *row, const struct r
 #define RECORD_FLOATS ((BACKWARD + 3) * COX_BLOCK)
 #define ROW_RECORD(y, index)                                                            \
     (ROW_OF(__global float, row_sums, (y) / COX_BLOCK, row_sums_origin, k.sums_pitch) + \
-     (size_t)(index)*RECORD_FLOATS + (y) % COX_BLOCK)
+     (size_t)(index) * RECORD_FLOATS + (y) % COX_BLOCK)
 
 __kernel void gauss_row_sums(__global const uchar *in, __global uchar *row_sums, int in_origin,
                              int row_sums_origin, struct gauss_sums_params params, int first,

@@ -29,9 +29,9 @@ struct transpose_params {
 };
 
 #define IN(x, y) \
-    (*((__global const pixel *)(in + (size_t)((y)-in_origin) * (size_t)k.in_pitch) + (x)))
+    (*((__global const pixel *)(in + (size_t)((y) - in_origin) * (size_t)k.in_pitch) + (x)))
 #define OUT(x, y) \
-    (*((__global pixel *)(out + (size_t)((y)-out_origin) * (size_t)k.out_pitch) + (x)))
+    (*((__global pixel *)(out + (size_t)((y) - out_origin) * (size_t)k.out_pitch) + (x)))
 
 /* The tile whose first pixel is (x0, y0) of `out`. */
 static inline void take_tile(__global const uchar *in, __global uchar *out, int in_origin,

@@ -88,7 +88,7 @@ __kernel void base_fit(__global const uchar *moments, __global uchar *ab, int mo
         v = PICK(v < REAL(0x1p-20f), REAL(0.0f), v);
         const real inverse = det_rcp(MULADD(v, v, REAL(k.epsilon2)));
         STORE_ROW(float, v * v * inverse, dst, e, k.width);
-        STORE_ROW(float, mean *(REAL(k.epsilon2) * inverse), QUANTITY(dst, 1, k.stride), e,
+        STORE_ROW(float, mean * (REAL(k.epsilon2) * inverse), QUANTITY(dst, 1, k.stride), e,
                   k.width);
     }
 }
