@@ -9,8 +9,9 @@
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh),
  * COX_ACROSS, COX_DOWN (taps, odd, at most 15). Sizes, pitches and weights are parameters.
- * Access: `in` HALO(s) read, `out` ROWS write. Every buffer begins at the row its `origin` says. |weights| add up to at
- * most 2^22 for samples of 8 bits, 2^14 for 16, so that an int holds the sum. Numerics: see
+ * Access: `in` HALO(s) read, `out` ROWS write. Every buffer begins at the row its `origin` says.
+ * |weights| add up to at most 2^22 for samples of 8 bits, 2^14 for 16, so that an int holds the
+ * sum. Numerics: see
  * detmath.clh and plane.clh. Floats are added in the order of the taps, each product and sum
  * rounded once; each result depends on its own pixels only.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,14 +1,15 @@
-/* Recursive Gaussian in blocks: lines in pieces of COX_BLOCK samples, all of them side by side.
+/* Recursive Gaussian in blocks: lines are cut into blocks of COX_BLOCK samples, which are filtered
+ * in parallel.
  *
- * The filter is gauss.cl's. That it is linear lets the blocks be filtered at once (Nehab, Maximo,
+ * The filter is that of gauss.cl. Because it is linear, its blocks can run at once (Nehab, Maximo,
  * Lima, Hoppe, GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). Three
  * steps along the rows and three down the columns:
- *   sums   the state in which the forward filter leaves each block, and the one in which the backward filter does that
- *          goes over its results, as if each came to the block at rest at its first sample: sums of the samples with
- *          weights that the host prepares
- *   carry  from block to block along a line, the states in which the filters really come to each: what is left of
- *          the state before a block (the matrix `over`), and, backwards, what the forward filter's state did in it
- *          (`through`), plus the block's sums
+ *   sums   the states in which the forward filter, and the backward filter over its results, leave
+ *          each block, as if each filter were at rest when it enters the block: sums of the samples
+ *          with weights that the host prepares
+ *   carry  from block to block along a line, the true states in which the filters enter each block:
+ *          what is left of the state before a block (the matrix `over`), and, backwards, the effect
+ *          of the forward filter's state in it (`through`), plus the block's sums
  *   apply  each block is filtered forwards and backwards from these states
  * A line that ends within a block goes on there as it ends, which is what the filter sees beyond it
  * anyway.
@@ -83,7 +84,7 @@ static inline struct state get_state(__global const float *record, int index, in
                           quantity(record, index + 1, stride), quantity(record, index + 2, stride)};
 }
 
-/* --- The three steps ---------------------------------------------------------------------------------------------- */
+/* --- The three steps --- */
 
 /* The record of group g is `record` + g * COX_WIDTH. */
 static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride,
@@ -172,7 +173,7 @@ static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride
         EACH_GROUP x[g][i] = advance(&s[g], x[g][i], step);
 }
 
-/* --- Along the rows ----------------------------------------------------------------------------------------------- */
+/* --- Along the rows --- */
 
 /* A block of COX_LANES rows: `row` is the first one's, of `count`; its samples begin at `at`, of
  * `length`. */
@@ -338,7 +339,7 @@ __kernel void gauss_row_apply(__global const uchar *in, __global const uchar *ro
     store_rows(x, ROW_OF(__global uchar, out, y, out_origin, k.out_pitch), &b);
 }
 
-/* --- Down the columns --------------------------------------------------------------------------------------------- */
+/* --- Down the columns --- */
 
 static inline void load_columns(BLOCK_SAMPLES, __global const uchar *in, int origin, int e, int y,
                                 int end, const struct gauss_blocks_params *k)

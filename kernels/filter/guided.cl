@@ -7,7 +7,8 @@
  *     out = mean(a) I + mean(b)
  * In integers, with S the sums over the window, round() to nearest, ties away from 0:
  *     cov = N S_Ip - S_I S_p,  var = N S_II - S_I^2 + epsilon N^2
- *     both are shifted down by the same count of bits so that var keeps 31, cov's magnitude to floor, at most 2047 var
+ *     both are shifted down by the same count of bits so that var keeps 31, cov's magnitude to
+ *     floor, at most 2047 var
  *     a = round(2^20 cov / var),  b = round((2^20 S_p - a S_I) / N)
  *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to what a sample holds
  * With COX_SELF the guide is the input.

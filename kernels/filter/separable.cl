@@ -16,11 +16,10 @@
  * COX_ACROSS, COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
  * Access: `separable_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written.
  * `separable_columns`: `mid` HALO(s) read, `out` ROWS write. Every buffer begins at the row its
- * `origin` says. `mid` holds floats for float
- * samples, ints for integers: |weights| add up to at most 2^11 for samples of 8 bits, 2^14 for 16, so that an int holds
- * the first sum, and of 8 bits the second. Numerics: see detmath.clh and plane.clh. Floats are
- * added in the order of the taps, each product and sum rounded once; each result depends on its own
- * pixels only.
+ * `origin` says. `mid` holds floats for float samples, ints for integers. |weights| add up to at
+ * most 2^11 for samples of 8 bits, 2^14 for 16, so that an int holds the first sum, and of 8 bits
+ * the second. Numerics: see detmath.clh and plane.clh. Floats are added in the order of the taps,
+ * each product and sum rounded once; each result depends on its own pixels only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"
 

@@ -2,14 +2,16 @@
  * of pixels.
  *
  * He, Sun and Tang, Guided Image Filtering (TPAMI 35, 2013), at a lower resolution as in He and
- * Sun, Fast Guided Filter (arXiv 1505.00996, 2015), with changes. Windows are tents in the place of
- * boxes: no corners show. And a is v^2 / (v^2 + epsilon^2) in the place of v / (v + epsilon), v the
- * variance: of an edge, where v is many times epsilon, (1 - a) of its height stays in the detail,
- * which so falls off with the square: no halo. Windows over which a and b are averaged are half as
- * wide, so that no pixel is averaged over windows of which it is a rare exception.
+ * Sun, Fast Guided Filter (arXiv 1505.00996, 2015), with changes. Windows are tents
+ * instead of boxes, so that no corners show. And a is v^2 / (v^2 + epsilon^2) instead of
+ * v / (v + epsilon), v the variance. At an edge, where v is many times epsilon, (1 - a) of its
+ * height stays in the detail. This part now falls off with the square, so that there is no halo.
+ * Windows over which a and b are averaged are half as wide, so that no pixel is averaged over
+ * windows in which it is a rare exception.
  *
  * Formula, I the stops of the blocks, edges repeated:
- *     m = mean(I), v = mean(I^2) - m^2      over a tent of radius 16: weights 16 - |distance| along both axes
+ *     m = mean(I), v = mean(I^2) - m^2      over a tent of radius 16: weights 16 - |distance| along
+ *                                           both axes
  *     a = v^2 / (v^2 + epsilon^2), b = (1 - a) m
  *     a and b averaged over a tent of radius 8, and interpolated linearly along the rows
  *

@@ -1,9 +1,11 @@
 /* Tone mapping of one picture: scene-linear RGBA, 1.0 = diffuse white, to sRGB-encoded RGBA.
  *
  * Formula, for each pixel:
- *     c    = min(gain * max(c, 0), 2^24)             for R, G, B; NaN = 0, infinity = the largest finite value
+ *     c    = min(gain * max(c, 0), 2^24)              for R, G, B; NaN = 0, infinity = the largest
+ *                                                     finite value
  *     m    = max(R, G, B)
- *     w    = over / (over + 3)                        over = fade_speed * max(Y - fade, 0), Y the luminance of c
+ *     w    = over / (over + 3)                        over = fade_speed * max(Y - fade, 0),
+ *                                                     Y the luminance of c
  *     c    = c + (m - c) * w                          light above `fade` turns white, as on film
  *     rational operators (hable, reinhard, mobius, aces, linear, clip), kind 0:
  *         f(m) = (a2 m^2 + a1 m + a0) / (b2 m^2 + b1 m + b0), or m below `knee`;  c = c * f(m)/m

@@ -1,22 +1,25 @@
 /* Tone mapping of one video frame in one pass: HDR samples in, SDR samples out, no plane of light
- * in memory. With COX_ANALYSE the frame's signal is counted on the way; with COX_MAP 0 it is only
- * counted.
+ * in memory. With COX_ANALYSE the kernel also counts the frame's signal; with COX_MAP 0 it only
+ * counts.
  *
  * Formula, for each pixel:
- *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its samples; limited to
- *     0 .. 1
- *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats of light
+ *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its
+ *     samples; limited to 0 .. 1
+ *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats
+ *              of light
  *     c        = M L, to BT.709 primaries
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
  *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
- *                or the ratio of local.clh in the place of f(m)/m
- *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709; from the knee K on
+ *                or the ratio of local.clh instead of f(m)/m
+ *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709;
+ *                from the knee K on
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
- *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the gamut keeps its sign
- *                until after the average of the chroma, so that noise about black stays about black; straight below
- *                |c| = 2^-18, where the power is steeper than single precision can follow
- *     R'G'B' to Y'CbCr unless R'G'B' is wanted, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes,
- *     limited to what a sample holds
+ *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the
+ *                gamut keeps its sign until after the average of the chroma, so that noise about
+ *                black stays about black; straight below |c| = 2^-18, where the power is steeper
+ *                than single precision can follow
+ *     R'G'B' to Y'CbCr unless the output is R'G'B', chroma averaged with weights 1 2 1 (left-sited)
+ *     or 1 1; to codes, limited to the range of a sample
  * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS
  * steps.
  *
@@ -30,23 +33,27 @@
  * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP,
  * COX_ANALYSE;
  *     COX_IN_LAYOUT, COX_OUT_LAYOUT    as in samples.clh; no v210 out
- *     COX_IN_BYTES, COX_OUT_BYTES      of a sample; COX_IN_SHIFT, COX_OUT_SHIFT: unused low bits in it
+ *     COX_IN_BYTES, COX_OUT_BYTES      of a sample
+ *     COX_IN_SHIFT, COX_OUT_SHIFT      unused low bits in a sample
  *     COX_IN_DEPTH                     bits of a sample
  *     COX_IN_SUB_X, _Y, COX_OUT_SUB_X, _Y    1 where chroma has half as many columns or rows
  *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
  *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
  *     COX_FADE                         0 or 1
- *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee, 3 BT.2390, 4 local
+ *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
+ *                                      3 BT.2390, 4 local
  *     COX_DITHER, COX_GAMUT            0 or 1
- *     COX_HALVE                        1: a pixel is the mean of 2 x 2 of the input's, of their signal: of the codes of
- *                                      Y', and of Cb and Cr as they lie between their samples. Sizes are the output's
+ *     COX_HALVE                        1: a pixel is the mean of 2 x 2 pixels of the input, of
+ *                                      their signal: of the codes of Y', and of Cb and Cr as
+ *                                      they lie between their samples. Sizes are those of the
+ *                                      output
  * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its
  * kind. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row
  * `origin`, other chroma ROWS, or where the frame was scaled before, each band's own, HALO(0), Y'
  * too, from row `origin`; outputs ROWS write; histogram REDUCE, zeroed before; with COX_CURVE 4
  * `base` HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result
  * depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one order.
- * EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
+ * The EOTF and related functions are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -84,7 +91,7 @@
 #define REACH STEP
 #endif
 
-/* --- Vectors of samples ------------------------------------------------------------------------------------------- */
+/* --- Vectors of samples --- */
 
 #if COX_WIDTH == 1
 typedef ushort half_words;
@@ -222,7 +229,7 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 #endif
 #endif
 
-/* --- Chroma in ---------------------------------------------------------------------------------------------------- */
+/* --- Chroma in --- */
 
 struct chroma {
     sums u, v;
@@ -305,15 +312,15 @@ static inline sums past_end(int x, int columns)
 #endif
 #endif
 
-/* --- The operator ------------------------------------------------------------------------------------------------- */
+/* --- The operator --- */
 
 /* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even
  * columns, of its odd ones, then of the lower row. They go through the arithmetic side by side, for
  * each chain of operations alone waits for its own results most of the time. A lower row that is
  * missing is the upper one again. */
 
-/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would be infinitely
- * steep. Relative error 1.1e-4. */
+/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
+ * be infinitely steep. Relative error 1.1e-4. */
 INLINE void bt1886(real *x)
 {
     real size[6], p[6], n[6];
@@ -433,7 +440,7 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     bt1886(x + 6);
 }
 
-/* --- Rows in --------------------------------------------------------------------------------------------------- */
+/* --- Rows in --- */
 
 struct source_row {
 #if COX_HALVE
@@ -722,7 +729,7 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
     return row;
 }
 
-/* --- Codes out ---------------------------------------------------------------------------------------------------- */
+/* --- Codes out --- */
 
 #if COX_MAP
 /* Blue and red differences: B' - Y' and R' - Y'. */
@@ -952,7 +959,7 @@ INLINE void store_chroma(const struct target_row *out, int x, int y, const struc
 #endif
 #endif
 
-/* --- The kernel --------------------------------------------------------------------------------------------------- */
+/* --- The kernel --- */
 
 #if COX_ANALYSE
 INLINE real brightest(const real *s)

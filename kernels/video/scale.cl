@@ -5,7 +5,8 @@
  * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at`
  * is where the pixel lies in the plane; `stretch` is how many samples there are to a pixel, at
  * least 1, so that no detail aliases;
- *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,  0 beyond,
+ *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,
+ *            0 beyond,
  * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29
  * (1981). Samples past the frame's edge are those on it.
  *
@@ -180,7 +181,7 @@ static inline size_t place_in_block(int x, int row, int origin, int samples)
     return block + (COX_WIDTH == 1 ? (size_t)(row % BLOCK) * samples + x : (size_t)x * BLOCK);
 }
 
-/* --- Down the columns --------------------------------------------------------------------------------------------- */
+/* --- Down the columns --- */
 
 /* Columns that one pass over the rows takes, so that the samples which several rows read stay in
  * the cache. */
@@ -256,7 +257,7 @@ __kernel void scale_down(__global const uchar *in_0,
     }
 }
 
-/* --- Along the rows ----------------------------------------------------------------------------------------------- */
+/* --- Along the rows --- */
 
 /* Codes of 16 bits, rounded to nearest, of `columns` pixels of `rows` rows. */
 static inline void store_tile(real values[COX_WIDTH], real unit, int columns, int rows, int pitch,
