@@ -24,7 +24,7 @@ struct box_params {
 __kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin,
                        struct box_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct box_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const sample *src = ROW_OF(__global const sample, in, y, in_origin, k.in_pitch);
@@ -48,7 +48,7 @@ __kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_ori
 __kernel void box_columns(__global const uchar *mid, __global uchar *out, int mid_origin,
                           int out_origin, struct box_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct box_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;

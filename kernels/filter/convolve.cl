@@ -8,12 +8,11 @@
  * any local size. Work-items past the last element or row store nothing.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh),
- * COX_ACROSS, COX_DOWN (taps, odd, at most 15). Sizes, pitches and weights are parameters.
- * Access: `in` HALO(s) read, `out` ROWS write. Every buffer begins at the row its `origin` says.
+ * COX_ACROSS, COX_DOWN (taps, odd, at most 15). Sizes, pitches and weights are parameters. Access:
+ * `in` HALO(s) read, `out` ROWS write. Every buffer begins at the row its `origin` says.
  * |weights| add up to at most 2^22 for samples of 8 bits, 2^14 for 16, so that an int holds the
- * sum. Numerics: see
- * detmath.clh and plane.clh. Floats are added in the order of the taps, each product and sum
- * rounded once; each result depends on its own pixels only.
+ * sum. Numerics: see detmath.clh and plane.clh. Floats are added in the order of the taps, each
+ * product and sum rounded once; each result depends on its own pixels only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"
 
@@ -27,7 +26,7 @@ struct convolve_params {
 __kernel void convolve(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
                        struct convolve_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct convolve_params k = params;
     const int n = k.width * COX_CHANNELS;
     const bool inside = (int)get_global_id(1) < rows;

@@ -11,23 +11,23 @@
  *          what is left of the state before a block (the matrix `over`), and, backwards, the effect
  *          of the forward filter's state in it (`through`), plus the block's sums
  *   apply  each block is filtered forwards and backwards from these states
- * A line that ends within a block goes on there as it ends, which is what the filter sees beyond it
- * anyway.
+ * If a line ends within a block, its last sample fills the block, just as the filter continues a
+ * line beyond its end.
  *
  * Kernels: `gauss_row_sums`, `gauss_row_carry`, `gauss_row_apply` along the rows,
  * `gauss_column_sums`, `gauss_column_carry`, `gauss_column_apply` down the columns. Geometry:
  * dimension 0 over blocks of the row's COX_LINES channels (row sums, row apply), channels (row
- * carry) or groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of so many rows
- * (along the rows) or of COX_BLOCK rows. Any local size. Work-items and lanes past the end store
- * nothing that is read.
+ * carry) or groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of COX_WIDTH *
+ * COX_GROUPS rows (along the rows) or of COX_BLOCK rows. Any local size. Work-items and lanes past
+ * the end store nothing that is read.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and
  * coefficients are parameters. Access: `in` and `out` by rows; `row_sums` and `states` are each
  * band's own; `column_sums` ROWS, and WHOLE for gauss_column_carry, which does all rows. Row r of
- * these three is of the frame's COX_BLOCK rows from r * COX_BLOCK on. A record holds its quantities
- * `stride` floats apart. Every buffer begins at the row its `origin` says. Numerics: see
- * detmath.clh and gauss.cl. Blocks lie where the frame's rows and columns do, not the band's, and
- * each is filtered by one work-item in one order, so the cut does not matter.
+ * these three belongs to the COX_BLOCK rows of the frame from r * COX_BLOCK on. A record holds its
+ * quantities `stride` floats apart. Every buffer begins at the row its `origin` says. Numerics: see
+ * detmath.clh and gauss.cl. Blocks are aligned to the frame, not to the band, and each is filtered
+ * by one work-item in one order, so the cut does not matter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/gauss.clh"
 
@@ -45,15 +45,16 @@ struct gauss_blocks_params {
     float over[9], through[9];
 };
 
-/* For the sums beside it: what a sample adds to those of its block, for w, d1 and d2; to the
- * backward ones in units of b. */
+/* What a sample adds to the sums of its block, for w, d1 and d2; to the backward sums in units of
+ * b. */
 struct gauss_sums_params {
     struct gauss_blocks_params blocks;
     /* rusticl 22.3 misjudges the size of arrays of arrays */
     float forward[3 * COX_BLOCK], backward[3 * COX_BLOCK];
 };
 
-/* What a record of sums holds; of `states`, FORWARD and BACKWARD from its beginning. */
+/* Contents of a record of sums; a record of `states` has FORWARD and BACKWARD from its
+ * beginning. */
 enum { LEVEL, LAST, FORWARD, BACKWARD = FORWARD + 3 };
 
 #define BLOCK_SAMPLES real x[COX_GROUPS][COX_BLOCK]
@@ -115,8 +116,8 @@ static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride,
 }
 
 /* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states
- * go to `states` + b * states_step, which may be the sums' own. A few blocks are loaded at once, as
- * memory is far. */
+ * go to `states` + b * states_step, which may be those of the sums. A few blocks are loaded at once
+ * to hide the latency of memory. */
 static inline void carry(__global const float *sums, size_t sums_step, __global float *states,
                          size_t states_step, const struct gauss_blocks_params *k)
 {
@@ -182,8 +183,8 @@ struct row_block {
 };
 
 #if COX_WIDTH > 1
-/* COX_WIDTH vectors as the rows of a matrix, transposed: each round takes one bit of the lane's
- * number to the vector's. */
+/* COX_WIDTH vectors as the rows of a matrix, transposed: each round moves one bit of the lane's
+ * number to the vector's number. */
 static inline void transpose(real *x)
 {
     for (int round = 1; round < COX_WIDTH; round *= 2) {

@@ -1,7 +1,7 @@
 /* Guided filter (He, Sun, Tang: Guided Image Filtering, ECCV 2010 and TPAMI 35, 2013), in four
  * stages of running sums.
  *
- * Formula, over the window about each pixel (its part in the frame, of N pixels), I the guide, p
+ * Formula, over the window around each pixel (its part in the frame, of N pixels), I the guide, p
  * the input, all integers:
  *     a = cov(I, p) / (var(I) + epsilon),  b = mean(p) - a mean(I)
  *     out = mean(a) I + mean(b)
@@ -10,7 +10,7 @@
  *     both are shifted down by the same count of bits so that var keeps 31, cov's magnitude to
  *     floor, at most 2047 var
  *     a = round(2^20 cov / var),  b = round((2^20 S_p - a S_I) / N)
- *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to what a sample holds
+ *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to the range of a sample
  * With COX_SELF the guide is the input.
  *
  * Stages: guided_rows (sums of I, p, I^2, I p along rows), guided_fit (down the columns; a and b),
@@ -71,7 +71,7 @@ __kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
                           __global uchar *sums, int guide_origin, int in_origin, int sums_origin,
                           struct guided_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const sample *lead = ROW_OF(__global const sample, guide, y, guide_origin,
@@ -117,7 +117,7 @@ __kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
     }
 }
 
-/* The columns of the window about each lane's pixel. */
+/* The number of columns of the window around each lane's pixel. */
 static inline wide columns_in_window(int e, int radius, int width)
 {
     long lanes[COX_WIDTH];
@@ -144,7 +144,7 @@ static inline void add_moments(struct moments *m, __global const uchar *row, int
 __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sums_origin,
                          int ab_origin, struct guided_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct guided_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;
@@ -188,7 +188,7 @@ __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sum
 __kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, int ab_origin,
                              int sums_ab_origin, struct guided_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const uchar *src = ROW_OF(__global const uchar, ab, y, ab_origin, k.ab_pitch);
@@ -223,7 +223,7 @@ __kernel void guided_apply(__global const uchar *guide, __global const uchar *su
                            __global uchar *out, int guide_origin, int sums_ab_origin,
                            int out_origin, struct guided_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct guided_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;

@@ -1,4 +1,4 @@
-/* Prefix sums along the rows of a plane of integers; and what a whole row says.
+/* Prefix sums along the rows of a plane of integers; and facts about whole rows.
  *
  * Formula of prefix_sums:  out(x, y) = sum of in(0, y) .. in(x, y), modulo 2^32.
  * Formula of row_facts, with the samples of row y:

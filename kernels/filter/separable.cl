@@ -1,16 +1,15 @@
 /* Separable convolution, in two stages: along the rows, then down the columns.
  *
- * Formula, w the weights of 2 r + 1 taps (correlation: weight i meets the sample i - r beside the
- * pixel):
+ * Formula, w the weights of 2 r + 1 taps (correlation: weight i applies to the sample i - r to the
+ * right of the pixel):
  *     mid(x, y) = sum over i of across[i] * in(x + i - r, y)
  *     out(x, y) = sum over j of down[j] * mid(x, y + j - s)
  * Integer samples: all sums are exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest
  * sample).
  *
- * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows,
- * `separable_columns` over groups of COX_ITEM_ROWS of them, of which it keeps the sums side by
- * side, so that a row is read once for all; any local size. Work-items past the last element or row
- * store nothing.
+ * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows.
+ * `separable_columns` takes groups of COX_ITEM_ROWS rows and keeps their sums together, so that it
+ * reads each row only once; any local size. Work-items past the last element or row store nothing.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh),
  * COX_ACROSS, COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
@@ -53,7 +52,7 @@ typedef sint total;
 __kernel void separable_rows(__global const uchar *in, __global uchar *mid, int in_origin,
                              int mid_origin, struct separable_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct separable_params k = params;
     const int n = k.width * COX_CHANNELS;
     const bool inside = (int)get_global_id(1) < rows;
@@ -72,7 +71,7 @@ __kernel void separable_rows(__global const uchar *in, __global uchar *mid, int 
 __kernel void separable_columns(__global const uchar *mid, __global uchar *out, int mid_origin,
                                 int out_origin, struct separable_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct separable_params k = params;
     const int n = k.width * COX_CHANNELS;
     const int y0 = first + (int)get_global_id(1) * COX_ITEM_ROWS, end = first + rows;
@@ -81,7 +80,7 @@ __kernel void separable_columns(__global const uchar *mid, __global uchar *out, 
         for (int j = 0; j < COX_ITEM_ROWS; j++)
             sum[j] = TOTAL(VALUE(0));
         for (int s = 0; s < COX_ITEM_ROWS + COX_DOWN - 1; s++) {
-            /* Rows past the band's last one are not stored, and may read what is there. */
+            /* Rows past the band's last one are not stored, so they may read any values. */
             const int y = edge_index(min(y0 + s, end - 1 + COX_DOWN / 2 + COX_DOWN / 2) -
                                          COX_DOWN / 2,
                                      k.height);

@@ -52,13 +52,13 @@ __kernel __attribute__((reqd_work_group_size(COX_TILE, COX_GROUP_ROWS, 1))) void
 transpose(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
           struct transpose_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct transpose_params k = params;
     __local pixel tile[COX_TILE * (COX_TILE + 1)];
     const int wide = (int)get_num_groups(0), high = (int)get_num_groups(1);
     const int number = (int)get_group_id(1) * wide + (int)get_group_id(0);
-    /* No remainder: with the quotient it makes what Oclgrind cannot run when it looks for
-     * uninitialised values. */
+    /* No remainder: together with the quotient, the compiled code cannot run under Oclgrind when it
+     * looks for uninitialised values. */
     const int diagonal = number / high, down = number - diagonal * high,
               across = (diagonal + down) % wide;
     take_tile(in, out, in_origin, out_origin, k, across * COX_TILE, first + down * COX_TILE,

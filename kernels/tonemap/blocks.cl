@@ -1,7 +1,7 @@
 /* The mean stops of blocks of pixels of a picture, for the base of the operator local.
  *
  * Formula: mean of log2(max(gain max(R, G, B), 2^-8)) over a block of 2^block_log2 pixels on each
- * side, R, G, B as in picture.cl; beyond the last column and row those come again.
+ * side, R, G, B as in picture.cl; the last column and row are repeated beyond the edge.
  *
  * Geometry: dimension 0 over blocks (COX_ITEM 1) or once for the whole row (0), dimension 1 over
  * the rows of blocks of the band, which begins with one; any local size. Build defines: COX_WIDTH
@@ -29,7 +29,7 @@ static inline real stops_within(__global const uint *row, int x, float gain)
     return stops_of(px, gain);
 }
 
-/* The same at the row's end. */
+/* The same at the end of the row. */
 static inline real stops_at_end(__global const uint *row, int x, float gain)
 {
     struct pixels px;
@@ -45,7 +45,7 @@ static inline real stops_at_end(__global const uint *row, int x, float gain)
 __kernel void blocks(__global const uchar *in, __global uchar *moments, int in_origin,
                      int moments_origin, struct picture_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct picture_params p = params;
     const struct local_params *k = &p.surround;
     const int side = 1 << k->block_log2;

@@ -1,4 +1,4 @@
-/* Analysis of one picture: how many pixels have which luminance, for exposure and peak.
+/* Analysis of one picture: the histogram of luminance, for exposure and peak.
  *
  * Formula: Y = 0.2126 R + 0.7152 G + 0.0722 B of the colours as picture.cl takes them (before any
  * exposure);

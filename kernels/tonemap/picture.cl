@@ -9,7 +9,7 @@
  *     c    = c + (m - c) * w                          light above `fade` turns white, as on film
  *     rational operators (hable, reinhard, mobius, aces, linear, clip), kind 0:
  *         f(m) = (a2 m^2 + a1 m + a0) / (b2 m^2 + b1 m + b0), or m below `knee`;  c = c * f(m)/m
- *     exposure operator, kind 1, each channel for itself:
+ *     exposure operator, kind 1, for each channel:
  *         c = c * slope below `start`, else log2((c - start) * inner + 1) * outer + start_out
  *     bt2390, kind 2: f(m) as in pq.clh;  c = c * f(m)/m
  *     local, with COX_LOCAL 1 and no other operator: c = c * the ratio of local.clh
@@ -70,7 +70,7 @@ static inline real exposure_curve(real c, const struct picture_params *k)
                 MULADD(curve, REAL(k->outer), REAL(k->start_out)));
 }
 
-/* What a pixel needs beside itself. */
+/* The input of a pixel besides its colours. */
 #if COX_LOCAL
 #define MODEL_TYPE struct local_model
 #define MODEL_AT(x) local_model_at(&model_rows, x)
@@ -79,9 +79,9 @@ static inline real exposure_curve(real c, const struct picture_params *k)
 #define MODEL_AT(x) 0
 #endif
 
-/* Light to what the display is to show, of VECTORS vectors of pixels, each red, green and blue.
- * They go through the arithmetic side by side, for each chain of operations alone waits for its own
- * results most of the time. */
+/* Map light to the display's colours, for VECTORS vectors of pixels, each red, green and blue. They
+ * are computed in parallel, because a single chain of operations mostly waits for its own
+ * results. */
 INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_params *k)
 {
     real m[VECTORS], over[VECTORS], whiten[VECTORS], w[VECTORS], ratio[VECTORS], inverse[VECTORS];
@@ -130,7 +130,7 @@ INLINE struct codes to_codes(const real *c, real alpha)
     return out;
 }
 
-/* The vector of pixels at `p`: its colours become number n of `c`, its alpha number n of
+/* Load the vector of pixels at `p`: its colours go to number n of `c`, its alpha to number n of
  * `alpha`. */
 #define LOAD_VECTOR(n, p)      \
     {                          \
@@ -150,7 +150,7 @@ __kernel void picture(__global const uchar *in, __global uchar *out,
 #endif
                       struct picture_params k, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct picture_params p = k;
     const int y = (int)get_global_id(1);
     int x = (int)get_global_id(0) * COX_ITEM;

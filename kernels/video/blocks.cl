@@ -1,16 +1,16 @@
 /* The stops of blocks of samples of a video frame, for the base of the operator local.
  *
- * Formula: of the block's samples the mean Y', Cb and Cr; the light of these as in frame.cl, to
- * BT.709 in multiples of SDR white; log2(max(R, G, B, 2^-8)). Of RGBA and BGRA the mean of the
- * pixels' stops. Beyond the last column and row those come again.
+ * Formula: the mean Y', Cb and Cr of the block's samples; their light as in frame.cl, to BT.709 in
+ * multiples of SDR white; log2(max(R, G, B, 2^-8)). For RGBA and BGRA: the mean of the pixels'
+ * stops. The last column and row are repeated beyond the edge.
  *
  * Geometry: dimension 0 over groups of 2 COX_WIDTH blocks (COX_ITEM 1) or once for the whole row
  * (0), dimension 1 over the rows of blocks of the band, which begins with one; any local size.
  * Build defines: COX_WIDTH (detmath.clh), COX_ITEM; COX_BLOCK_LOG2 1 .. 5; COX_CHROMA_UNIT, what
  * one chroma sample counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES,
  * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_CURVE 4. Access: inputs ROWS read,
- * `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes add up as
- * integers; of RGBA and BGRA a block is summed up by one work-item, in one order.
+ * `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are added as
+ * integers. For RGBA and BGRA one work-item adds up a block, in one order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -25,7 +25,7 @@
 #define SCATTER(v, array) COX_PASTE(vstore, COX_WIDTH)(v, 0, array)
 #endif
 
-/* The stops of two vectors of signals; what was in `s` is lost. */
+/* The stops of two vectors of signals; overwrites `s`. */
 INLINE void stops_of(real *s, const struct video_params *k, float *stops)
 {
     eotf(s, k);
@@ -108,9 +108,9 @@ static inline void block_sums(__global const uchar *plane, __global const uchar 
 #define SAMPLE(row, x) PLACED_AT(ushort, (row) + 2 * (x))
 #endif
 
-/* The sums of a block's samples, `rows` rows of `count` (a power of two) from sample `begin` on: of
- * every fourth one, so that semi-planar chroma can be told apart. A block at the edge repeats its
- * last sample, or pair of samples. */
+/* The sums of a block's samples, `rows` rows of `count` (a power of two) from sample `begin` on:
+ * every fourth sample has its own sum, so that Cb and Cr of semi-planar chroma stay apart. A block
+ * at the edge repeats its last sample, or pair of samples. */
 static inline uint4 sums_of(__global const uchar *plane, int pitch, int begin, int count, int total,
                             int channels, int y0, int last_row, int rows)
 {
@@ -161,7 +161,7 @@ static inline void block_sums(__global const uchar *luma, __global const uchar *
 }
 #endif
 
-/* The light of a block's mean Y', Cb and Cr, in the units that the parameters are for. */
+/* The light of a block's mean Y', Cb and Cr, in the units of the parameters. */
 static inline void group_stops(__global const uchar *luma, __global const uchar *cb,
                                __global const uchar *cr, int first_block, int y0, int last_row,
                                const struct video_params *k, float *stops)
@@ -191,7 +191,7 @@ __kernel void blocks(__global const uchar *in_0,
                      __global uchar *moments, int moments_origin, struct video_params params,
                      int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct video_params p = params;
     const struct video_params *k = &p;
     const int columns = k->surround.width;

@@ -24,11 +24,11 @@
  * steps.
  *
  * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows
- * at a time; dimension 0 runs over items, dimension 1 over groups of rows of the band. Where a
- * histogram is made a work-group is COX_GROUP by 1 and counts in local memory (COX_GROUP > 1), or a
- * work-item in private memory (1), before it adds to the result. A step takes 2 COX_WIDTH columns,
- * the even ones in one vector and the odd ones in another, as they lie in words of two samples. The
- * last step of a row reads and writes sample by sample, so no byte outside the rows is touched.
+ * at a time; dimension 0 runs over items, dimension 1 over groups of rows of the band. To make a
+ * histogram, a work-group of COX_GROUP by 1 counts in local memory (COX_GROUP > 1), or a work-item
+ * in private memory (1), before it adds to the result. A step takes 2 COX_WIDTH columns, the even
+ * ones in one vector and the odd ones in another, as they lie in words of two samples. The last
+ * step of a row reads and writes sample by sample, so no byte outside the rows is touched.
  *
  * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP,
  * COX_ANALYSE;
@@ -47,13 +47,14 @@
  *                                      their signal: of the codes of Y', and of Cb and Cr as
  *                                      they lie between their samples. Sizes are those of the
  *                                      output
- * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its
- * kind. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row
- * `origin`, other chroma ROWS, or where the frame was scaled before, each band's own, HALO(0), Y'
- * too, from row `origin`; outputs ROWS write; histogram REDUCE, zeroed before; with COX_CURVE 4
- * `base` HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result
- * depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one order.
- * The EOTF and related functions are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
+ * Sizes, pitches and constants are parameters, so that one compiled kernel serves all films with
+ * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from
+ * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
+ * band's own, HALO(0), from row `origin`; outputs ROWS write; histogram REDUCE, zeroed before; with
+ * COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every
+ * result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one
+ * order. The EOTF and related functions are minimax fits, weighted for codes of 10 bits
+ * (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -62,7 +63,7 @@
 #define OUT_RGBA (COX_OUT_LAYOUT == 2 || COX_OUT_LAYOUT == 3)
 #define OUT_GBR (COX_OUT_LAYOUT == 4)
 #define OUT_PLANES (OUT_RGBA ? 1 : COX_OUT_LAYOUT == 1 ? 2 : 3)
-/* The planes that there are, the others being the last one. */
+/* The existing planes; the last one takes the place of those that are missing. */
 #if IN_PLANES == 3
 #define IN_1 in_1
 #define IN_2 in_2
@@ -84,7 +85,7 @@
 #define OUT_2 out_0
 #endif
 #define STEP (2 * COX_WIDTH)
-/* How many columns a step reads at most, so that no byte outside the row is touched. */
+/* The most columns that a step reads, so that no byte outside the row is touched. */
 #if IN_V210
 #define REACH (2 * STEP)
 #else
@@ -180,7 +181,8 @@ static inline uns components(__global const uchar *row, int c)
 #endif
 #endif
 
-/* Two neighbouring samples in one word, the left one low; what a vector of them holds. */
+/* Two neighbouring samples in one word, the left one in the low bits, and the parts of a vector of
+ * them. */
 #if IN_V210
 #define IN_PAIRS(row, x) (components(row, 2 * (x) + 1) | components(row, 2 * (x) + 3) << 16)
 #define LEFT(pairs) ((pairs) & (uns)(0xffffu))
@@ -219,7 +221,7 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 }
 
 #if COX_HALVE
-/* Every second of two vectors' values, which follow each other. */
+/* Every second value of two consecutive vectors. */
 #if COX_WIDTH == 1
 #define EVEN_OF(a, b) (a)
 #define ODD_OF(a, b) (b)
@@ -235,7 +237,7 @@ struct chroma {
     sums u, v;
 };
 
-/* A row of the frame's chroma: the plane rows it lies near to and far from. */
+/* A row of the frame's chroma: the nearest plane row and the next one. */
 struct chroma_rows {
     __global const uchar *near_u, *far_u, *near_v, *far_v;
 };
@@ -282,8 +284,7 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
     return c;
 }
 
-/* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in
- * COX_IN_SITE 2. */
+/* The same, interpolated between plane rows: sums of four samples, or of two with COX_IN_SITE 2. */
 static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns,
                                            bool edge)
 {
@@ -315,9 +316,9 @@ static inline sums past_end(int x, int columns)
 /* --- The operator --- */
 
 /* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even
- * columns, of its odd ones, then of the lower row. They go through the arithmetic side by side, for
- * each chain of operations alone waits for its own results most of the time. A lower row that is
- * missing is the upper one again. */
+ * columns, of its odd ones, then of the lower row. All of them are computed in parallel, because a
+ * single chain of operations mostly waits for its own results. If the lower row is missing, it is
+ * the upper one again. */
 
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
  * be infinitely steep. Relative error 1.1e-4. */
@@ -345,7 +346,7 @@ INLINE void bt1886(real *x)
         x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
 }
 
-/* Reciprocals of four values side by side, as det_rcp makes them, the last step a shorter one:
+/* Reciprocals of four values in parallel, as in det_rcp but with a shorter last step:
  * relative error 4e-6, the same for all three colours. */
 INLINE void reciprocals(real *x)
 {
@@ -357,7 +358,7 @@ INLINE void reciprocals(real *x)
     FOUR(x[i] = MULADD(y[i], e[i], y[i]))
 }
 
-/* What a block of four pixels needs beside itself. */
+/* The input of a block of four pixels besides its samples. */
 #define LOCAL (COX_MAP && COX_CURVE == 4)
 #if LOCAL
 #define MODEL_TYPE struct local_model
@@ -367,7 +368,7 @@ INLINE void reciprocals(real *x)
 #define MODEL_AT(x) 0
 #endif
 
-/* What the operator multiplies pixels of the largest colours m by. */
+/* The factor of the operator for pixels with the largest colours m. */
 INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct video_params *k)
 {
 #if LOCAL
@@ -389,10 +390,10 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
 }
 
 #if COX_GAMUT
-/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. What
- * is black or less becomes grey, since nothing else of that luminance is inside. Both factors of
- * the denominator are 2^-40 at least: less is noise about black, and their product stays a normal
- * number. */
+/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. Black
+ * or less becomes grey, because no other colour of that luminance is inside. Both factors of the
+ * denominator are 2^-40 at least: smaller values are noise around black, and the product stays a
+ * normal number. */
 INLINE void compress_gamut(real *x, const struct video_params *k)
 {
     real y[4], u[4], d[4];
@@ -408,7 +409,7 @@ INLINE void compress_gamut(real *x, const struct video_params *k)
 }
 #endif
 
-/* The input's signal to the output's. */
+/* Map the input's signal to the output's. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
     eotf(x, k);
@@ -460,7 +461,7 @@ struct halves {
     uns even, odd;
 };
 
-/* All bits of the lanes whose odd column is past the last one, where the last one comes again. */
+/* All bits of the lanes whose odd column is past the last one, which is then repeated. */
 static inline uns past_end(int x, int columns)
 {
     uint bits[COX_WIDTH];
@@ -487,8 +488,8 @@ INLINE struct halves sums_of_four(__global const uchar *first, __global const uc
 }
 
 #if COX_IN_SUB_X
-/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of
- * their own i is even: a GPU reads no pair that is not aligned. */
+/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. If Cb and Cr
+ * have separate planes, i is even: a GPU reads aligned pairs only. */
 INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns,
                                   bool edge)
 {
@@ -521,7 +522,7 @@ INLINE struct halves every_second(__global const uchar *row, int which, int i, i
     return h;
 }
 
-/* The same, weighted over the rows that a pixel's two lie between. */
+/* The same, weighted over the chroma rows around the two rows of pixels. */
 INLINE struct halves between_rows(const struct source_row *row, int which, int i, int columns,
                                   bool edge)
 {
@@ -619,7 +620,7 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
         real c[4][3];
         for (int i = 0; i < 4; i++)
             rgba_samples(i / 2 ? row->second[0] : row->first[0], 2 * (x + column) + i % 2, 4,
-                         /* past the last pixel it comes again */
+                         /* past the end, the last pixel is repeated */
                          2 * k->width - 1 + i % 2, k, c[i]);
         for (int i = 0; i < 3; i++)
             s[3 * column + i] = ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) * REAL(0.25f);
@@ -656,7 +657,7 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
     const sums here_u = here.u + here.u + here.u, here_v = here.v + here.v + here.v;
     const sums even_u = last.u + here_u, even_v = last.v + here_v;
     sums odd_u = here_u + next.u, odd_v = here_v + next.v;
-    if (edge) { /* past an odd width the last column comes again */
+    if (edge) { /* past an odd width, the last column is repeated */
         const sums again = past_end(x, k->width);
         odd_u = (odd_u & ~again) | (even_u & again);
         odd_v = (odd_v & ~again) | (even_v & again);
@@ -671,7 +672,7 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 }
 #endif
 
-/* The band's row y, or the one that stands for it where it is missing. */
+/* The band's row y, or its replacement if it is missing. */
 INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1,
                                    __global const uchar *in_2, int y, bool lower, int first,
                                    int origin, const struct video_params *k)
@@ -706,7 +707,7 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
     row.rgba = in_0 + (size_t)y * k->in_pitch[0];
 #else
 #if !COX_IN_SUB_Y
-    /* scratch begins at the band's first row, also where this is a later piece of the band */
+    /* scratch begins at the band's first row, even in a later piece of the band */
     y += first - origin;
 #endif
     row.luma = in_0 + (size_t)y * k->in_pitch[0];
@@ -714,7 +715,7 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
 #if COX_IN_SUB_Y
     near = (first + y) / 2;
 #if COX_IN_SITE == 2
-    far = near + lower; /* the upper row has chroma of its own */
+    far = near + lower; /* the upper row has its own chroma */
 #else
     far = near + (lower ? 1 : -1);
 #endif
@@ -761,8 +762,8 @@ static inline real pattern(int x, int step, int y)
 #endif
 }
 
-/* To a code, rounded: to the nearest, or up where the pattern says so. What leads past the largest
- * code is the caller's. */
+/* Round to a code: to the nearest, or up where the pattern requires it. The caller limits the
+ * result to the largest code. */
 static inline real to_code(real x, float scale, float offset, real dither)
 {
 #if COX_DITHER
@@ -772,7 +773,7 @@ static inline real to_code(real x, float scale, float offset, real dither)
 #endif
 }
 
-/* x <= 1, which is a code of its own. */
+/* x <= 1, which has its own code. */
 static inline uns luma_code(real x, real dither, const struct video_params *k)
 {
     return AS_UNS(TO_SINT(to_code(x, k->out_luma_scale, k->out_luma_0, dither)));
@@ -789,7 +790,7 @@ typedef __global uchar *sample_pointer;
 typedef __global ushort *sample_pointer;
 #endif
 
-/* Codes of even and odd columns, side by side from column x on. */
+/* Store codes of even and odd columns, interleaved, from column x on. */
 static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, int columns,
                                bool edge)
 {
@@ -933,7 +934,7 @@ INLINE void store_chroma(const struct target_row *out, int x, int y, const struc
     const real cb = s->even_cb + s->odd_cb, cr = s->even_cr + s->odd_cr;
     const float weight = COX_OUT_SUB_Y ? 0.25f : 0.5f;
 #else
-    if (x == 0) { /* before the first column the first one comes again */
+    if (x == 0) { /* before the start, the first column is repeated */
         before->cb = FIRST_LANE(s->even_cb);
         before->cr = FIRST_LANE(s->even_cr);
     }
@@ -978,8 +979,8 @@ static inline sint bin_of(real x)
 }
 #endif
 
-/* On a CPU neighbouring blocks are counted in tables of their own, for each increment waits for the
- * one before if both hit one word. */
+/* On a CPU neighbouring blocks are counted in separate tables, because an increment waits for the
+ * one before if both hit the same word. */
 #define TABLES (COX_GROUP > 1 ? 1 : 4)
 
 __kernel
@@ -1011,7 +1012,7 @@ video(__global const uchar *in_0,
 #endif
       struct video_params params, int first, int rows, int origin)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct video_params p = params;
     const struct video_params *k = &p;
     const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS,
@@ -1032,7 +1033,7 @@ video(__global const uchar *in_0,
 #endif
 #endif
     for (int y = begin_y; y < end_y; y += 2) {
-        const bool lower = y + 1 < end_y; /* the lower row is there */
+        const bool lower = y + 1 < end_y; /* the lower row exists */
         const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
         const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first,
                                                      origin, k);
@@ -1049,7 +1050,7 @@ video(__global const uchar *in_0,
         struct before lower_before = {0.0f, 0.0f};
 #endif
 #if COX_ITEM && COX_OUT_SITE != 1
-        if (begin_x > 0 && begin_x < end_x) { /* the step before is another work-item's */
+        if (begin_x > 0 && begin_x < end_x) { /* the step before belongs to another work-item */
             real s[12];
             read_row(&upper_in, begin_x - STEP, true, k, s);
             read_row(&lower_in, begin_x - STEP, true, k, s + 6);

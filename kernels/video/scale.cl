@@ -1,14 +1,14 @@
-/* A frame to another size: separable Catmull-Rom resampling of its planes' codes, first down the
+/* Scaling of a frame: separable Catmull-Rom resampling of its planes' codes, first down the
  * columns, then along the rows. The result has a sample of Y', Cb and Cr for each pixel, however
- * chroma was subsampled; of RGBA, BGRA and planes of colours one of G, B and R.
+ * chroma was subsampled; from RGBA, BGRA and planes of colours it has one of G, B and R.
  *
  * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at`
- * is where the pixel lies in the plane; `stretch` is how many samples there are to a pixel, at
- * least 1, so that no detail aliases;
+ * is the pixel's position in the plane; `stretch` is the number of samples per pixel, at least 1,
+ * so that no detail aliases;
  *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,
  *            0 beyond,
  * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29
- * (1981). Samples past the frame's edge are those on it.
+ * (1981). Samples on the frame's edge are repeated beyond it.
  *
  * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows: on
  * a GPU each row by row, on a CPU column by column, so that a vector holds a column of a block.
@@ -21,8 +21,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 
-/* Where a plane of the result has its first sample in a row of the intermediate frame, and how far
- * apart they are. */
+/* The position of a plane's first sample in a row of the intermediate frame, and the distance
+ * between its samples. */
 #if IN_RGBA
 #define FIRST_OF(plane, p) ((plane) == 0 ? 1 : ((plane) == 1) == (COX_IN_LAYOUT == 2) ? 2 : 0)
 #define APART(kind) 4
@@ -37,7 +37,7 @@
 #define APART(kind) 1
 #endif
 #define BLOCK 16
-/* The most samples that have a weight: 2 * reach where a side becomes an eighth. */
+/* The most samples that have a weight: 2 * reach if a side becomes an eighth. */
 #define TAPS 32
 
 #if COX_WIDTH == 1
@@ -50,7 +50,8 @@
 #define STORE_REALS(v, array) COX_PASTE(vstore, COX_WIDTH)(v, 0, array)
 #endif
 
-/* How a plane lies under the output in one direction: pixel p is at (p * num + offset) / den. */
+/* The position of a plane under the output in one direction: pixel p is at (p * num + offset) /
+ * den. */
 struct scale_axis {
     int num, offset, den;
     int samples; /* of the plane */
@@ -58,12 +59,12 @@ struct scale_axis {
     float inv_den, inv_stretch;
 };
 
-/* The parameter block; struct scale_params of scale.c. */
+/* The parameter block; struct cox__scale of scale.h. */
 struct scale_params {
     int width;                       /* pixels of the result */
     int in_pitch[3];                 /* bytes */
     int columns[3];                  /* samples in a row of each plane, of whatever kinds */
-    /* where each plane's begin in a row of the intermediate frame */
+    /* where each plane begins in a row of the intermediate frame */
     int begin[3];
     int samples;                     /* in a row of the intermediate frame */
     int result_pitch;                /* bytes */
@@ -71,8 +72,8 @@ struct scale_params {
     float unit;                      /* codes of 16 bits per code */
 };
 
-/* The sample at or before pixel p, and how far behind it the pixel lies, in units of 1 / den. The
- * quotient of a float is off by one at most. */
+/* The sample at or before pixel p, and the pixel's distance behind it, in units of 1 / den. A
+ * quotient of floats is off by one at most. */
 static inline int place_of(int p, const struct scale_axis *axis, int *rest)
 {
     const long at = (long)p * axis->num + axis->offset;
@@ -90,7 +91,7 @@ static inline int place_of(int p, const struct scale_axis *axis, int *rest)
     return i;
 }
 
-/* The same of pixels p, p + 1, ..., and how far behind as a share of a sample. */
+/* The same for pixels p, p + 1, ..., with the distance as a fraction of a sample. */
 static inline sint places_of(int p, const struct scale_axis *axis, real *rest)
 {
     int left;
@@ -122,7 +123,7 @@ static inline real weight(real d)
 #define CODE(row, i) ((uint)PLACED_AT(ushort, (row) + 2 * (i)) >> COX_IN_SHIFT)
 #endif
 
-/* Codes x, x + 1, ... of a row; past its end the last one. */
+/* Codes x, x + 1, ... of a row; past its end, the last one. */
 static inline real codes_at(__global const uchar *row, int x, int columns)
 {
     float codes[COX_WIDTH];
@@ -157,8 +158,8 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
     return LOAD_REALS(codes);
 }
 
-/* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample that the
- * first is of. */
+/* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample of the
+ * first weight. */
 static inline sint weights_at(int p, const struct scale_axis *axis, float weights[TAPS][COX_WIDTH],
                               real *inv_sum)
 {
@@ -174,7 +175,7 @@ static inline sint weights_at(int p, const struct scale_axis *axis, float weight
     return at + SINT(1 - axis->reach);
 }
 
-/* Where (x, row) lies in the intermediate frame of a band, `samples` to a row. */
+/* The place of (x, row) in the intermediate frame of a band, with `samples` in a row. */
 static inline size_t place_in_block(int x, int row, int origin, int samples)
 {
     const size_t block = (size_t)(row / BLOCK - origin) * BLOCK * samples;
@@ -183,8 +184,8 @@ static inline size_t place_in_block(int x, int row, int origin, int samples)
 
 /* --- Down the columns --- */
 
-/* Columns that one pass over the rows takes, so that the samples which several rows read stay in
- * the cache. */
+/* Columns of one pass over the rows; few enough that samples which several rows read stay in the
+ * cache. */
 #define PART (8 * COX_WIDTH)
 
 static inline void one_plane(__global const uchar *plane, int pitch, int columns,
@@ -233,7 +234,7 @@ __kernel void scale_down(__global const uchar *in_0,
 #endif
                          int origin, struct scale_params params, int first, int rows)
 {
-    /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct scale_params p = params;
 #if IN_PLANES > 2
     __global const uchar *planes[3] = {in_0, in_1, in_2};
