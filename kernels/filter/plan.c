@@ -91,11 +91,11 @@ void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_acces
     if (contract == COX__WHOLE && !plan->bindings[binding].scratch)
         plan->bindings[binding].row_access = COX__WHOLE; /* with its own number of rows */
 
+    if (halo_rows > pass->rows)
+        halo_rows = pass->rows;
+
     plan->uses[plan->pass_count - 1][pass->use_count++] = (struct cox__pass_binding){
-        .binding = binding,
-        .row_access = contract,
-        .access = access,
-        .halo_rows = halo_rows < pass->rows ? halo_rows : pass->rows};
+        .binding = binding, .row_access = contract, .access = access, .halo_rows = halo_rows};
 }
 
 void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)

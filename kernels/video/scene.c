@@ -188,7 +188,9 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
             most = pairs;
     }
 
-    const uint64_t total = total_before > total_now ? total_before : total_now;
+    uint64_t total = total_now;
+    if (total_before > total)
+        total = total_before;
     if (total == 0)
         return 0;
     return (double)(total - most) / (double)total;

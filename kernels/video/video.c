@@ -117,11 +117,15 @@ uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width,
         return 1;
     }
 
-    const bool semi_planar = format->layout == COX_VIDEO_SEMI_PLANAR;
     const uint32_t columns = (width + format->chroma_x_log2) >> format->chroma_x_log2;
     const uint32_t rows = (height + format->chroma_y_log2) >> format->chroma_y_log2;
-    const uint32_t count = semi_planar ? 2 : 3;
-    const size_t chroma_bytes = (size_t)columns * sample * (semi_planar ? 2 : 1);
+    size_t chroma_bytes = (size_t)columns * sample;
+    uint32_t count = 3;
+    if (format->layout == COX_VIDEO_SEMI_PLANAR) {
+        chroma_bytes *= 2;
+        count = 2;
+    }
+
     planes[0] = (struct cox_video_plane){(size_t)width * sample, height, 1, sample};
     for (uint32_t i = 1; i < count; i++)
         planes[i] = (struct cox_video_plane){chroma_bytes, rows, 1u << format->chroma_y_log2,

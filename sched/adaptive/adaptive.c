@@ -119,7 +119,9 @@ static bool begin_speeds(struct cox__adaptive *state, const struct cox_sched_vie
             timed++;
         }
     }
-    const double guess_ns = timed ? scale / timed : 1e6; /* of a row, at a hint of 1 */
+    double guess_ns = 1e6; /* of a row, at a hint of 1 */
+    if (timed)
+        guess_ns = scale / timed;
 
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
@@ -270,8 +272,9 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
     }
 
     /* After a change of mode, frames in flight of the old mode do not count. */
-    const uint32_t overlap = view->in_flight > 1 ? view->in_flight : 0;
-    uint32_t settle = 0;
+    uint32_t overlap = 0, settle = 0;
+    if (view->in_flight > 1)
+        overlap = view->in_flight;
     if (cox__adaptive_bunches(trials))
         settle = overlap;
     else if (trials->tried.devices != trials->in_use.devices)
@@ -446,7 +449,9 @@ static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view
     }
 
     memcpy(state->current, decision->rows, view->device_count * sizeof *decision->rows);
-    state->current_rows = decision->trial ? 0 : view->rows;
+    state->current_rows = view->rows;
+    if (decision->trial)
+        state->current_rows = 0;
 
     for (uint32_t d = 0; decision->reason == COX_REASON_BALANCED && d < view->device_count; d++)
         if (decision->costs[d].usable && !decision->rows[d])
@@ -482,7 +487,9 @@ static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_vi
     memcpy(decision->rows, choice.rows, view->device_count * sizeof *decision->rows);
     decision->rejected_ns = decision->ns;
     decision->ns = frame_ns(view, decision->costs, decision->rows);
-    decision->reason = choice.role == COX__ENERGY_TRIAL ? COX_REASON_TRIAL : COX_REASON_ENERGY;
+    decision->reason = COX_REASON_ENERGY;
+    if (choice.role == COX__ENERGY_TRIAL)
+        decision->reason = COX_REASON_TRIAL;
 
     state->current_rows = 0;
     return true;
@@ -552,7 +559,9 @@ static void open_slot(struct cox__adaptive *state, const struct cox_sched_view *
     slot->frame = view->frame;
     slot->used = true;
     slot->plan = decision->plan;
-    slot->trial = decision->trial ? state->trials.serial : 0;
+    slot->trial = 0;
+    if (decision->trial)
+        slot->trial = state->trials.serial;
 
     for (uint32_t d = 0; d < view->device_count; d++)
         slot->parts[d] = (struct cox__adaptive_part){

@@ -96,10 +96,9 @@ static uint32_t count_bits(uint32_t bits)
 
 static double noise_of(const struct cox__energy_costs *costs, uint32_t device)
 {
-    double noise = costs->noise ? costs->noise[device] : NOISE_GUESS;
-    if (!(noise >= 0)) /* NaN too */
+    if (!costs->noise || !(costs->noise[device] >= 0)) /* NaN too */
         return NOISE_GUESS;
-    return cox__min(noise, NOISE_MOST);
+    return cox__min(costs->noise[device], NOISE_MOST);
 }
 
 /* The costs that apply to the candidate: of one device alone, or of devices that co-run. */
@@ -264,7 +263,9 @@ static struct cox__energy_candidate candidate_at(const struct cox__energy *energ
         return candidate;
     }
 
-    uint32_t kept = energy->kept.devices ? energy->kept.devices : usable;
+    uint32_t kept = energy->kept.devices;
+    if (kept == 0)
+        kept = usable;
 
     if (index >= 4 * n) {
         candidate.devices = index == 4 * n ? kept : usable;
@@ -574,7 +575,9 @@ static void take_turn(struct cox__energy *energy, const struct cox_sched_view *v
 
     energy->has_rows = candidate.devices != 0;
     memcpy(energy->rows, out->rows, sizeof energy->rows);
-    uint32_t skip = view->in_flight ? view->in_flight : 2;
+    uint32_t skip = view->in_flight;
+    if (skip == 0)
+        skip = 2;
 
     energy->ring[view->frame % COX__ENERGY_RING].frame_plus_1 = view->frame + 1;
     energy->ring[view->frame % COX__ENERGY_RING].serial = energy->serial;

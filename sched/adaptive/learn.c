@@ -46,7 +46,9 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
 
     for (uint32_t d = 0; d < state->device_count; d++) {
         const struct cox__adaptive_part *part = &slot->parts[d];
-        end_ns[d] = part->busy.launches ? part->end_ns : -1;
+        end_ns[d] = -1;
+        if (part->busy.launches)
+            end_ns[d] = part->end_ns;
         latest_ns = cox__max(latest_ns, end_ns[d]);
         sharing += part->busy.launches > 0;
         if (part->busy.launches && teaches(state, slot, in_use))
@@ -56,7 +58,9 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
     const double alone_most = state->in_flight > 1 ? ALONE_STREAM : ALONE_MOST;
     for (uint32_t d = 0; d < state->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
-        device->lead_ns = end_ns[d] < 0 ? 0 : latest_ns - end_ns[d];
+        device->lead_ns = 0;
+        if (!(end_ns[d] < 0))
+            device->lead_ns = latest_ns - end_ns[d];
 
         if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) &&
             device->single_device_ns > 0 && sharing > 1 && device->speed.frames >= SETTLED)

@@ -193,7 +193,9 @@ static bool fill_speeds(struct state *state, const struct cox_sched_view *view, 
         else if (!timed && measured > 0)
             ns_per_row[d] = cox__layout_sane(ns_per_row[d] * scale / measured);
 
-        device->ns_per_row = timed || measured > 0 ? ns_per_row[d] : 0;
+        device->ns_per_row = 0;
+        if (timed || measured > 0)
+            device->ns_per_row = ns_per_row[d];
         if (device->alone_ns == 0)
             device->alone_ns = (double)view->devices[d].single_device_ns;
     }
@@ -388,7 +390,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         ns = cox__layout_predict(view, ns_per_row, rows);
     }
 
-    out->predicted_ns = timed ? cox__layout_ns(ns) : 0;
+    if (timed)
+        out->predicted_ns = cox__layout_ns(ns);
     return COX_OK;
 }
 

@@ -125,8 +125,6 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         out->reason = COX_REASON_BALANCED;
     if (timed || state->frame_ns[best] > 0)
         out->predicted_ns = cox__layout_ns(best_ns);
-    else
-        out->predicted_ns = 0;
 
     return COX_OK;
 }

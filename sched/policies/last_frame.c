@@ -57,7 +57,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
 
     out->reason = none ? COX_REASON_FIRST : COX_REASON_BALANCED;
     cox__history_lay_out(&state->history, view, rows, out);
-    out->predicted_ns = timed ? cox__layout_ns(cox__layout_predict(view, ns_per_row, rows)) : 0;
+    if (timed)
+        out->predicted_ns = cox__layout_ns(cox__layout_predict(view, ns_per_row, rows));
 
     return COX_OK;
 }

@@ -34,7 +34,10 @@ static size_t state_bytes(uint32_t device_count)
 
 static void learn(struct state *state, const struct cox__frame_sum *sum)
 {
-    double ns = sum->kernel_ns > 0 ? sum->kernel_ns : sum->wall_ns;
+    double ns = sum->kernel_ns;
+
+    if (!(ns > 0))
+        ns = sum->wall_ns;
     state->ns_per_row[sum->device] = cox__layout_sane(ns / (double)sum->rows);
     state->fresh = true;
 }

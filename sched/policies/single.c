@@ -52,7 +52,8 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     uint32_t rows[COX_DEVICES_MAX] = {0};
     rows[best] = view->rows;
     cox__layout_bands(view, rows, out);
-    out->predicted_ns = timed ? cox__layout_ns(cox__layout_predict(view, ns_per_row, rows)) : 0;
+    if (timed)
+        out->predicted_ns = cox__layout_ns(cox__layout_predict(view, ns_per_row, rows));
     return COX_OK;
 }
 

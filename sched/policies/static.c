@@ -54,7 +54,10 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
  * has enough. */
 static void merge_short(const struct cox_sched_view *view, uint32_t *rows)
 {
-    uint32_t least = view->min_band_rows ? view->min_band_rows : view->row_alignment;
+    uint32_t least = view->min_band_rows;
+    if (least == 0)
+        least = view->row_alignment;
+
     uint32_t before = view->device_count;
     uint64_t carried = 0;
 
@@ -100,7 +103,9 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (!view->devices[d].usable)
             continue;
-        double part = sum > 0 ? state->ratios[d] / sum : 1.0 / usable;
+        double part = 1.0 / usable;
+        if (sum > 0)
+            part = state->ratios[d] / sum;
         if (part <= 0)
             continue;
 
@@ -117,7 +122,9 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
 
     merge_short(view, rows);
     cox__layout_bands(view, rows, out);
-    out->reason = usable == view->device_count ? COX_REASON_GIVEN : COX_REASON_DEVICES;
+    out->reason = COX_REASON_GIVEN;
+    if (usable < view->device_count)
+        out->reason = COX_REASON_DEVICES;
 
     return COX_OK;
 }

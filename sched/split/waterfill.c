@@ -142,7 +142,9 @@ static double fill(struct item *items, uint32_t count, uint64_t row_units, uint6
 {
     for (uint32_t i = 0; i < count; i++) {
         items[i].row_units = 0;
-        items[i].start_ns = items[i].base ? time_of(&items[i], items[i].base) : items[i].fixed_ns;
+        items[i].start_ns = items[i].fixed_ns;
+        if (items[i].base)
+            items[i].start_ns = time_of(&items[i], items[i].base);
     }
     sort_by_start(items, count);
 
