@@ -42,7 +42,6 @@ enum {
 };
 
 /* The decision for one frame. */
-/* What is being decided for a frame. */
 struct decision {
     bool timed;   /* the speeds are times, not only ratios */
     bool first;   /* nothing was measured yet */
