@@ -1,4 +1,5 @@
-/* The OpenCL C sources as strings, includes resolved; made at build time by cmake/EmbedKernels.cmake.
+/* The OpenCL C sources as strings, with includes resolved; made at build time by
+ * cmake/EmbedKernels.cmake.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_KERNELS_SOURCES_H
 #define COX_KERNELS_SOURCES_H

@@ -3,15 +3,15 @@
  * Formula, over the part of the window that lies in the frame, of `count` pixels:
  *     out(x, y) = floor((sum of in + floor(count / 2)) / count)
  *
- * Geometry: `box_rows`: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows. `box_columns`:
- * dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over groups of COX_ITEM_ROWS rows. Any local size;
- * work-items past the end store nothing.
+ * Geometry: `box_rows`: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows.
+ * `box_columns`: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over groups of
+ * COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh), COX_RUN,
- * COX_ITEM_ROWS. Sizes, pitches and radii are parameters.
- * Access: `box_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written. `box_columns`: `mid` HALO(radius_y)
- * read, `out` ROWS write. Every buffer begins at the row its `origin` says.
- * Numerics: integers only. Radii of 127 at most, so that 32 bits hold 255 x 255 samples.
+ * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh),
+ * COX_RUN, COX_ITEM_ROWS. Sizes, pitches and radii are parameters. Access: `box_rows`: `in` ROWS or
+ * HALO read, `mid` ROWS or private HALO written. `box_columns`: `mid` HALO(radius_y) read, `out`
+ * ROWS write. Every buffer begins at the row its `origin` says. Numerics: integers only. Radii of
+ * 127 at most, so that 32 bits hold 255 x 255 samples.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/window.clh"
 
@@ -21,10 +21,11 @@ struct box_params {
     int radius_x, radius_y;
 };
 
-__kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin, struct box_params params,
-                       int first, int rows)
+__kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin,
+                       struct box_params params, int first, int rows)
 {
-    const struct box_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct box_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const sample *src = ROW_OF(__global const sample, in, y, in_origin, k.in_pitch);
     __global int *dst = ROW_OF(__global int, mid, y, mid_origin, k.mid_pitch);
@@ -44,10 +45,11 @@ __kernel void box_rows(__global const uchar *in, __global uchar *mid, int in_ori
     }
 }
 
-__kernel void box_columns(__global const uchar *mid, __global uchar *out, int mid_origin, int out_origin,
-                          struct box_params params, int first, int rows)
+__kernel void box_columns(__global const uchar *mid, __global uchar *out, int mid_origin,
+                          int out_origin, struct box_params params, int first, int rows)
 {
-    const struct box_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct box_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;
     const int end = min(begin + COX_ITEM_ROWS, first + rows);
@@ -67,7 +69,8 @@ __kernel void box_columns(__global const uchar *mid, __global uchar *out, int mi
                 sum += MID(y + radius);
             const uns count = across * (uns)((uint)window_size(y, radius, height));
             const uns mean = (sum + (count >> (uns)(1))) / count;
-            STORE_ROW(sample, TO_SAMPLE(mean), ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
+            STORE_ROW(sample, TO_SAMPLE(mean),
+                      ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
             if (y >= radius)
                 sum -= MID(y - radius);
         }

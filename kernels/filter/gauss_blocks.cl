@@ -1,30 +1,33 @@
-/* Recursive Gaussian in blocks: lines in pieces of COX_BLOCK samples, all of them side by side.
+/* Recursive Gaussian in blocks: lines are cut into blocks of COX_BLOCK samples, which are filtered
+ * in parallel.
  *
- * The filter is gauss.cl's. That it is linear lets the blocks be filtered at once (Nehab, Maximo, Lima, Hoppe,
- * GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). Three steps along the rows and three
- * down the columns:
- *   sums   the state in which the forward filter leaves each block, and the one in which the backward filter does that
- *          goes over its results, as if each came to the block at rest at its first sample: sums of the samples with
- *          weights that the host prepares
- *   carry  from block to block along a line, the states in which the filters really come to each: what is left of
- *          the state before a block (the matrix `over`), and, backwards, what the forward filter's state did in it
- *          (`through`), plus the block's sums
+ * The filter is that of gauss.cl. Because it is linear, its blocks can run at once (Nehab, Maximo,
+ * Lima, Hoppe, GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). Three
+ * steps along the rows and three down the columns:
+ *   sums   the states in which the forward filter, and the backward filter over its results, leave
+ *          each block, as if each filter were at rest when it enters the block: sums of the samples
+ *          with weights that the host prepares
+ *   carry  from block to block along a line, the true states in which the filters enter each block:
+ *          what is left of the state before a block (the matrix `over`), and, backwards, the effect
+ *          of the forward filter's state in it (`through`), plus the block's sums
  *   apply  each block is filtered forwards and backwards from these states
- * A line that ends within a block goes on there as it ends, which is what the filter sees beyond it anyway.
+ * If a line ends within a block, its last sample fills the block, just as the filter continues a
+ * line beyond its end.
  *
- * Kernels: `gauss_row_sums`, `gauss_row_carry`, `gauss_row_apply` along the rows, `gauss_column_sums`,
- * `gauss_column_carry`, `gauss_column_apply` down the columns.
- * Geometry: dimension 0 over blocks of the row's COX_LINES channels (row sums, row apply), channels (row carry) or
- * groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of so many rows (along the rows) or of COX_BLOCK
- * rows. Any local size. Work-items and lanes past the end store nothing that is read.
+ * Kernels: `gauss_row_sums`, `gauss_row_carry`, `gauss_row_apply` along the rows,
+ * `gauss_column_sums`, `gauss_column_carry`, `gauss_column_apply` down the columns. Geometry:
+ * dimension 0 over blocks of the row's COX_LINES channels (row sums, row apply), channels (row
+ * carry) or groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of COX_WIDTH *
+ * COX_GROUPS rows (along the rows) or of COX_BLOCK rows. Any local size. Work-items and lanes past
+ * the end store nothing that is read.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and coefficients are
- * parameters.
- * Access: `in` and `out` by rows; `row_sums` and `states` are each band's own; `column_sums` ROWS, and WHOLE for
- * gauss_column_carry, which does all rows. Row r of these three is of the frame's COX_BLOCK rows from r * COX_BLOCK on.
- * A record holds its quantities `stride` floats apart. Every buffer begins at the row its `origin` says.
- * Numerics: see detmath.clh and gauss.cl. Blocks lie where the frame's rows and columns do, not the band's, and each
- * is filtered by one work-item in one order, so the cut does not matter.
+ * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and
+ * coefficients are parameters. Access: `in` and `out` by rows; `row_sums` and `states` are each
+ * band's own; `column_sums` ROWS, and WHOLE for gauss_column_carry, which does all rows. Row r of
+ * these three belongs to the COX_BLOCK rows of the frame from r * COX_BLOCK on. A record holds its
+ * quantities `stride` floats apart. Every buffer begins at the row its `origin` says. Numerics: see
+ * detmath.clh and gauss.cl. Blocks are aligned to the frame, not to the band, and each is filtered
+ * by one work-item in one order, so the cut does not matter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/gauss.clh"
 
@@ -37,18 +40,21 @@ struct gauss_blocks_params {
     int in_pitch, out_pitch, sums_pitch, states_pitch;
     int stride; /* of the quantities of a record */
     struct gauss_recursion step;
-    float back[9]; /* the backward filter's state beyond the last sample from the forward one's there */
+    /* the backward filter's state beyond the last sample from the forward one's there */
+    float back[9];
     float over[9], through[9];
 };
 
-/* For the sums beside it: what a sample adds to those of its block, for w, d1 and d2; to the backward ones in units of
+/* What a sample adds to the sums of its block, for w, d1 and d2; to the backward sums in units of
  * b. */
 struct gauss_sums_params {
     struct gauss_blocks_params blocks;
-    float forward[3 * COX_BLOCK], backward[3 * COX_BLOCK]; /* rusticl 22.3 misjudges the size of arrays of arrays */
+    /* rusticl 22.3 misjudges the size of arrays of arrays */
+    float forward[3 * COX_BLOCK], backward[3 * COX_BLOCK];
 };
 
-/* What a record of sums holds; of `states`, FORWARD and BACKWARD from its beginning. */
+/* Contents of a record of sums; a record of `states` has FORWARD and BACKWARD from its
+ * beginning. */
 enum { LEVEL, LAST, FORWARD, BACKWARD = FORWARD + 3 };
 
 #define BLOCK_SAMPLES real x[COX_GROUPS][COX_BLOCK]
@@ -75,14 +81,15 @@ static inline void put_state(struct state s, __global float *record, int index, 
 
 static inline struct state get_state(__global const float *record, int index, int stride)
 {
-    return (struct state){quantity(record, index, stride), REAL(0.0f), quantity(record, index + 1, stride),
-                          quantity(record, index + 2, stride)};
+    return (struct state){quantity(record, index, stride), REAL(0.0f),
+                          quantity(record, index + 1, stride), quantity(record, index + 2, stride)};
 }
 
-/* --- The three steps ---------------------------------------------------------------------------------------------- */
+/* --- The three steps --- */
 
 /* The record of group g is `record` + g * COX_WIDTH. */
-static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride, const struct gauss_sums_params *t)
+static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride,
+                          const struct gauss_sums_params *t)
 {
     real level[COX_GROUPS], forward[COX_GROUPS][3], backward[COX_GROUPS][3];
     EACH_GROUP {
@@ -108,10 +115,11 @@ static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride, con
     }
 }
 
-/* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states go to `states` + b *
- * states_step, which may be the sums' own. A few blocks are loaded at once, as memory is far. */
-static inline void carry(__global const float *sums, size_t sums_step, __global float *states, size_t states_step,
-                         const struct gauss_blocks_params *k)
+/* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states
+ * go to `states` + b * states_step, which may be those of the sums. A few blocks are loaded at once
+ * to hide the latency of memory. */
+static inline void carry(__global const float *sums, size_t sums_step, __global float *states,
+                         size_t states_step, const struct gauss_blocks_params *k)
 {
     enum { BATCH = COX_WIDTH == 1 ? 16 : 8 };
     struct state s = {settle(quantity(sums, LEVEL, k->stride)), REAL(0.0f), REAL(0.0f), REAL(0.0f)};
@@ -154,7 +162,8 @@ static inline void carry(__global const float *sums, size_t sums_step, __global 
     }
 }
 
-static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride, struct gauss_recursion step)
+static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride,
+                         struct gauss_recursion step)
 {
     struct state s[COX_GROUPS];
     EACH_GROUP s[g] = get_state(states + g * COX_WIDTH, 0, stride);
@@ -165,16 +174,17 @@ static inline void apply(BLOCK_SAMPLES, __global const float *states, int stride
         EACH_GROUP x[g][i] = advance(&s[g], x[g][i], step);
 }
 
-/* --- Along the rows ----------------------------------------------------------------------------------------------- */
+/* --- Along the rows --- */
 
-/* A block of COX_LANES rows: `row` is the first one's, of `count`; its samples begin at `at`, of `length`. */
+/* A block of COX_LANES rows: `row` is the first one's, of `count`; its samples begin at `at`, of
+ * `length`. */
 struct row_block {
     int count, pitch, at, length, line;
 };
 
 #if COX_WIDTH > 1
-/* COX_WIDTH vectors as the rows of a matrix, transposed: each round takes one bit of the lane's number to the
- * vector's. */
+/* COX_WIDTH vectors as the rows of a matrix, transposed: each round moves one bit of the lane's
+ * number to the vector's number. */
 static inline void transpose(real *x)
 {
     for (int round = 1; round < COX_WIDTH; round *= 2) {
@@ -207,15 +217,20 @@ static inline void load_rows(BLOCK_SAMPLES, __global const uchar *row, const str
         EACH_GROUP
             for (int i = 0; i < COX_BLOCK; i += COX_WIDTH) {
                 for (int lane = 0; lane < COX_WIDTH; lane++)
-                    x[g][i + lane] = clean_real(LOAD_VECTOR(
-                        (__global const float *)(row + (size_t)(g * COX_WIDTH + lane) * b->pitch) + b->at + i));
+                    x[g][i + lane] =
+                        clean_real(LOAD_VECTOR((__global const float *)(row +
+                                                                        (size_t)(g * COX_WIDTH +
+                                                                                 lane) *
+                                                                            b->pitch) +
+                                               b->at + i));
                 transpose(x[g] + i);
             }
         return;
     }
 #else
     if (is_full(b) && on_16_bytes(row, b->pitch)) {
-        __global const float4 *from = (__global const float4 *)((__global const float *)row + b->at);
+        __global const float4 *from = (__global const float4 *)((__global const float *)row +
+                                                                b->at);
         _Pragma("unroll") for (int i = 0; i < COX_BLOCK / 4; i++) {
             const float4 four = from[i];
             x[0][4 * i] = clean_real(four.x);
@@ -231,7 +246,8 @@ static inline void load_rows(BLOCK_SAMPLES, __global const uchar *row, const str
             float lanes[COX_WIDTH];
             const int at = min(b->at + i, b->length - 1) * COX_LINES + b->line;
             for (int lane = 0; lane < COX_WIDTH; lane++)
-                lanes[lane] = ((__global const float *)(row + (size_t)min(g * COX_WIDTH + lane, b->count - 1) *
+                lanes[lane] = ((__global const float *)(row + (size_t)min(g * COX_WIDTH + lane,
+                                                                          b->count - 1) *
                                                                   b->pitch))[at];
             x[g][i] = clean_real(FROM_ARRAY(real, lanes));
         }
@@ -246,7 +262,9 @@ static inline void store_rows(BLOCK_SAMPLES, __global uchar *row, const struct r
                 transpose(x[g] + i);
                 for (int lane = 0; lane < COX_WIDTH; lane++)
                     STORE_VECTOR(x[g][i + lane],
-                                 (__global float *)(row + (size_t)(g * COX_WIDTH + lane) * b->pitch) + b->at + i);
+                                 (__global float *)(row +
+                                                    (size_t)(g * COX_WIDTH + lane) * b->pitch) +
+                                     b->at + i);
             }
         return;
     }
@@ -262,34 +280,38 @@ static inline void store_rows(BLOCK_SAMPLES, __global uchar *row, const struct r
         EACH_GROUP {
             float lanes[COX_WIDTH];
             TO_ARRAY(x[g][i], lanes);
-            for (int lane = 0; lane < COX_WIDTH && g * COX_WIDTH + lane < b->count && b->at + i < b->length; lane++)
+            for (int lane = 0;
+                 lane < COX_WIDTH && g * COX_WIDTH + lane < b->count && b->at + i < b->length;
+                 lane++)
                 ((__global float *)(row + (size_t)(g * COX_WIDTH + lane) *
-                                              b->pitch))[(b->at + i) * COX_LINES + b->line] = lanes[lane];
+                                              b->pitch))[(b->at + i) * COX_LINES + b->line] =
+                    lanes[lane];
         }
 }
 
 #define RECORD_FLOATS ((BACKWARD + 3) * COX_BLOCK)
-#define ROW_RECORD(y, index)                                                                                  \
+#define ROW_RECORD(y, index)                                                            \
     (ROW_OF(__global float, row_sums, (y) / COX_BLOCK, row_sums_origin, k.sums_pitch) + \
      (size_t)(index) * RECORD_FLOATS + (y) % COX_BLOCK)
 
-__kernel void gauss_row_sums(__global const uchar *in, __global uchar *row_sums, int in_origin, int row_sums_origin,
-                             struct gauss_sums_params params, int first, int rows)
+__kernel void gauss_row_sums(__global const uchar *in, __global uchar *row_sums, int in_origin,
+                             int row_sums_origin, struct gauss_sums_params params, int first,
+                             int rows)
 {
     const struct gauss_sums_params t = params; /* before any branch, as in gauss.cl */
     const struct gauss_blocks_params k = t.blocks;
     const int index = (int)get_global_id(0), y = first + (int)get_global_id(1) * COX_LANES;
     if (y >= first + rows || index >= k.blocks * COX_LINES) /* parameters that are all zeros */
         return;
-    const struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK, k.length,
-                                index % COX_LINES};
+    const struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK,
+                                k.length, index % COX_LINES};
     BLOCK_SAMPLES;
     load_rows(x, ROW_OF(__global const uchar, in, y, in_origin, k.in_pitch), &b);
     sum_up(x, ROW_RECORD(y, index), k.stride, &t);
 }
 
-__kernel void gauss_row_carry(__global uchar *row_sums, int row_sums_origin, struct gauss_blocks_params params,
-                              int first, int rows)
+__kernel void gauss_row_carry(__global uchar *row_sums, int row_sums_origin,
+                              struct gauss_blocks_params params, int first, int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int c = (int)get_global_id(0), y = first + (int)get_global_id(1) * COX_LANES;
@@ -300,15 +322,17 @@ __kernel void gauss_row_carry(__global uchar *row_sums, int row_sums_origin, str
                      record + g * COX_WIDTH + FORWARD * k.stride, COX_LINES * RECORD_FLOATS, &k);
 }
 
-__kernel void gauss_row_apply(__global const uchar *in, __global const uchar *row_sums, __global uchar *out,
-                              int in_origin, int row_sums_origin, int out_origin, struct gauss_blocks_params params,
-                              int first, int rows)
+__kernel void gauss_row_apply(__global const uchar *in, __global const uchar *row_sums,
+                              __global uchar *out, int in_origin, int row_sums_origin,
+                              int out_origin, struct gauss_blocks_params params, int first,
+                              int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int index = (int)get_global_id(0), y = first + (int)get_global_id(1) * COX_LANES;
     if (y >= first + rows || index >= k.blocks * COX_LINES)
         return;
-    struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK, k.length, index % COX_LINES};
+    struct row_block b = {first + rows - y, k.in_pitch, index / COX_LINES * COX_BLOCK, k.length,
+                          index % COX_LINES};
     BLOCK_SAMPLES;
     load_rows(x, ROW_OF(__global const uchar, in, y, in_origin, k.in_pitch), &b);
     apply(x, ROW_RECORD(y, index) + FORWARD * k.stride, k.stride, k.step);
@@ -316,21 +340,23 @@ __kernel void gauss_row_apply(__global const uchar *in, __global const uchar *ro
     store_rows(x, ROW_OF(__global uchar, out, y, out_origin, k.out_pitch), &b);
 }
 
-/* --- Down the columns --------------------------------------------------------------------------------------------- */
+/* --- Down the columns --- */
 
-static inline void load_columns(BLOCK_SAMPLES, __global const uchar *in, int origin, int e, int y, int end,
-                                const struct gauss_blocks_params *k)
+static inline void load_columns(BLOCK_SAMPLES, __global const uchar *in, int origin, int e, int y,
+                                int end, const struct gauss_blocks_params *k)
 {
     EACH_SAMPLE (i)
-        EACH_GROUP x[g][i] = load_reals(ROW_OF(__global const float, in, min(y + i, end - 1), origin, k->in_pitch),
-                                        e + g * COX_WIDTH, k->columns);
+    EACH_GROUP x[g][i] = load_reals(ROW_OF(__global const float, in, min(y + i, end - 1), origin,
+                                           k->in_pitch),
+                                    e + g * COX_WIDTH, k->columns);
 }
 
 #define COLUMN_RECORD(type, buffer, y, e, pitch) \
     (ROW_OF(type, buffer, (y) / COX_BLOCK, buffer##_origin, pitch) + (e))
 
-__kernel void gauss_column_sums(__global const uchar *in, __global uchar *column_sums, int in_origin,
-                                int column_sums_origin, struct gauss_sums_params params, int first, int rows)
+__kernel void gauss_column_sums(__global const uchar *in, __global uchar *column_sums,
+                                int in_origin, int column_sums_origin,
+                                struct gauss_sums_params params, int first, int rows)
 {
     const struct gauss_sums_params t = params; /* before any branch, as in gauss.cl */
     const struct gauss_blocks_params k = t.blocks;
@@ -342,22 +368,26 @@ __kernel void gauss_column_sums(__global const uchar *in, __global uchar *column
     sum_up(x, COLUMN_RECORD(__global float, column_sums, y, e, k.sums_pitch), k.stride, &t);
 }
 
-__kernel void gauss_column_carry(__global const uchar *column_sums, __global uchar *states, int column_sums_origin,
-                                 int states_origin, struct gauss_blocks_params params, int first, int rows)
+__kernel void gauss_column_carry(__global const uchar *column_sums, __global uchar *states,
+                                 int column_sums_origin, int states_origin,
+                                 struct gauss_blocks_params params, int first, int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int e = (int)get_global_id(0) * COX_LANES;
     if (get_global_id(1) > 0 || rows <= 0 || e >= k.columns)
         return;
-    EACH_GROUP carry(COLUMN_RECORD(__global const float, column_sums, first, e, k.sums_pitch) + g * COX_WIDTH,
+    EACH_GROUP carry(COLUMN_RECORD(__global const float, column_sums, first, e, k.sums_pitch) +
+                         g * COX_WIDTH,
                      k.sums_pitch / sizeof(float),
-                     COLUMN_RECORD(__global float, states, first, e, k.states_pitch) + g * COX_WIDTH,
+                     COLUMN_RECORD(__global float, states, first, e, k.states_pitch) +
+                         g * COX_WIDTH,
                      k.states_pitch / sizeof(float), &k);
 }
 
-__kernel void gauss_column_apply(__global const uchar *in, __global const uchar *states, __global uchar *out,
-                                 int in_origin, int states_origin, int out_origin, struct gauss_blocks_params params,
-                                 int first, int rows)
+__kernel void gauss_column_apply(__global const uchar *in, __global const uchar *states,
+                                 __global uchar *out, int in_origin, int states_origin,
+                                 int out_origin, struct gauss_blocks_params params, int first,
+                                 int rows)
 {
     const struct gauss_blocks_params k = params; /* before any branch, as in gauss.cl */
     const int e = (int)get_global_id(0) * COX_LANES, y = first + (int)get_global_id(1) * COX_BLOCK;
@@ -368,6 +398,7 @@ __kernel void gauss_column_apply(__global const uchar *in, __global const uchar 
     apply(x, COLUMN_RECORD(__global const float, states, y, e, k.states_pitch), k.stride, k.step);
     EACH_SAMPLE (i)
         if (y + i < first + rows)
-            EACH_GROUP STORE_ROW(float, x[g][i], ROW_OF(__global float, out, y + i, out_origin, k.out_pitch),
+            EACH_GROUP STORE_ROW(float, x[g][i],
+                                 ROW_OF(__global float, out, y + i, out_origin, k.out_pitch),
                                  e + g * COX_WIDTH, k.columns);
 }

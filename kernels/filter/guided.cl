@@ -1,28 +1,32 @@
-/* Guided filter (He, Sun, Tang: Guided Image Filtering, ECCV 2010 and TPAMI 35, 2013), in four stages of running sums.
+/* Guided filter (He, Sun, Tang: Guided Image Filtering, ECCV 2010 and TPAMI 35, 2013), in four
+ * stages of running sums.
  *
- * Formula, over the window about each pixel (its part in the frame, of N pixels), I the guide, p the input, all
- * integers:
+ * Formula, over the window around each pixel (its part in the frame, of N pixels), I the guide, p
+ * the input, all integers:
  *     a = cov(I, p) / (var(I) + epsilon),  b = mean(p) - a mean(I)
  *     out = mean(a) I + mean(b)
  * In integers, with S the sums over the window, round() to nearest, ties away from 0:
  *     cov = N S_Ip - S_I S_p,  var = N S_II - S_I^2 + epsilon N^2
- *     both are shifted down by the same count of bits so that var keeps 31, cov's magnitude to floor, at most 2047 var
+ *     both are shifted down by the same count of bits so that var keeps 31, cov's magnitude to
+ *     floor, at most 2047 var
  *     a = round(2^20 cov / var),  b = round((2^20 S_p - a S_I) / N)
- *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to what a sample holds
+ *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to the range of a sample
  * With COX_SELF the guide is the input.
  *
- * Stages: guided_rows (sums of I, p, I^2, I p along rows), guided_fit (down the columns; a and b), guided_rows_ab (sums
- * of a and b along rows), guided_apply (down the columns; out). Geometry: those along rows: dimension 0 over runs
- * (COX_RUN, see window.clh), dimension 1 over the rows; the others: dimension 0 over elements (COX_ITEM, see
- * plane.clh), dimension 1 over groups of COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
+ * Stages: guided_rows (sums of I, p, I^2, I p along rows), guided_fit (down the columns; a and b),
+ * guided_rows_ab (sums of a and b along rows), guided_apply (down the columns; out). Geometry:
+ * those along rows: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows; the
+ * others: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over groups of
+ * COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh), COX_RUN,
- * COX_ITEM_ROWS, COX_SELF. Sizes, pitches, radii and epsilon are parameters.
- * Access: `guide` and `in` ROWS or HALO read; `sums` ROWS or private HALO written, then HALO(radius_y) read; `ab` ROWS;
- * `sums_ab` ROWS written, then HALO(radius_y) read; `out` ROWS write. Every buffer begins at the row its `origin` says.
- * A row of scratch holds its quantities one after the other, `stride` elements apart: sums: I, p (int), I^2, I p
- * (long); ab: a (int), b (long); sums_ab: a, b (long).
- * Numerics: integers only. Radii of 63 at most and epsilon from 1 to 2^32, so that 64 bits hold everything.
+ * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh),
+ * COX_RUN, COX_ITEM_ROWS, COX_SELF. Sizes, pitches, radii and epsilon are parameters. Access:
+ * `guide` and `in` ROWS or HALO read; `sums` ROWS or private HALO written, then HALO(radius_y)
+ * read; `ab` ROWS; `sums_ab` ROWS written, then HALO(radius_y) read; `out` ROWS write. Every buffer
+ * begins at the row its `origin` says. A row of scratch holds its quantities one after the other,
+ * `stride` elements apart: sums: I, p (int), I^2, I p (long); ab: a (int), b (long); sums_ab: a, b
+ * (long). Numerics: integers only. Radii of 63 at most and epsilon from 1 to 2^32, so that 64 bits
+ * hold everything.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/window.clh"
 
@@ -36,10 +40,12 @@ struct guided_params {
 };
 
 #define INTS(row, index, stride) ((__global int *)(row) + (size_t)(index) * (stride))
-#define LONGS(row, ints, index, stride) ((__global long *)((__global int *)(row) + (size_t)((ints) + 2 * (index)) * (stride)))
+#define LONGS(row, ints, index, stride) \
+    ((__global long *)((__global int *)(row) + (size_t)((ints) + 2 * (index)) * (stride)))
 #define CONST_INTS(row, index, stride) ((__global const int *)(row) + (size_t)(index) * (stride))
-#define CONST_LONGS(row, ints, index, stride) \
-    ((__global const long *)((__global const int *)(row) + (size_t)((ints) + 2 * (index)) * (stride)))
+#define CONST_LONGS(row, ints, index, stride)              \
+    ((__global const long *)((__global const int *)(row) + \
+                             (size_t)((ints) + 2 * (index)) * (stride)))
 
 static inline wide load_longs(__global const long *row, int e, int n)
 {
@@ -61,12 +67,15 @@ static inline wide divide_round(wide num, wide den)
     return PICK(num < WIDE(0), -ratio, ratio);
 }
 
-__kernel void guided_rows(__global const uchar *guide, __global const uchar *in, __global uchar *sums, int guide_origin,
-                          int in_origin, int sums_origin, struct guided_params params, int first, int rows)
+__kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
+                          __global uchar *sums, int guide_origin, int in_origin, int sums_origin,
+                          struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
-    __global const sample *lead = ROW_OF(__global const sample, guide, y, guide_origin, k.guide_pitch);
+    __global const sample *lead = ROW_OF(__global const sample, guide, y, guide_origin,
+                                         k.guide_pitch);
     __global const sample *src = ROW_OF(__global const sample, in, y, in_origin, k.in_pitch);
     __global uchar *dst = ROW_OF(__global uchar, sums, y, sums_origin, k.sums_pitch);
     __global int *i_out = INTS(dst, 0, k.stride);
@@ -97,7 +106,8 @@ __kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
                 ip_out[to] = sum_ip;
             }
             if (centre >= radius) {
-                const int at = (centre - radius) * COX_CHANNELS + c, i = lead[at], p = COX_SELF ? i : (int)src[at];
+                const int at = (centre - radius) * COX_CHANNELS + c, i = lead[at],
+                          p = COX_SELF ? i : (int)src[at];
                 sum_i -= i;
                 sum_p -= p;
                 sum_ii -= (long)((ulong)(uint)i * (uint)i);
@@ -107,7 +117,7 @@ __kernel void guided_rows(__global const uchar *guide, __global const uchar *in,
     }
 }
 
-/* The columns of the window about each lane's pixel. */
+/* The number of columns of the window around each lane's pixel. */
 static inline wide columns_in_window(int e, int radius, int width)
 {
     long lanes[COX_WIDTH];
@@ -120,7 +130,8 @@ struct moments {
     wide i, p, ii, ip;
 };
 
-static inline void add_moments(struct moments *m, __global const uchar *row, int e, int n, int stride, wide sign)
+static inline void add_moments(struct moments *m, __global const uchar *row, int e, int n,
+                               int stride, wide sign)
 {
     m->i += sign * TO_LONG(load_ints(CONST_INTS(row, 0, stride), e, n));
     m->ii += sign * load_longs(CONST_LONGS(row, 2, 0, stride), e, n);
@@ -130,10 +141,11 @@ static inline void add_moments(struct moments *m, __global const uchar *row, int
 #endif
 }
 
-__kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sums_origin, int ab_origin,
-                         struct guided_params params, int first, int rows)
+__kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sums_origin,
+                         int ab_origin, struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct guided_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;
     const int end = min(begin + COX_ITEM_ROWS, first + rows);
@@ -143,11 +155,14 @@ __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sum
         const wide across = columns_in_window(e, k.radius_x, k.width);
         struct moments m = {WIDE(0), WIDE(0), WIDE(0), WIDE(0)};
         for (int y = max(begin - radius, 0); y < min(begin + radius, height); y++)
-            add_moments(&m, ROW_OF(__global const uchar, sums, y, sums_origin, k.sums_pitch), e, n, k.stride, WIDE(1));
+            add_moments(&m, ROW_OF(__global const uchar, sums, y, sums_origin, k.sums_pitch), e, n,
+                        k.stride, WIDE(1));
         for (int y = begin; y < end; y++) {
             if (y + radius < height)
-                add_moments(&m, ROW_OF(__global const uchar, sums, y + radius, sums_origin, k.sums_pitch), e, n,
-                            k.stride, WIDE(1));
+                add_moments(&m,
+                            ROW_OF(__global const uchar, sums, y + radius, sums_origin,
+                                   k.sums_pitch),
+                            e, n, k.stride, WIDE(1));
             const wide p = COX_SELF ? m.i : m.p, ip = COX_SELF ? m.ii : m.ip;
             const wide count = across * WIDE((long)window_size(y, radius, height));
             wide cov = count * ip - m.i * p;
@@ -162,16 +177,19 @@ __kernel void guided_fit(__global const uchar *sums, __global uchar *ab, int sum
             STORE_ROW(int, TO_LOW(a), INTS(dst, 0, k.stride), e, n);
             STORE_ROW(long, b, LONGS(dst, 1, 0, k.stride), e, n);
             if (y >= radius)
-                add_moments(&m, ROW_OF(__global const uchar, sums, y - radius, sums_origin, k.sums_pitch), e, n,
-                            k.stride, WIDE(-1));
+                add_moments(&m,
+                            ROW_OF(__global const uchar, sums, y - radius, sums_origin,
+                                   k.sums_pitch),
+                            e, n, k.stride, WIDE(-1));
         }
     }
 }
 
-__kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, int ab_origin, int sums_ab_origin,
-                             struct guided_params params, int first, int rows)
+__kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, int ab_origin,
+                             int sums_ab_origin, struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct guided_params k = params;
     const int y = first + (int)get_global_id(1), width = k.width, radius = k.radius_x;
     __global const uchar *src = ROW_OF(__global const uchar, ab, y, ab_origin, k.ab_pitch);
     __global const int *a = CONST_INTS(src, 0, k.stride);
@@ -201,18 +219,22 @@ __kernel void guided_rows_ab(__global const uchar *ab, __global uchar *sums_ab, 
     }
 }
 
-__kernel void guided_apply(__global const uchar *guide, __global const uchar *sums_ab, __global uchar *out,
-                           int guide_origin, int sums_ab_origin, int out_origin, struct guided_params params, int first,
-                           int rows)
+__kernel void guided_apply(__global const uchar *guide, __global const uchar *sums_ab,
+                           __global uchar *out, int guide_origin, int sums_ab_origin,
+                           int out_origin, struct guided_params params, int first, int rows)
 {
-    const struct guided_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct guided_params k = params;
     const int n = k.width * COX_CHANNELS, radius = k.radius_y, height = k.height;
     const int begin = first + (int)get_global_id(1) * COX_ITEM_ROWS;
     const int end = min(begin + COX_ITEM_ROWS, first + rows);
     if (begin >= end)
         return;
-#define SUMS_AB(y, index) \
-    load_longs(CONST_LONGS(ROW_OF(__global const uchar, sums_ab, y, sums_ab_origin, k.sums_ab_pitch), 0, index, k.stride), e, n)
+#define SUMS_AB(y, index)                                                           \
+    load_longs(CONST_LONGS(ROW_OF(__global const uchar, sums_ab, y, sums_ab_origin, \
+                                  k.sums_ab_pitch),                                 \
+                           0, index, k.stride),                                     \
+               e, n)
     EACH_ELEMENT(e, n) {
         const wide across = columns_in_window(e, k.radius_x, k.width);
         wide sum_a = WIDE(0), sum_b = WIDE(0);
@@ -226,11 +248,14 @@ __kernel void guided_apply(__global const uchar *guide, __global const uchar *su
                 sum_b += SUMS_AB(y + radius, 1);
             }
             const wide count = across * WIDE((long)window_size(y, radius, height));
-            const wide lead = TO_LONG(load_samples(ROW_OF(__global const sample, guide, y, guide_origin, k.guide_pitch), e, n));
+            const wide lead = TO_LONG(load_samples(ROW_OF(__global const sample, guide, y,
+                                                          guide_origin, k.guide_pitch),
+                                                   e, n));
             const wide scaled = (sum_a * lead + sum_b + count * WIDE(1 << 19)) >> WIDE(20);
             const wide bounded = clamp(scaled, WIDE(0), count * WIDE(COX_SAMPLE_MAX));
             const sint code = TO_LOW(bounded) / TO_LOW(count);
-            STORE_ROW(sample, TO_SAMPLE(code), ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
+            STORE_ROW(sample, TO_SAMPLE(code),
+                      ROW_OF(__global sample, out, y, out_origin, k.out_pitch), e, n);
             if (y >= radius) {
                 sum_a -= SUMS_AB(y - radius, 0);
                 sum_b -= SUMS_AB(y - radius, 1);

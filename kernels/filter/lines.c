@@ -14,9 +14,9 @@ struct params {
     int32_t in_pitch, out_pitch;
 };
 
-/* --- Transposition ------------------------------------------------------------------------------------------------ */
+/* --- Transposition --- */
 
-/* Pixels of 4 or 16 bytes, with pitches that let those of 16 be read whole. */
+/* Pixels of 4 or 16 bytes, with pitches that allow whole reads of those of 16. */
 static bool transpose_fits(const struct cox_filter_shape *shape)
 {
     return shape->sample == COX_FILTER_FLOAT &&
@@ -30,22 +30,28 @@ static cox_status read_transposition(struct cox_filter_shape *to,
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
+
     const bool good = transpose_fits(to) && !to->guide_pitch_bytes && !to->radius_x &&
                       !to->radius_y &&
                       cox__plan_pitch_ok(to->out_pitch_bytes,
                                          (size_t)4 * to->height * to->channels);
-    return good ? COX_OK : COX_E_INVALID;
+    if (!good)
+        return COX_E_INVALID;
+    return COX_OK;
 }
 
 cox_status cox__filter_transposition(const struct cox_filter_shape *given,
-                                    struct cox__pipeline_storage *storage,
-                                    struct cox__session_spec *session)
+                                     struct cox__pipeline_storage *storage,
+                                     struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
-    struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.width);
+    if (status)
+        return status;
+
+    struct cox__plan *plan = cox__plan_begin(storage, session, shape.width);
     if (!plan)
-        return status ? status : COX_E_INVALID;
+        return COX_E_INVALID;
 
     const uint32_t group_rows = shape.group / TILE;
     char options[96];
@@ -61,11 +67,13 @@ cox_status cox__filter_transposition(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.width, false);
+
     cox__plan_pass(plan, "transpose", shape.width);
     cox__plan_use(plan, in, COX__WHOLE, COX__READ, 0);
     cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     cox__plan_stage(plan, "transpose", cox__source_filter_transpose, shape.height,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
+
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
@@ -74,6 +82,7 @@ static cox_status put_params(const struct cox_filter_shape *shape, struct cox_fi
 {
     const struct params p = {(int32_t)shape->width, (int32_t)shape->height,
                              (int32_t)shape->in_pitch_bytes, (int32_t)shape->out_pitch_bytes};
+
     if (!params)
         return COX_E_INVALID;
     cox__plan_params(params, &p, sizeof p);
@@ -81,56 +90,70 @@ static cox_status put_params(const struct cox_filter_shape *shape, struct cox_fi
 }
 
 cox_status cox__filter_transposition_prepare(const struct cox_filter_shape *given,
-                                            struct cox_filter_params *params)
+                                             struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
-    return status ? status : put_params(&shape, params);
+    if (status)
+        return status;
+    return put_params(&shape, params);
 }
 
-/* --- Prefix sums -------------------------------------------------------------------------------------------------- */
+/* --- Prefix sums --- */
 
 static cox_status read_prefix_sums(struct cox_filter_shape *to, const struct cox_filter_shape *from)
 {
     const cox_status status = cox__plan_shape(to, from);
     if (status)
         return status;
+
     const bool good = to->sample != COX_FILTER_FLOAT && to->channels == 1 &&
                       !to->guide_pitch_bytes && !to->radius_x && !to->radius_y &&
                       cox__plan_pitch_ok(to->out_pitch_bytes, (size_t)4 * to->width);
-    return good ? COX_OK : COX_E_INVALID;
+    if (!good)
+        return COX_E_INVALID;
+    return COX_OK;
 }
 
 cox_status cox__filter_prefix_sums(const struct cox_filter_shape *given,
-                                  struct cox__pipeline_storage *storage,
-                                  struct cox__session_spec *session)
+                                   struct cox__pipeline_storage *storage,
+                                   struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);
-    struct cox__plan *plan = status ? NULL : cox__plan_begin(storage, session, shape.height);
+    if (status)
+        return status;
+
+    struct cox__plan *plan = cox__plan_begin(storage, session, shape.height);
     if (!plan)
-        return status ? status : COX_E_INVALID;
+        return COX_E_INVALID;
+
     char options[96];
     snprintf(options, sizeof options, "-DCOX_SAMPLE_BYTES=%u -DCOX_GROUP=%u",
              (unsigned)cox__plan_sample_bytes(&shape), shape.group);
     const struct cox__form form = {.vector = 1, .local_columns = shape.group, .options = options};
+
     const uint32_t in = cox__plan_binding(plan, "input", COX__READ, shape.in_pitch_bytes,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
+
     cox__plan_pass(plan, "prefix sums", shape.height);
     cox__plan_use(plan, in, COX__ROWS, COX__READ, 0);
     cox__plan_use(plan, out, COX__ROWS, COX__WRITE, 0);
     cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
+
     cox__plan_end(plan, sizeof(struct cox_filter_params), session);
     return COX_OK;
 }
 
 cox_status cox__filter_prefix_sums_prepare(const struct cox_filter_shape *given,
-                                          struct cox_filter_params *params)
+                                           struct cox_filter_params *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);
-    return status ? status : put_params(&shape, params);
+    if (status)
+        return status;
+    return put_params(&shape, params);
 }

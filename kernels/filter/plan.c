@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of a filter or an operator: its bindings, passes and stages in a session's storage.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "plan.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,11 +30,13 @@ cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_
         to->channels = 1;
     if (!to->group)
         to->group = GROUP;
+
     if (!to->width || !to->height || to->width > SIDE_MAX || to->height > SIDE_MAX ||
         to->channels > 4 || (unsigned)to->sample > COX_FILTER_16 ||
         (unsigned)to->edge > COX_FILTER_ZERO || (unsigned)to->form > COX_FILTER_EXCHANGE ||
         to->group < GROUP_LEAST || to->group > GROUP_MOST || (to->group & (to->group - 1)))
         return COX_E_INVALID;
+
     const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
     if (!cox__plan_pitch_ok(to->in_pitch_bytes, row_bytes) ||
         (to->guide_pitch_bytes && !cox__plan_pitch_ok(to->guide_pitch_bytes, row_bytes)))
@@ -52,6 +55,7 @@ struct cox__plan *cox__plan_begin(void *storage, const struct cox__session_spec 
     struct cox__plan *plan = storage;
     if (!storage || !session)
         return NULL;
+
     memset(plan, 0, sizeof *plan);
     plan->rows = rows;
     return plan;
@@ -61,20 +65,21 @@ uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__a
                            size_t pitch_bytes, uint32_t rows, bool scratch)
 {
     plan->bindings[plan->binding_count] = (struct cox__binding){.name = name,
-                                                               .row_access = COX__ROWS,
-                                                               .access = access,
-                                                               .pitch_bytes = pitch_bytes,
-                                                               .bytes = pitch_bytes * rows,
-                                                               .scratch = scratch};
+                                                                .row_access = COX__ROWS,
+                                                                .access = access,
+                                                                .pitch_bytes = pitch_bytes,
+                                                                .bytes = pitch_bytes * rows,
+                                                                .scratch = scratch};
     return plan->binding_count++;
 }
 
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows)
 {
-    plan->passes[plan->pass_count] = (struct cox__pass_spec){.name = name,
-                                                       .rows = rows,
-                                                       .uses = plan->uses[plan->pass_count],
-                                                       .stages = &plan->stages[plan->stage_count]};
+    plan->passes[plan->pass_count] = (struct cox__pass_spec){
+        .name = name,
+        .rows = rows,
+        .uses = plan->uses[plan->pass_count],
+        .stages = &plan->stages[plan->stage_count]};
     plan->pass_count++;
 }
 
@@ -82,13 +87,15 @@ void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_acces
                    enum cox__access access, uint32_t halo_rows)
 {
     struct cox__pass_spec *pass = &plan->passes[plan->pass_count - 1];
+
     if (contract == COX__WHOLE && !plan->bindings[binding].scratch)
-        plan->bindings[binding].row_access = COX__WHOLE; /* of its own number of rows */
+        plan->bindings[binding].row_access = COX__WHOLE; /* with its own number of rows */
+
+    if (halo_rows > pass->rows)
+        halo_rows = pass->rows;
+
     plan->uses[plan->pass_count - 1][pass->use_count++] = (struct cox__pass_binding){
-        .binding = binding,
-        .row_access = contract,
-        .access = access,
-        .halo_rows = halo_rows < pass->rows ? halo_rows : pass->rows};
+        .binding = binding, .row_access = contract, .access = access, .halo_rows = halo_rows};
 }
 
 void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)
@@ -97,18 +104,19 @@ void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)
     plan->uses[plan->pass_count - 1][pass->use_count - 1].row_divisor = row_divisor;
 }
 
-/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+/* Without warnings (-w): for each of them PoCL's compiler writes to standard error, which no log
+ * can catch. */
 static struct cox__variant make_variant(char options[COX__PLAN_OPTIONS], enum cox_device_type type,
-                                       const char *source, const struct cox__form *form)
+                                        const char *source, const struct cox__form *form)
 {
     snprintf(options, COX__PLAN_OPTIONS, "-w -DCOX_WIDTH=%d %s", form->vector, form->options);
     return (struct cox__variant){.type = type,
-                                .source = source,
-                                .options = options,
-                                .local_columns = form->local_columns,
-                                .local_rows = form->local_rows,
-                                .item_columns = form->item_columns,
-                                .item_rows = form->item_rows};
+                                 .source = source,
+                                 .options = options,
+                                 .local_columns = form->local_columns,
+                                 .local_rows = form->local_rows,
+                                 .item_columns = form->item_columns,
+                                 .item_rows = form->item_rows};
 }
 
 uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,
@@ -116,11 +124,12 @@ uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_
 {
     const uint32_t s = plan->stage_count++;
     plan->stages[s] = (struct cox__stage){.kernel = kernel,
-                                         .columns = columns,
-                                         .variants = plan->variants[s],
-                                         .variant_count = 2,
-                                         .args = plan->args[s],
-                                         .arg_count = arg_count};
+                                          .columns = columns,
+                                          .variants = plan->variants[s],
+                                          .variant_count = 2,
+                                          .args = plan->args[s],
+                                          .arg_count = arg_count};
+
     if (plan->pass_count)
         plan->passes[plan->pass_count - 1].stage_count++;
     return s;
@@ -133,18 +142,21 @@ void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *sou
 {
     const uint32_t s = cox__plan_add_stage(plan, kernel, columns, 2 * binding_count + 3);
     uint32_t args = 0;
+
     for (uint32_t b = 0; b < binding_count; b++)
         plan->args[s][args++] = (struct cox__arg)COX__ARG_BUFFER(bindings[b]);
     for (uint32_t b = 0; b < binding_count; b++)
         plan->args[s][args++] = (struct cox__arg)COX__ARG_ORIGIN(bindings[b]);
+
     plan->args[s][args++] = (struct cox__arg){COX__ARG_KIND_PARAMS, 0, params_offset, params_bytes};
     plan->args[s][args++] = (struct cox__arg)COX__ARG_FIRST_ROW;
     plan->args[s][args++] = (struct cox__arg)COX__ARG_ROWS;
+
     plan->variants[s][0] = make_variant(plan->options[s][0], COX_DEVICE_CPU, source, cpu);
     plan->variants[s][1] = make_variant(plan->options[s][1], 0, source, gpu);
 }
 
-/* --- Two steps ---------------------------------------------------------------------------------------------------- */
+/* --- Two steps --- */
 
 static bool overlaps(const struct cox_filter_shape *shape)
 {
@@ -154,8 +166,8 @@ static bool overlaps(const struct cox_filter_shape *shape)
 uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
                         const char *name, size_t pitch_bytes)
 {
-    return cox__plan_binding(plan, name, overlaps(shape) ? COX__READ_WRITE : COX__WRITE, pitch_bytes,
-                             shape->height, true);
+    const enum cox__access access = overlaps(shape) ? COX__READ_WRITE : COX__WRITE;
+    return cox__plan_binding(plan, name, access, pitch_bytes, shape->height, true);
 }
 
 void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
@@ -184,11 +196,12 @@ void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape
 {
     if (overlaps(shape))
         return;
+
     cox__plan_pass(plan, second, shape->height);
     cox__plan_use(plan, sums, COX__HALO, COX__READ, shape->radius_y);
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------ */
+/* --- The end --- */
 
 void cox__plan_params(struct cox_filter_params *to, const void *from, size_t bytes)
 {

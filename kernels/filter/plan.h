@@ -1,4 +1,4 @@
-/* The passes of a filter or an operator, put together in a session's storage.
+/* Builds the passes of a filter or an operator in a session's storage.
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,7 +18,7 @@ enum {
     COX__PLAN_GROUP = 128,   /* work-items in a group of the form for GPUs */
 };
 
-/* What `struct cox__pipeline_storage` holds, and the storage of the tone mappers. */
+/* Contents of `struct cox__pipeline_storage`, also for the tone mappers. */
 struct cox__plan {
     struct cox__binding bindings[COX__PLAN_BINDINGS];
     struct cox__pass_spec passes[COX__PLAN_PASSES];
@@ -30,17 +30,17 @@ struct cox__plan {
     uint32_t rows, binding_count, pass_count, stage_count;
 };
 
-/* A form of a stage's kernel. What is 0 in a variant is 1. */
+/* One form of a stage's kernel. A size of 0 in a variant means 1. */
 struct cox__form {
     int vector; /* COX_WIDTH */
     uint32_t local_columns, local_rows, item_columns, item_rows;
-    const char *options; /* beside COX_WIDTH */
+    const char *options; /* in addition to COX_WIDTH */
 };
 
-/* The shape, checked in what all filters have in common, `channels` and `group` filled in. */
+/* Copy the shape and check what all filters require; fill in `channels` and `group`. */
 cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from);
 
-/* Whether a plane's pitch suits `row_bytes`. */
+/* Whether a plane's pitch is valid for rows of `row_bytes`. */
 bool cox__plan_pitch_ok(size_t pitch_bytes, size_t row_bytes);
 
 size_t cox__plan_sample_bytes(const struct cox_filter_shape *shape);
@@ -51,35 +51,42 @@ static inline uint32_t cox__plan_columns(const struct cox_filter_shape *shape)
     return shape->width * shape->channels;
 }
 
-/* The pitch of a scratch plane: rows begin where any device can make a band begin. */
+/* The pitch of a scratch plane. Rows begin at offsets at which a band can begin on any device. */
 size_t cox__plan_scratch_pitch(size_t row_bytes);
 
 /* Begin a plan in a storage of at least sizeof(struct cox__plan); NULL if an argument is NULL. */
 struct cox__plan *cox__plan_begin(void *storage, const struct cox__session_spec *session,
                                   uint32_t rows);
 
-/* A binding of `rows` rows (as WHOLE it is pitch times rows); returns its index. */
+/* Add a binding of `rows` rows (as WHOLE: pitch times rows bytes). Returns its index. */
 uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__access access,
                            size_t pitch_bytes, uint32_t rows, bool scratch);
 
-/* A pass over `rows` rows; how it uses a binding; a stage with arguments: for each binding of `bindings` the buffer,
- * for each its origin, then `params_bytes` of parameters from `params_offset`, the first row, the number of rows. */
+/* Begin a pass over `rows` rows. */
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows);
+
+/* State how the pass uses a binding. */
 void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_access contract,
                    enum cox__access access, uint32_t halo_rows);
-void cox__plan_divide(struct cox__plan *plan,
-                      uint32_t row_divisor); /* the last use: rows of the pass per buffer row */
+
+/* Set, for the last use, the rows of the pass per buffer row. */
+void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor);
+
+/* Add a stage to the pass. Its arguments: the buffer of each of `bindings`, the origin of each,
+ * `params_bytes` of parameters from `params_offset`, the first row, the number of rows. */
 void cox__plan_stage(struct cox__plan *plan, const char *kernel, const char *source,
                      uint32_t columns, const uint32_t *bindings, uint32_t binding_count,
                      size_t params_offset, size_t params_bytes, const struct cox__form *cpu,
                      const struct cox__form *gpu);
 
-/* A stage whose variants the caller fills in; they and their options are those of the number that is returned. */
+/* Add a stage whose arguments, variants and options the caller fills in. Returns its index, which
+ * is also the index of those. */
 uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,
                              uint32_t arg_count);
 
-/* Two steps, of which the second reads `radius_y` rows above and below its own of what the first one writes, the sums.
- * COX_FILTER_OVERLAP: both in one pass, the sums are each band's own; else in two passes, with an exchange between. */
+/* Two steps. The first one writes the sums; the second one reads them, with `radius_y` rows above
+ * and below its own. COX_FILTER_OVERLAP: both steps are one pass, and each band has its own sums.
+ * Otherwise they are two passes, with an exchange between them. */
 uint32_t cox__plan_sums(struct cox__plan *plan, const struct cox_filter_shape *shape,
                         const char *name, size_t pitch_bytes);
 void cox__plan_first_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
@@ -91,7 +98,7 @@ void cox__plan_first_writes(struct cox__plan *plan, const struct cox_filter_shap
 void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape *shape,
                            const char *second, uint32_t sums);
 
-/* A filter's parameters in the public block, the rest of it 0. */
+/* Copy a filter's parameters to the public block; the rest of the block is 0. */
 void cox__plan_params(struct cox_filter_params *to, const void *from, size_t bytes);
 
 /* Point the session to the plan. */

@@ -1,4 +1,4 @@
-/* Prefix sums along the rows of a plane of integers; and what a whole row says.
+/* Prefix sums along the rows of a plane of integers; and facts about whole rows.
  *
  * Formula of prefix_sums:  out(x, y) = sum of in(0, y) .. in(x, y), modulo 2^32.
  * Formula of row_facts, with the samples of row y:
@@ -8,13 +8,12 @@
  *     out(3, y) = the last one
  *     out(4, y) = the sum of those before the last.
  *
- * Geometry: a work-group of COX_GROUP by 1 goes through a row, COX_GROUP samples at a time; dimension 1 over the band's
- * rows.
+ * Geometry: a work-group of COX_GROUP by 1 goes through a row, COX_GROUP samples at a time;
+ * dimension 1 over the band's rows.
  *
  * Build defines: COX_SAMPLE_BYTES 1 or 2, COX_GROUP (a power of two, at least 16). Sizes and
- * pitches are parameters.
- * Access: `in` ROWS read, `out` ROWS write; both begin at the row their `origin` says.
- * Numerics: integers only, so the three ways give the same bits.
+ * pitches are parameters. Access: `in` ROWS read, `out` ROWS write; both begin at the row their
+ * `origin` says. Numerics: integers only, so the three ways give the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/scan.clh"
 
@@ -30,12 +29,13 @@ struct scan_params {
 };
 
 __kernel __attribute__((reqd_work_group_size(COX_GROUP, 1, 1))) void
-prefix_sums(__global const uchar *in, __global uchar *out, int in_origin, int out_origin, struct scan_params k,
-            int first, int rows)
+prefix_sums(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+            struct scan_params k, int first, int rows)
 {
     __local uint room[COX_ROOM];
     const int y = first + (int)get_group_id(1);
-    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) * (size_t)k.in_pitch);
+    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) *
+                                                                    (size_t)k.in_pitch);
     __global uint *dst = (__global uint *)(out + (size_t)(y - out_origin) * (size_t)k.out_pitch);
     uint before = 0;
     for (int begin = 0; begin < k.width; begin += COX_GROUP) {
@@ -48,12 +48,13 @@ prefix_sums(__global const uchar *in, __global uchar *out, int in_origin, int ou
 }
 
 __kernel __attribute__((reqd_work_group_size(COX_GROUP, 1, 1))) void
-row_facts(__global const uchar *in, __global uchar *out, int in_origin, int out_origin, struct scan_params k, int first,
-          int rows)
+row_facts(__global const uchar *in, __global uchar *out, int in_origin, int out_origin,
+          struct scan_params k, int first, int rows)
 {
     __local uint room[COX_ROOM];
     const int y = first + (int)get_group_id(1);
-    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) * (size_t)k.in_pitch);
+    __global const sample *src = (__global const sample *)(in + (size_t)(y - in_origin) *
+                                                                    (size_t)k.in_pitch);
     __global uint *dst = (__global uint *)(out + (size_t)(y - out_origin) * (size_t)k.out_pitch);
     uint sum = 0, any = 0, all = 1, last = 0, before_last = 0;
     for (int begin = 0; begin < k.width; begin += COX_GROUP) {

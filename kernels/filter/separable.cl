@@ -1,22 +1,24 @@
 /* Separable convolution, in two stages: along the rows, then down the columns.
  *
- * Formula, w the weights of 2 r + 1 taps (correlation: weight i meets the sample i - r beside the pixel):
+ * Formula, w the weights of 2 r + 1 taps (correlation: weight i applies to the sample i - r to the
+ * right of the pixel):
  *     mid(x, y) = sum over i of across[i] * in(x + i - r, y)
  *     out(x, y) = sum over j of down[j] * mid(x, y + j - s)
- * Integer samples: all sums are exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest sample).
+ * Integer samples: all sums are exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest
+ * sample).
  *
- * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows, `separable_columns` over
- * groups of COX_ITEM_ROWS of them, of which it keeps the sums side by side, so that a row is read once for all; any
- * local size. Work-items past the last element or row store nothing.
+ * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows.
+ * `separable_columns` takes groups of COX_ITEM_ROWS rows and keeps their sums together, so that it
+ * reads each row only once; any local size. Work-items past the last element or row store nothing.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh), COX_ACROSS,
- * COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
- * Access: `separable_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written. `separable_columns`: `mid`
- * HALO(s) read, `out` ROWS write. Every buffer begins at the row its `origin` says. `mid` holds floats for float
- * samples, ints for integers: |weights| add up to at most 2^11 for samples of 8 bits, 2^14 for 16, so that an int holds
- * the first sum, and of 8 bits the second.
- * Numerics: see detmath.clh and plane.clh. Floats are added in the order of the taps, each product and sum rounded
- * once; each result depends on its own pixels only.
+ * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh),
+ * COX_ACROSS, COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
+ * Access: `separable_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written.
+ * `separable_columns`: `mid` HALO(s) read, `out` ROWS write. Every buffer begins at the row its
+ * `origin` says. `mid` holds floats for float samples, ints for integers. |weights| add up to at
+ * most 2^11 for samples of 8 bits, 2^14 for 16, so that an int holds the first sum, and of 8 bits
+ * the second. Numerics: see detmath.clh and plane.clh. Floats are added in the order of the taps,
+ * each product and sum rounded once; each result depends on its own pixels only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"
 
@@ -47,10 +49,11 @@ typedef sint total;
 #endif
 #endif
 
-__kernel void separable_rows(__global const uchar *in, __global uchar *mid, int in_origin, int mid_origin,
-                             struct separable_params params, int first, int rows)
+__kernel void separable_rows(__global const uchar *in, __global uchar *mid, int in_origin,
+                             int mid_origin, struct separable_params params, int first, int rows)
 {
-    const struct separable_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct separable_params k = params;
     const int n = k.width * COX_CHANNELS;
     const bool inside = (int)get_global_id(1) < rows;
     const int y = first + min((int)get_global_id(1), rows - 1);
@@ -65,10 +68,11 @@ __kernel void separable_rows(__global const uchar *in, __global uchar *mid, int 
     }
 }
 
-__kernel void separable_columns(__global const uchar *mid, __global uchar *out, int mid_origin, int out_origin,
-                                struct separable_params params, int first, int rows)
+__kernel void separable_columns(__global const uchar *mid, __global uchar *out, int mid_origin,
+                                int out_origin, struct separable_params params, int first, int rows)
 {
-    const struct separable_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct separable_params k = params;
     const int n = k.width * COX_CHANNELS;
     const int y0 = first + (int)get_global_id(1) * COX_ITEM_ROWS, end = first + rows;
     EACH_ELEMENT(e, n) {
@@ -76,11 +80,15 @@ __kernel void separable_columns(__global const uchar *mid, __global uchar *out, 
         for (int j = 0; j < COX_ITEM_ROWS; j++)
             sum[j] = TOTAL(VALUE(0));
         for (int s = 0; s < COX_ITEM_ROWS + COX_DOWN - 1; s++) {
-            /* Rows past the band's last one are not stored, and may read what is there. */
-            const int y = edge_index(min(y0 + s, end - 1 + COX_DOWN / 2 + COX_DOWN / 2) - COX_DOWN / 2, k.height);
+            /* Rows past the band's last one are not stored, so they may read any values. */
+            const int y = edge_index(min(y0 + s, end - 1 + COX_DOWN / 2 + COX_DOWN / 2) -
+                                         COX_DOWN / 2,
+                                     k.height);
             total here = TOTAL(VALUE(0));
             if (y >= 0)
-                here = TOTAL(LOAD_MID(ROW_OF(__global const mid_sample, mid, y, mid_origin, k.mid_pitch), e, n));
+                here = TOTAL(LOAD_MID(ROW_OF(__global const mid_sample, mid, y, mid_origin,
+                                             k.mid_pitch),
+                                      e, n));
             for (int j = 0; j < COX_ITEM_ROWS; j++) {
                 const int tap = s - j;
                 if (tap == 0)

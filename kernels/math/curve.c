@@ -1,15 +1,18 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators' curves: their constants, their values, and their polynomials for kernels.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "curve.h"
 #include <math.h>
 #include <string.h>
 
-/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is folded into the
- * numerator, where nothing cancels. */
+/* Hable's curve for Uncharted 2, scaled so that the peak becomes white. The subtraction of E/F is
+ * included in the numerator, where nothing cancels. */
 static struct cox__curve curve_hable(double peak)
 {
     const double a = 0.15, b = 0.50, c = 0.10, d = 0.20, e = 0.02, f = 0.30;
     const double a1 = c * b - b * (e / f), a2 = a * (1 - e / f);
+
     const double white = ((a2 * peak + a1) * peak) / ((a * peak + b) * peak + d * f);
+
     return (struct cox__curve){.a1 = a1 / white, .a2 = a2 / white, .b0 = d * f, .b1 = b, .b2 = a};
 }
 
@@ -29,15 +32,19 @@ static struct cox__curve curve_linear(double peak)
     return (struct cox__curve){.a1 = 1 / peak, .b0 = 1};
 }
 
-/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to white. */
+/* Linear up to j, then a Moebius transform that meets it with equal slope and takes the peak to
+ * white. */
 static struct cox__curve curve_mobius(double peak)
 {
     const double j = 0.3;
-    if (peak < 1.001) /* nothing to compress; the formula tends to the identity */
+    /* Nothing to compress; the formula tends to the identity. */
+    if (peak < 1.001)
         return curve_clip();
+
     const double a = -j * j * (peak - 1) / (j * j - 2 * j + peak);
     const double b = (j * j - 2 * j * peak + peak) / (peak - 1);
     const double scale = (b * b + 2 * b * j + j * j) / (b - a);
+
     return (struct cox__curve){
         .a0 = scale * a / b, .a1 = scale / b, .b0 = 1, .b1 = 1 / b, .knee = j};
 }
@@ -48,20 +55,24 @@ static struct cox__curve curve_aces(void)
     return (struct cox__curve){.a1 = 0.03, .a2 = 2.51, .b0 = 0.14, .b1 = 0.59, .b2 = 2.43};
 }
 
-/* The operator of the OpenEXR viewers: light is scaled so that middle grey is 1, followed linearly to 2^-3 and
- * logarithmically from there, such that the peak becomes 2^3.5, which is white. */
+/* The operator of the OpenEXR viewers. Light is scaled so that middle grey is 1. The curve is
+ * linear up to 2^-3 and logarithmic from there on. The peak becomes 2^3.5, which is white. */
 static struct cox__curve curve_exposure(double peak)
 {
     const double scale = exp2(2.47393), low = exp2(-3.0), white = exp2(3.5);
     const double x = peak * scale - low, y = white - low;
-    if (x <= y * 1.001) /* nothing to compress: linear throughout */
+
+    /* If there is nothing to compress: linear throughout. */
+    if (x <= y * 1.001)
         return (struct cox__curve){
             .kind = COX__CURVE_EXPOSURE, .slope = scale / white, .start = 0x1p30};
-    /* f solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is convex: it is the larger one above the
-     * root. */
+
+    /* Bisect for f, which solves x f + 1 = exp(y f). Both sides are 1 at 0 and the right one is
+     * convex, so it is the larger one above the root. */
     double lo = 0, hi = 1;
     while (exp(y * hi) < x * hi + 1)
         hi *= 2;
+
     for (int i = 0; i < 200; i++) {
         const double f = (lo + hi) / 2;
         if (exp(y * f) < x * f + 1)
@@ -69,6 +80,7 @@ static struct cox__curve curve_exposure(double peak)
         else
             hi = f;
     }
+
     return (struct cox__curve){.kind = COX__CURVE_EXPOSURE,
                                .slope = scale / white,
                                .start = low / scale,
@@ -96,14 +108,17 @@ double cox__curve_pq_light(double signal)
 static struct cox__curve curve_bt2390(double peak, double white_nits)
 {
     const double pq_nits = 10000, white = fmin(fmax(white_nits, 1.0), pq_nits) / pq_nits;
+
     /* The spline is monotonic while SDR white has a third of the peak's signal. The kernel's fit is
-     * good while white has 0.43 of it, which it has from 48 cd/m2 on (a cinema's white). With a
+     * good while white has 0.43 of it, which is so from 48 cd/m2 on (a cinema's white). With a
      * darker white the peak is lower. */
     const double source = fmin(cox__curve_pq_signal(peak * white),
                                cox__curve_pq_signal(white) / 0.43);
     peak = fmin(peak, cox__curve_pq_light(source) / white);
+
     if (!(peak >= 1.001)) /* nothing to compress */
         return curve_clip();
+
     const double most = cox__curve_pq_signal(white) / source;
     return (struct cox__curve){.kind = COX__CURVE_BT2390,
                                .most = most,
@@ -116,25 +131,31 @@ static struct cox__curve curve_bt2390(double peak, double white_nits)
 static double bt2390_at(const struct cox__curve *c, double x)
 {
     const double signal = cox__curve_pq_signal(fmin(x, c->peak) * c->white) / c->source;
+
     if (signal <= c->spline)
         return x;
+
     const double t = (signal - c->spline) / (1 - c->spline), t2 = t * t, t3 = t2 * t;
     const double mapped = (2 * t3 - 3 * t2 + 1) * c->spline + (t3 - 2 * t2 + t) * (1 - c->spline) +
                           (3 * t2 - 2 * t3) * c->most;
+
     return cox__curve_pq_light(mapped * c->source) / c->white;
 }
 
-/* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use for pictures (2005),
- * scaled so that the peak becomes white, and middle grey stays. Its power is the slope of the shadows in stops: a
- * third of the way from 1 to that of the straight line, in stops, from grey to the peak. */
+/* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use
+ * for pictures (2005), scaled so that the peak becomes white and middle grey stays. Its power is
+ * the slope of the shadows in stops. It lies a third of the way from 1 to the slope of the straight
+ * line, in stops, from grey to the peak. */
 static struct cox__curve curve_local(double peak)
 {
     const double grey = 0.18, share = 1.0 / 3;
     if (peak < 1.001) /* nothing to compress */
         return curve_clip();
+
     const double above = log2(peak), below = -log2(grey);
     const double power = 1 - share * above / (above + below);
     const double part = pow(grey, power);
+
     return (struct cox__curve){.kind = COX__CURVE_LOCAL,
                                .power = power,
                                .half = part * (1 - grey) / (grey - pow(grey / peak, power)),
@@ -152,6 +173,7 @@ static double local_at(const struct cox__curve *c, double x)
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits)
 {
     peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
+
     switch (op) {
     case COX_OPERATOR_HABLE:
         return curve_hable(peak);
@@ -176,16 +198,25 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
     return curve_clip();
 }
 
+static double exposure_at(const struct cox__curve *c, double x)
+{
+    if (x < c->start)
+        return x * c->slope;
+    return c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
+}
+
 double cox__curve_at(const struct cox__curve *c, double x)
 {
     if (c->kind == COX__CURVE_EXPOSURE)
-        return x < c->start ? x * c->slope
-                            : c->start_out + c->outer * log2((x - c->start) * c->inner + 1);
+        return exposure_at(c, x);
     if (c->kind == COX__CURVE_BT2390)
         return bt2390_at(c, x);
     if (c->kind == COX__CURVE_LOCAL)
         return local_at(c, x);
-    return x < c->knee ? x : ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
+
+    if (x < c->knee)
+        return x;
+    return ((c->a2 * x + c->a1) * x + c->a0) / ((c->b2 * x + c->b1) * x + c->b0);
 }
 
 double cox__curve_inverse(const struct cox__curve *c, double y, double lo, double hi)
@@ -197,22 +228,26 @@ double cox__curve_inverse(const struct cox__curve *c, double y, double lo, doubl
         else
             hi = x;
     }
+
     return hi;
 }
 
 enum { POWERS_MAX = 11 };
 
-/* The polynomial in powers of t through `value` at the places t, of which there are `count`. */
+/* The powers of t of the polynomial that has the values `value` at the `count` places t. */
 static void interpolate(const double *t, const double *value, int count, double *powers)
 {
     double newton[POWERS_MAX]; /* divided differences */
     memcpy(newton, value, (size_t)count * sizeof(*newton));
+
     for (int order = 1; order < count; order++)
         for (int i = count - 1; i >= order; i--)
             newton[i] = (newton[i] - newton[i - 1]) / (t[i] - t[i - order]);
+
     for (int i = 0; i < count; i++)
         powers[i] = 0;
-    for (int i = count - 1; i >= 0; i--) { /* Horner's scheme over the differences */
+    /* Horner's scheme over the differences. */
+    for (int i = count - 1; i >= 0; i--) {
         for (int j = count - 1; j > 0; j--)
             powers[j] = powers[j - 1] - t[i] * powers[j];
         powers[0] = newton[i] - t[i] * powers[0];
@@ -221,23 +256,28 @@ static void interpolate(const double *t, const double *value, int count, double 
 
 static const double pi = 3.14159265358979323846;
 
-/* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial that is within a hair of the best fit; the
- * square before q stands for the two zeros next to the knee. */
+/* q of pq.clh, by interpolation. Between the zeros of a Chebyshev polynomial, interpolation is very
+ * close to the best fit. The square before q replaces the two zeros next to the knee. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
 {
     enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };
     memset(out, 0, sizeof(*out));
+
     if (c->kind != COX__CURVE_BT2390)
         return;
-    const double low = log2(cox__curve_pq_light(c->spline * c->source) / c->white),
-                 high = log2(c->peak);
+
+    const double low = log2(cox__curve_pq_light(c->spline * c->source) / c->white);
+    const double high = log2(c->peak);
     double t[COUNT], value[COUNT], powers[COUNT];
+
     for (int i = 0; i < COUNT; i++) {
         t[i] = cos(pi * (i + 0.5) / (COUNT + 2));
         const double at = low + (high - low) * (t[i] + 1) / 2;
         value[i] = (log2(bt2390_at(c, exp2(at))) - at) / ((t[i] + 1) * (t[i] + 1));
     }
+
     interpolate(t, value, COUNT, powers);
+
     out->peak = (float)c->peak;
     out->scale = (float)(2 / (high - low));
     out->offset = (float)(-2 * low / (high - low) - 1);
@@ -249,16 +289,21 @@ void cox__curve_local(const struct cox__curve *c, struct cox__local_curve *out)
 {
     enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };
     memset(out, 0, sizeof(*out));
+
     if (c->kind != COX__CURVE_LOCAL)
         return;
+
     const double low = log2(local_floor), high = log2(c->peak);
+
     double t[COUNT], value[COUNT], powers[COUNT];
     for (int i = 0; i < COUNT; i++) {
         t[i] = cos(pi * (i + 0.5) / COUNT);
         const double at = low + (high - low) * (t[i] + 1) / 2;
         value[i] = log2(local_at(c, exp2(at))) - at;
     }
+
     interpolate(t, value, COUNT, powers);
+
     out->scale = (float)(2 / (high - low));
     out->offset = (float)(-2 * low / (high - low) - 1);
     for (int i = 0; i < COUNT; i++)

@@ -1,6 +1,6 @@
 /* The operators' curves in double precision, for the picture and the video tone mapper.
  *
- * Light is in multiples of SDR white, and so is what comes out. Pure: no allocation, no state.
+ * Light is in multiples of SDR white, in and out. Pure: no allocation, no state.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_KERNELS_CURVE_H
 #define COX_KERNELS_CURVE_H
@@ -20,11 +20,12 @@ struct cox__curve {
     double a0, a1, a2, b0, b1, b2, knee;
     /* Exposure: x slope up to x = start, then start_out + outer log2((x - start) inner + 1). */
     double slope, start, start_out, inner, outer;
-    /* bt2390: the PQ signal `source` of the peak and, where that counts as 1, `most` of SDR white and `spline` of the
-     * knee; `white`, the light of SDR white over 10 000 cd/m2; the peak as light, in multiples of SDR white. */
+    /* bt2390: the PQ signals `source` of the peak and, relative to it, `most` of SDR white and
+     * `spline` of the knee. `white` is the light of SDR white over 10 000 cd/m2; `peak` is the
+     * peak's light in multiples of SDR white. */
     double source, most, spline, white, peak;
-    /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the ratio to x kept
-     * beyond. */
+    /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the
+     * ratio to x kept beyond. */
     double power, half;
 };
 
@@ -40,17 +41,17 @@ struct cox__local_curve {
     float q[11];
 };
 
-/* `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light of SDR white, matters to bt2390 alone, whose peak is also
- * limited to 10 000 cd/m2. */
+/* The constants of an operator's curve. `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light
+ * of SDR white, is for bt2390 only, whose peak is also limited to 10 000 cd/m2. */
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits);
 
-/* The curve at x >= 0, not limited to 1. */
+/* The curve's value at x >= 0, not limited to 1. */
 double cox__curve_at(const struct cox__curve *c, double x);
 
-/* Where a rising curve reaches y, between lo and hi; the nearer end if it does not. */
+/* The x between lo and hi where a rising curve reaches y; the nearer end if it does not. */
 double cox__curve_inverse(const struct cox__curve *c, double y, double lo, double hi);
 
-/* For the kernels; all zeros unless the curve is of kind COX__CURVE_BT2390. */
+/* The constants for kernels; all zero unless the curve is of kind COX__CURVE_BT2390. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out);
 
 /* The same for COX__CURVE_LOCAL. */

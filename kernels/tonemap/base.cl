@@ -1,28 +1,33 @@
-/* The base of the operator local: a guided filter of stops (log2 of light), self-guided, on blocks of pixels.
+/* The base of the operator local: a guided filter of stops (log2 of light), self-guided, on blocks
+ * of pixels.
  *
- * He, Sun and Tang, Guided Image Filtering (TPAMI 35, 2013), at a lower resolution as in He and Sun, Fast Guided Filter
- * (arXiv 1505.00996, 2015), with changes. Windows are tents in the place of boxes: no corners show. And a is
- * v^2 / (v^2 + epsilon^2) in the place of v / (v + epsilon), v the variance: of an edge, where v is many times
- * epsilon, (1 - a) of its height stays in the detail, which so falls off with the square: no halo. Windows over which a
- * and b are averaged are half as wide, so that no pixel is averaged over windows of which it is a rare exception.
+ * He, Sun and Tang, Guided Image Filtering (TPAMI 35, 2013), at a lower resolution as in He and
+ * Sun, Fast Guided Filter (arXiv 1505.00996, 2015), with changes. Windows are tents instead of
+ * boxes, so that no corners show. And a is v^2 / (v^2 + epsilon^2) instead of v / (v + epsilon), v
+ * the variance. At an edge, where v is many times epsilon, (1 - a) of its height stays in the
+ * detail. This part now falls off with the square, so that there is no halo. Windows over which a
+ * and b are averaged are half as wide, so that no pixel is averaged over windows in which it is a
+ * rare exception.
  *
  * Formula, I the stops of the blocks, edges repeated:
- *     m = mean(I), v = mean(I^2) - m^2      over a tent of radius 16: weights 16 - |distance| along both axes
+ *     m = mean(I), v = mean(I^2) - m^2      over a tent of radius 16: weights 16 - |distance| along
+ *                                           both axes
  *     a = v^2 / (v^2 + epsilon^2), b = (1 - a) m
  *     a and b averaged over a tent of radius 8, and interpolated linearly along the rows
  *
- * Stages: base_rows (sums along rows), base_fit (down the columns; a and b), base_rows_ab, base_columns, base_widen
- * (along the rows, to a column for each pixel or pair of pixels). Geometry: dimension 0 over vectors of columns
- * (COX_ITEM, see plane.clh; base_widen: over spaces between columns), dimension 1 over rows of blocks. Any local
- * size; work-items past the end do nothing, and nor does any with parameters that are all zeros.
+ * Stages: base_rows (sums along rows), base_fit (down the columns; a and b), base_rows_ab,
+ * base_columns, base_widen (along the rows, to a column for each pixel or pair of pixels).
+ * Geometry: dimension 0 over vectors of columns (COX_ITEM, see plane.clh; base_widen: over spaces
+ * between columns), dimension 1 over rows of blocks. Any local size. Work-items past the end do
+ * nothing; if all parameters are zero, no work-item does anything.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 0, COX_CHANNELS 1, COX_EDGE 0, COX_ITEM (plane.clh).
- * Access: every buffer is ROWS, and HALO where it is read down the columns, and begins at the row its `origin` says.
- * A row holds its quantities one after the other, `stride` floats apart: moments: I, and its sums and those of I^2;
- * ab: a, b, their sums; base: their means, then, `wide_stride` apart, these interpolated. `moments` is written in a
- * pass whose rows are pixels, of which a block has 2^block_log2.
- * Numerics: see detmath.clh. Sums are taken in one order, from the first weight to the last, for each block by
- * itself, so neither the cut nor COX_WIDTH matters.
+ * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 0, COX_CHANNELS 1, COX_EDGE 0, COX_ITEM
+ * (plane.clh). Access: every buffer is ROWS, and HALO where it is read down the columns, and begins
+ * at the row its `origin` says. A row holds its quantities one after the other, `stride` floats
+ * apart: moments: I, and its sums and those of I^2; ab: a, b, their sums; base: their means, then,
+ * `wide_stride` apart, these interpolated. `moments` is written in a pass whose rows are pixels, of
+ * which a block has 2^block_log2. Numerics: see detmath.clh. Sums are taken in one order, from the
+ * first weight to the last, separately for each block, so neither the cut nor COX_WIDTH matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"
 #include "tonemap/local.clh"
@@ -38,9 +43,11 @@ static inline real weight(int distance, int radius)
     return REAL((float)(radius - max(distance, -distance)));
 }
 
-__kernel void base_rows(__global uchar *moments, int moments_origin, struct local_params params, int first, int rows)
+__kernel void base_rows(__global uchar *moments, int moments_origin, struct local_params params,
+                        int first, int rows)
 {
-    const struct local_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct local_params k = params;
     const int y = (first >> k.block_log2) + (int)get_global_id(1);
     if (y << k.block_log2 >= first + rows || k.width <= 0)
         return;
@@ -58,10 +65,11 @@ __kernel void base_rows(__global uchar *moments, int moments_origin, struct loca
     }
 }
 
-__kernel void base_fit(__global const uchar *moments, __global uchar *ab, int moments_origin, int ab_origin,
-                       struct local_params params, int first, int rows)
+__kernel void base_fit(__global const uchar *moments, __global uchar *ab, int moments_origin,
+                       int ab_origin, struct local_params params, int first, int rows)
 {
-    const struct local_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct local_params k = params;
     const int y = first + (int)get_global_id(1);
     if (y >= first + rows || k.width <= 0)
         return;
@@ -69,22 +77,29 @@ __kernel void base_fit(__global const uchar *moments, __global uchar *ab, int mo
     EACH_ELEMENT(e, k.width) {
         real sum = REAL(0.0f), squares = REAL(0.0f);
         for (int i = 1 - FIT_RADIUS; i < FIT_RADIUS; i++) {
-            __global const float *row = BASE_ROW(__global const float, moments, clamp(y + i, 0, k.height - 1), moments);
-            sum = MULADD(load_reals(QUANTITY(row, 1, k.stride), e, k.width), weight(i, FIT_RADIUS), sum);
-            squares = MULADD(load_reals(QUANTITY(row, 2, k.stride), e, k.width), weight(i, FIT_RADIUS), squares);
+            __global const float *row = BASE_ROW(__global const float, moments,
+                                                 clamp(y + i, 0, k.height - 1), moments);
+            sum = MULADD(load_reals(QUANTITY(row, 1, k.stride), e, k.width), weight(i, FIT_RADIUS),
+                         sum);
+            squares = MULADD(load_reals(QUANTITY(row, 2, k.stride), e, k.width),
+                             weight(i, FIT_RADIUS), squares);
         }
         const real mean = sum * REAL(0x1p-16f); /* the weights add up to 16^4 */
         real v = MULADD(squares, REAL(0x1p-16f), -(mean * mean));
-        v = PICK(v < REAL(0x1p-20f), REAL(0.0f), v); /* rounding, whose square could be a denormal number */
+        /* rounding, whose square could be a denormal number */
+        v = PICK(v < REAL(0x1p-20f), REAL(0.0f), v);
         const real inverse = det_rcp(MULADD(v, v, REAL(k.epsilon2)));
         STORE_ROW(float, v * v * inverse, dst, e, k.width);
-        STORE_ROW(float, mean * (REAL(k.epsilon2) * inverse), QUANTITY(dst, 1, k.stride), e, k.width);
+        STORE_ROW(float, mean * (REAL(k.epsilon2) * inverse), QUANTITY(dst, 1, k.stride), e,
+                  k.width);
     }
 }
 
-__kernel void base_rows_ab(__global uchar *ab, int ab_origin, struct local_params params, int first, int rows)
+__kernel void base_rows_ab(__global uchar *ab, int ab_origin, struct local_params params, int first,
+                           int rows)
 {
-    const struct local_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct local_params k = params;
     const int y = first + (int)get_global_id(1);
     if (y >= first + rows || k.width <= 0)
         return;
@@ -100,10 +115,11 @@ __kernel void base_rows_ab(__global uchar *ab, int ab_origin, struct local_param
     }
 }
 
-__kernel void base_columns(__global const uchar *ab, __global uchar *base, int ab_origin, int base_origin,
-                           struct local_params params, int first, int rows)
+__kernel void base_columns(__global const uchar *ab, __global uchar *base, int ab_origin,
+                           int base_origin, struct local_params params, int first, int rows)
 {
-    const struct local_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct local_params k = params;
     const int y = first + (int)get_global_id(1);
     if (y >= first + rows || k.width <= 0)
         return;
@@ -112,30 +128,39 @@ __kernel void base_columns(__global const uchar *ab, __global uchar *base, int a
         EACH_ELEMENT(e, k.width) {
             real sum = REAL(0.0f);
             for (int i = 1 - MEAN_RADIUS; i < MEAN_RADIUS; i++) {
-                __global const float *row = BASE_ROW(__global const float, ab, clamp(y + i, 0, k.height - 1), ab);
-                sum = MULADD(load_reals(QUANTITY(row, 2 + quantity, k.stride), e, k.width), weight(i, MEAN_RADIUS), sum);
+                __global const float *row = BASE_ROW(__global const float, ab,
+                                                     clamp(y + i, 0, k.height - 1), ab);
+                sum = MULADD(load_reals(QUANTITY(row, 2 + quantity, k.stride), e, k.width),
+                             weight(i, MEAN_RADIUS), sum);
             }
-            STORE_ROW(float, sum * REAL(0x1p-12f), QUANTITY(dst, quantity, k.stride), e, k.width); /* 8^4 */
+            /* 8^4 */
+            STORE_ROW(float, sum * REAL(0x1p-12f), QUANTITY(dst, quantity, k.stride), e, k.width);
         }
     }
 }
 
-/* The space between block columns i and i + 1, or beyond the first or the last one: what lies in it of the wide
- * plane. */
-static inline void widen(__global const float *src, __global float *dst, int i, const struct local_params *k)
+/* Fill the columns of the wide plane between block columns i and i + 1, or beyond the first or the
+ * last one. */
+static inline void widen(__global const float *src, __global float *dst, int i,
+                         const struct local_params *k)
 {
-    const int each = 1 << (k->block_log2 - k->column_log2); /* columns of the wide plane in a block */
-    const int begin = i * each + (each >> 1), end = i + 1 < k->width ? begin + each : k->wide_stride;
+    /* columns of the wide plane in a block */
+    const int each = 1 << (k->block_log2 - k->column_log2);
+    const int begin = i * each + (each >> 1),
+              end = i + 1 < k->width ? begin + each : k->wide_stride;
     const float left = src[max(i, 0)], step = src[min(i + 1, k->width - 1)] - left;
     const float unit = as_float((127 - (k->block_log2 - k->column_log2)) << 23);
-    const float half_unit = each > 1 ? 0.5f * unit : 0.0f; /* the first column's place, from the block's centre on */
+    /* the first column's distance from the block's centre */
+    const float half_unit = each > 1 ? 0.5f * unit : 0.0f;
     for (int x = max(begin, 0); x < end; x++)
         dst[x] = MULADD(step, MULADD(convert_float(x - begin), unit, half_unit), left);
 }
 
-__kernel void base_widen(__global uchar *base, int base_origin, struct local_params params, int first, int rows)
+__kernel void base_widen(__global uchar *base, int base_origin, struct local_params params,
+                         int first, int rows)
 {
-    const struct local_params k = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct local_params k = params;
     const int y = first + (int)get_global_id(1);
     if (y >= first + rows || k.width <= 0)
         return;

@@ -1,18 +1,20 @@
-/* Analysis of one picture: how many pixels have which luminance, for exposure and peak.
+/* Analysis of one picture: the histogram of luminance, for exposure and peak.
  *
- * Formula: Y = 0.2126 R + 0.7152 G + 0.0722 B of the colours as picture.cl takes them (before any exposure);
+ * Formula: Y = 0.2126 R + 0.7152 G + 0.0722 B of the colours as picture.cl takes them (before any
+ * exposure);
  *     Y < 2^-16           word 1024 (black) counts it
  *     otherwise           word min(floor(32 (log2 Y + 16)), 1023) counts it
  *     word 1025           the bits of the largest Y (positive floats order like integers)
  *
- * Geometry: dimension 0 over COX_LANES columns, each taking every COX_LANES-th group of COX_WIDTH pixels of a row,
- * dimension 1 over groups of COX_ITEM_ROWS rows. A work-group is COX_GROUP by 1 and gathers its counts in local memory
- * (COX_GROUP > 1) or private memory (1) first: a device's global atomics cost more than everything else here.
+ * Geometry: dimension 0 over COX_LANES columns, each taking every COX_LANES-th group of COX_WIDTH
+ * pixels of a row, dimension 1 over groups of COX_ITEM_ROWS rows. A work-group is COX_GROUP by 1
+ * and gathers its counts in local memory (COX_GROUP > 1) or private memory (1) first: a device's
+ * global atomics cost more than everything else here.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_LANES, COX_GROUP, COX_ITEM_ROWS, COX_COLUMNS, COX_IN_PITCH (bytes),
- * COX_IN_FLOAT.
- * Access: `in` ROWS read, beginning at the band's first row; `histogram` REDUCE, zeroed before.
- * Numerics: see detmath.clh; the counts are integers, so the order and the cut do not matter.
+ * Build defines: COX_WIDTH (detmath.clh), COX_LANES, COX_GROUP, COX_ITEM_ROWS, COX_COLUMNS,
+ * COX_IN_PITCH (bytes), COX_IN_FLOAT. Access: `in` ROWS read, beginning at the band's first row;
+ * `histogram` REDUCE, zeroed before. Numerics: see detmath.clh; the counts are integers, so the
+ * order and the cut do not matter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/detmath.clh"
 #include "tonemap/pixels.clh"
@@ -49,7 +51,8 @@ histogram(__global const uchar *in, __global uint *histogram, int rows)
 #endif
     for (int y = first; y < end; y++) {
         __global const uint *src = (__global const uint *)(in + (size_t)y * COX_IN_PITCH);
-        for (int x = (int)get_global_id(0) * COX_WIDTH; x < COX_COLUMNS; x += COX_LANES * COX_WIDTH) {
+        for (int x = (int)get_global_id(0) * COX_WIDTH; x < COX_COLUMNS;
+             x += COX_LANES * COX_WIDTH) {
             struct pixels px;
             sint bits;
 #if COX_WIDTH == 1

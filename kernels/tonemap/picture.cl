@@ -1,28 +1,31 @@
 /* Tone mapping of one picture: scene-linear RGBA, 1.0 = diffuse white, to sRGB-encoded RGBA.
  *
  * Formula, for each pixel:
- *     c    = min(gain * max(c, 0), 2^24)             for R, G, B; NaN = 0, infinity = the largest finite value
+ *     c    = min(gain * max(c, 0), 2^24)              for R, G, B; NaN = 0, infinity = the largest
+ *                                                     finite value
  *     m    = max(R, G, B)
- *     w    = over / (over + 3)                        over = fade_speed * max(Y - fade, 0), Y the luminance of c
+ *     w    = over / (over + 3)                        over = fade_speed * max(Y - fade, 0),
+ *                                                     Y the luminance of c
  *     c    = c + (m - c) * w                          light above `fade` turns white, as on film
  *     rational operators (hable, reinhard, mobius, aces, linear, clip), kind 0:
  *         f(m) = (a2 m^2 + a1 m + a0) / (b2 m^2 + b1 m + b0), or m below `knee`;  c = c * f(m)/m
- *     exposure operator, kind 1, each channel for itself:
+ *     exposure operator, kind 1, for each channel:
  *         c = c * slope below `start`, else log2((c - start) * inner + 1) * outer + start_out
  *     bt2390, kind 2: f(m) as in pq.clh;  c = c * f(m)/m
  *     local, with COX_LOCAL 1 and no other operator: c = c * the ratio of local.clh
  *     code = round(scale * sRGB(min(c, 1)));   alpha = round(scale * min(max(a, 0), 1)), NaN = 1
  * The constants come from kernels/tonemap/tonemap.c, computed in double precision and rounded once.
  *
- * Geometry: dimension 0 over groups of COX_ITEM columns, dimension 1 over the band's rows; any local size; work-items
- * past the last column or row do nothing. A vector that would pass the end of a row goes through private memory, so
- * no byte outside the row's pixels is touched.
+ * Geometry: dimension 0 over groups of COX_ITEM columns, dimension 1 over the band's rows; any
+ * local size; work-items past the last column or row do nothing. A vector that would pass the end
+ * of a row goes through private memory, so no byte outside the row's pixels is touched.
  *
- * Build defines: COX_WIDTH (detmath.clh), COX_ITEM columns per work-item (a multiple of COX_WIDTH), COX_COLUMNS,
- * COX_IN_PITCH, COX_OUT_PITCH (bytes), COX_IN_FLOAT, COX_OUT_16 and COX_LOCAL (0 or 1).
- * Access: `in` ROWS read, `out` ROWS write; both begin at the band's first row. With COX_LOCAL `base` HALO(1) read, a
- * row for each row of blocks, from row `base_origin` on.
- * Numerics: see detmath.clh. Every result depends on its own pixel only, so neither the cut nor COX_WIDTH matters.
+ * Build defines: COX_WIDTH (detmath.clh), COX_ITEM columns per work-item (a multiple of COX_WIDTH),
+ * COX_COLUMNS, COX_IN_PITCH, COX_OUT_PITCH (bytes), COX_IN_FLOAT, COX_OUT_16 and COX_LOCAL (0 or
+ * 1). Access: `in` ROWS read, `out` ROWS write; both begin at the band's first row. With COX_LOCAL
+ * `base` HALO(1) read, a row for each row of blocks, from row `base_origin` on. Numerics: see
+ * detmath.clh. Every result depends on its own pixel only, so neither the cut nor COX_WIDTH
+ * matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/detmath.clh"
 #include "tonemap/params.clh"
@@ -63,10 +66,11 @@ struct codes {
 static inline real exposure_curve(real c, const struct picture_params *k)
 {
     real curve = det_log2(MULADD(c - REAL(k->start), REAL(k->inner), REAL(1.0f)));
-    return PICK(c < REAL(k->start), c * REAL(k->slope), MULADD(curve, REAL(k->outer), REAL(k->start_out)));
+    return PICK(c < REAL(k->start), c * REAL(k->slope),
+                MULADD(curve, REAL(k->outer), REAL(k->start_out)));
 }
 
-/* What a pixel needs beside itself. */
+/* The input of a pixel besides its colours. */
 #if COX_LOCAL
 #define MODEL_TYPE struct local_model
 #define MODEL_AT(x) local_model_at(&model_rows, x)
@@ -75,14 +79,16 @@ static inline real exposure_curve(real c, const struct picture_params *k)
 #define MODEL_AT(x) 0
 #endif
 
-/* Light to what the display is to show, of VECTORS vectors of pixels, each red, green and blue. They go through the
- * arithmetic side by side, for each chain of operations alone waits for its own results most of the time. */
+/* Map light to the display's colours, for VECTORS vectors of pixels, each red, green and blue. They
+ * are computed in parallel, because a single chain of operations mostly waits for its own
+ * results. */
 INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_params *k)
 {
     real m[VECTORS], over[VECTORS], whiten[VECTORS], w[VECTORS], ratio[VECTORS], inverse[VECTORS];
     COLOURS(c[i] = det_min(c[i] * REAL(k->gain), REAL(MOST_LIGHT)))
     EACH(m[i] = det_max(c[3 * i], det_max(c[3 * i + 1], c[3 * i + 2])))
-    EACH(over[i] = det_max(det_luminance(c[3 * i], c[3 * i + 1], c[3 * i + 2]) - REAL(k->fade), REAL(0.0f)) *
+    EACH(over[i] = det_max(det_luminance(c[3 * i], c[3 * i + 1], c[3 * i + 2]) - REAL(k->fade),
+                           REAL(0.0f)) *
                    REAL(k->fade_speed))
     EACH(whiten[i] = over[i] + REAL(3.0f))
 #if COX_LOCAL
@@ -93,7 +99,8 @@ INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_pa
     if (k->kind == 0) {
         real p[VECTORS], q[VECTORS];
         EACH(p[i] = MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0)))
-        EACH(q[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * det_max(m[i], REAL(0x1p-40f)))
+        EACH(q[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) *
+                    det_max(m[i], REAL(0x1p-40f)))
         EACH(inverse[i] = det_rcp(q[i] * whiten[i])) /* one reciprocal for both quotients */
         EACH(w[i] = over[i] * (inverse[i] * q[i]))
         EACH(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), p[i] * (inverse[i] * whiten[i])))
@@ -123,7 +130,8 @@ INLINE struct codes to_codes(const real *c, real alpha)
     return out;
 }
 
-/* The vector of pixels at `p`: its colours become number n of `c`, its alpha number n of `alpha`. */
+/* Load the vector of pixels at `p`: its colours go to number n of `c`, its alpha to number n of
+ * `alpha`. */
 #define LOAD_VECTOR(n, p)      \
     {                          \
         struct pixels px;      \
@@ -142,7 +150,8 @@ __kernel void picture(__global const uchar *in, __global uchar *out,
 #endif
                       struct picture_params k, int rows)
 {
-    const struct picture_params p = k; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct picture_params p = k;
     const int y = (int)get_global_id(1);
     int x = (int)get_global_id(0) * COX_ITEM;
     if (y >= rows || x >= COX_COLUMNS)
@@ -169,7 +178,8 @@ __kernel void picture(__global const uchar *in, __global uchar *out,
         for (int i = 0; i < STEP * COX_IN_WORDS; i++)
             words[i] = i < rest * COX_IN_WORDS ? src[x * COX_IN_WORDS + i] : 0;
         EACH(LOAD_VECTOR(i, words + i * COX_WIDTH * COX_IN_WORDS))
-        EACH(model[i] = MODEL_AT(x + (i * COX_WIDTH < rest ? i * COX_WIDTH : 0))) /* its rows end there */
+        /* its rows end there */
+        EACH(model[i] = MODEL_AT(x + (i * COX_WIDTH < rest ? i * COX_WIDTH : 0)))
         map_pixels(c, model, &p);
         EACH(const struct codes codes = to_codes(c + 3 * i, alpha[i]);
              PACK(packed + i * COX_WIDTH * COX_OUT_WORDS, codes))

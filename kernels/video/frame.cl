@@ -1,48 +1,60 @@
-/* Tone mapping of one video frame in one pass: HDR samples in, SDR samples out, no plane of light in memory. With
- * COX_ANALYSE the frame's signal is counted on the way; with COX_MAP 0 it is only counted.
+/* Tone mapping of one video frame in one pass: HDR samples in, SDR samples out, no plane of light
+ * in memory. With COX_ANALYSE the kernel also counts the frame's signal; with COX_MAP 0 it only
+ * counts.
  *
  * Formula, for each pixel:
- *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its samples; limited to
- *     0 .. 1
- *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats of light
+ *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its
+ *     samples; limited to 0 .. 1
+ *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats
+ *              of light
  *     c        = M L, to BT.709 primaries
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
  *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
- *                or the ratio of local.clh in the place of f(m)/m
- *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709; from the knee K on
+ *                or the ratio of local.clh instead of f(m)/m
+ *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709;
+ *                from the knee K on
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
- *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the gamut keeps its sign
- *                until after the average of the chroma, so that noise about black stays about black; straight below
- *                |c| = 2^-18, where the power is steeper than single precision can follow
- *     R'G'B' to Y'CbCr unless R'G'B' is wanted, chroma averaged with weights 1 2 1 (left-sited) or 1 1; to codes,
- *     limited to what a sample holds
- * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS steps.
+ *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the
+ *                gamut keeps its sign until after the average of the chroma, so that noise about
+ *                black stays about black; straight below |c| = 2^-18, where the power is steeper
+ *                than single precision can follow
+ *     R'G'B' to Y'CbCr unless the output is R'G'B', chroma averaged with weights 1 2 1 (left-sited)
+ *     or 1 1; to codes, limited to the range of a sample
+ * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS
+ * steps.
  *
- * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows at a time;
- * dimension 0 runs over items, dimension 1 over groups of rows of the band. Where a histogram is made a work-group is
- * COX_GROUP by 1 and counts in local memory (COX_GROUP > 1), or a work-item in private memory (1), before it adds to
- * the result. A step takes 2 COX_WIDTH columns, the even ones in one vector and the odd ones in another, as they lie in
- * words of two samples. The last step of a row reads and writes sample by sample, so no byte outside the rows is
- * touched.
+ * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows
+ * at a time; dimension 0 runs over items, dimension 1 over groups of rows of the band. To make a
+ * histogram, a work-group of COX_GROUP by 1 counts in local memory (COX_GROUP > 1), or a work-item
+ * in private memory (1), before it adds to the result. A step takes 2 COX_WIDTH columns, the even
+ * ones in one vector and the odd ones in another, as they lie in words of two samples. The last
+ * step of a row reads and writes sample by sample, so no byte outside the rows is touched.
  *
- * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP, COX_ANALYSE;
+ * Build defines (all required): COX_WIDTH 1, 8 or 16; COX_ITEM, COX_ITEM_ROWS, COX_GROUP; COX_MAP,
+ * COX_ANALYSE;
  *     COX_IN_LAYOUT, COX_OUT_LAYOUT    as in samples.clh; no v210 out
- *     COX_IN_BYTES, COX_OUT_BYTES      of a sample; COX_IN_SHIFT, COX_OUT_SHIFT: unused low bits in it
+ *     COX_IN_BYTES, COX_OUT_BYTES      of a sample
+ *     COX_IN_SHIFT, COX_OUT_SHIFT      unused low bits in a sample
  *     COX_IN_DEPTH                     bits of a sample
  *     COX_IN_SUB_X, _Y, COX_OUT_SUB_X, _Y    1 where chroma has half as many columns or rows
  *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
  *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
  *     COX_FADE                         0 or 1
- *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee, 3 BT.2390, 4 local
+ *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
+ *                                      3 BT.2390, 4 local
  *     COX_DITHER, COX_GAMUT            0 or 1
- *     COX_HALVE                        1: a pixel is the mean of 2 x 2 of the input's, of their signal: of the codes of
- *                                      Y', and of Cb and Cr as they lie between their samples. Sizes are the output's
- * Sizes, pitches and constants are parameters, so that a compiled kernel serves every film of its kind.
- * Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from buffer row `origin`, other chroma ROWS,
- * or where the frame was scaled before, each band's own, HALO(0), Y' too, from row `origin`; outputs ROWS write;
- * histogram REDUCE, zeroed before; with COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks.
- * Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are
- * taken in one order. EOTF and its kin are minimax fits, weighted for codes of 10 bits (docs/guide/video.md).
+ *     COX_HALVE                        1: a pixel is the mean of 2 x 2 pixels of the input, of
+ *                                      their signal: of the codes of Y', and of Cb and Cr as
+ *                                      they lie between their samples. Sizes are those of the
+ *                                      output
+ * Sizes, pitches and constants are parameters, so that one compiled kernel serves all films with
+ * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from
+ * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
+ * band's own, HALO(0), from row `origin`; outputs ROWS write; histogram REDUCE, zeroed before; with
+ * COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every
+ * result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one
+ * order. The EOTF and related functions are minimax fits, weighted for codes of 10 bits
+ * (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -51,7 +63,7 @@
 #define OUT_RGBA (COX_OUT_LAYOUT == 2 || COX_OUT_LAYOUT == 3)
 #define OUT_GBR (COX_OUT_LAYOUT == 4)
 #define OUT_PLANES (OUT_RGBA ? 1 : COX_OUT_LAYOUT == 1 ? 2 : 3)
-/* The planes that there are, the others being the last one. */
+/* The existing planes; the last one takes the place of those that are missing. */
 #if IN_PLANES == 3
 #define IN_1 in_1
 #define IN_2 in_2
@@ -73,14 +85,14 @@
 #define OUT_2 out_0
 #endif
 #define STEP (2 * COX_WIDTH)
-/* How many columns a step reads at most, so that no byte outside the row is touched. */
+/* The most columns that a step reads, so that no byte outside the row is touched. */
 #if IN_V210
 #define REACH (2 * STEP)
 #else
 #define REACH STEP
 #endif
 
-/* --- Vectors of samples ------------------------------------------------------------------------------------------- */
+/* --- Vectors of samples --- */
 
 #if COX_WIDTH == 1
 typedef ushort half_words;
@@ -147,7 +159,8 @@ static inline uns components(__global const uchar *row, int c)
     __global const uchar *at = row + 4 * (c / 3);
     const uint16 a = PLACED_AT(uint16, at);
     const uint8 b = PLACED_AT(uint8, at + 64);
-    const int first = c % 3; /* in its word; the vector's element k is component first + 4 k of these words */
+    /* in its word; the vector's element k is component first + 4 k of these words */
+    const int first = c % 3;
     uns words;
     if (first == 0)
         words = (uint16)(a.s0124, a.s5689, a.sacde, b.s0124) >> TURNS(0, 10, 20);
@@ -168,7 +181,8 @@ static inline uns components(__global const uchar *row, int c)
 #endif
 #endif
 
-/* Two neighbouring samples in one word, the left one low; what a vector of them holds. */
+/* Two neighbouring samples in one word, the left one in the low bits, and the parts of a vector of
+ * them. */
 #if IN_V210
 #define IN_PAIRS(row, x) (components(row, 2 * (x) + 1) | components(row, 2 * (x) + 3) << 16)
 #define LEFT(pairs) ((pairs) & (uns)(0xffffu))
@@ -183,7 +197,8 @@ static inline uns components(__global const uchar *row, int c)
 #define IN_PAIRS(row, x) VLOAD(uint, (row) + 2 * (x))
 #define LEFT(pairs) (((pairs) & (uns)(0xffffu)) >> COX_IN_SHIFT)
 #define RIGHT(pairs) ((pairs) >> (16 + COX_IN_SHIFT))
-/* Not PLACED_AT: with that PoCL 3.1 keeps less of the arithmetic in registers, and the kernel is a tenth slower. */
+/* Not PLACED_AT: with that PoCL 3.1 keeps less of the arithmetic in registers, and the kernel is a
+ * tenth slower. */
 #define IN_SAMPLE(row, x) ((uint)((__global const ushort *)(row))[x])
 #endif
 #define PAIR_BITS (8 * COX_IN_BYTES)
@@ -198,14 +213,15 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 {
     uint words[COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++) {
-        const int left = clamp(x + 2 * k, 0, columns - 1), right = clamp(x + 2 * k + 1, 0, columns - 1);
+        const int left = clamp(x + 2 * k, 0, columns - 1),
+                  right = clamp(x + 2 * k + 1, 0, columns - 1);
         words[k] = IN_SAMPLE(row, left) | IN_SAMPLE(row, right) << PAIR_BITS;
     }
     return GATHERED(words);
 }
 
 #if COX_HALVE
-/* Every second of two vectors' values, which follow each other. */
+/* Every second value of two consecutive vectors. */
 #if COX_WIDTH == 1
 #define EVEN_OF(a, b) (a)
 #define ODD_OF(a, b) (b)
@@ -215,21 +231,21 @@ static inline uns edge_pairs(__global const uchar *row, int x, int columns)
 #endif
 #endif
 
-/* --- Chroma in ---------------------------------------------------------------------------------------------------- */
+/* --- Chroma in --- */
 
 struct chroma {
     sums u, v;
 };
 
-/* A row of the frame's chroma: the plane rows it lies near to and far from. */
+/* A row of the frame's chroma: the nearest plane row and the next one. */
 struct chroma_rows {
     __global const uchar *near_u, *far_u, *near_v, *far_v;
 };
 
 #if COX_IN_SUB_X && !COX_HALVE
 /* Chroma samples at plane columns i, i + 1, ... of one plane row. */
-static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i, int columns,
-                                           bool edge)
+static inline struct chroma chroma_samples(__global const uchar *u, __global const uchar *v, int i,
+                                           int columns, bool edge)
 {
     struct chroma c;
     if (edge) {
@@ -268,8 +284,9 @@ static inline struct chroma chroma_samples(__global const uchar *u, __global con
     return c;
 }
 
-/* The same, interpolated between plane rows: sums of four samples, of two where rows lie as in COX_IN_SITE 2. */
-static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns, bool edge)
+/* The same, interpolated between plane rows: sums of four samples, or of two with COX_IN_SITE 2. */
+static inline struct chroma chroma_between(const struct chroma_rows *rows, int i, int columns,
+                                           bool edge)
 {
     struct chroma c = chroma_samples(rows->near_u, rows->near_v, i, columns, edge);
 #if COX_IN_SUB_Y
@@ -296,20 +313,21 @@ static inline sums past_end(int x, int columns)
 #endif
 #endif
 
-/* --- The operator ------------------------------------------------------------------------------------------------- */
+/* --- The operator --- */
 
-/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even columns, of its odd ones,
- * then of the lower row. They go through the arithmetic side by side, for each chain of operations alone waits for its
- * own results most of the time. A lower row that is missing is the upper one again. */
+/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even
+ * columns, of its odd ones, then of the lower row. All of them are computed in parallel, because a
+ * single chain of operations mostly waits for its own results. If the lower row is missing, it is
+ * the upper one again. */
 
-/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would be infinitely
- * steep. Relative error 1.1e-4. */
+/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
+ * be infinitely steep. Relative error 1.1e-4. */
 INLINE void bt1886(real *x)
 {
     real size[6], p[6], n[6];
     SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
-    /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m, m - 1; the
-     * polynomial of m is the rest. */
+    /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m,
+     * m - 1; the polynomial of m is the rest. */
     SIX(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
     SIX(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
     SIX(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
@@ -328,8 +346,8 @@ INLINE void bt1886(real *x)
         x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
 }
 
-/* Reciprocals of four values side by side, as det_rcp makes them, the last step a shorter one: relative error 4e-6, the
- * same for all three colours. */
+/* Reciprocals of four values in parallel, as in det_rcp but with a shorter last step:
+ * relative error 4e-6, the same for all three colours. */
 INLINE void reciprocals(real *x)
 {
     real y[4], e[4];
@@ -340,7 +358,7 @@ INLINE void reciprocals(real *x)
     FOUR(x[i] = MULADD(y[i], e[i], y[i]))
 }
 
-/* What a block of four pixels needs beside itself. */
+/* The input of a block of four pixels besides its samples. */
 #define LOCAL (COX_MAP && COX_CURVE == 4)
 #if LOCAL
 #define MODEL_TYPE struct local_model
@@ -350,7 +368,7 @@ INLINE void reciprocals(real *x)
 #define MODEL_AT(x) 0
 #endif
 
-/* What the operator multiplies pixels of the largest colours m by. */
+/* The factor of the operator for pixels with the largest colours m. */
 INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct video_params *k)
 {
 #if LOCAL
@@ -372,14 +390,16 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
 }
 
 #if COX_GAMUT
-/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. What is black or less
- * becomes grey, since nothing else of that luminance is inside. Both factors of the denominator are 2^-40 at least:
- * less is noise about black, and their product stays a normal number. */
+/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. Black
+ * or less becomes grey, because no other colour of that luminance is inside. Both factors of the
+ * denominator are 2^-40 at least: smaller values are noise around black, and the product stays a
+ * normal number. */
 INLINE void compress_gamut(real *x, const struct video_params *k)
 {
     real y[4], u[4], d[4];
     FOUR(y[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
-    FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
+    FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])),
+                        REAL(0x1p-40f)))
     FOUR(d[i] = u[i] * det_max(MULADD(y[i], REAL(k->gamut_rest), u[i]), REAL(0x1p-40f)))
     reciprocals(d);
     FOUR(d[i] = det_max(y[i] * MULADD(y[i], REAL(k->gamut_square), u[i]) * d[i], REAL(0.0f)))
@@ -389,7 +409,7 @@ INLINE void compress_gamut(real *x, const struct video_params *k)
 }
 #endif
 
-/* The input's signal to the output's. */
+/* Map the input's signal to the output's. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
     eotf(x, k);
@@ -421,11 +441,12 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     bt1886(x + 6);
 }
 
-/* --- Rows in --------------------------------------------------------------------------------------------------- */
+/* --- Rows in --- */
 
 struct source_row {
 #if COX_HALVE
-    __global const uchar *first[3], *second[3]; /* of each plane the two rows, or with 4:2:0 the nearest one twice */
+    /* of each plane the two rows, or with 4:2:0 the nearest one twice */
+    __global const uchar *first[3], *second[3];
     __global const uchar *above[2], *below[2];  /* chroma of 4:2:0: its neighbours */
 #elif IN_RGBA
     __global const uchar *rgba;
@@ -440,7 +461,7 @@ struct halves {
     uns even, odd;
 };
 
-/* All bits of the lanes whose odd column is past the last one, where the last one comes again. */
+/* All bits of the lanes whose odd column is past the last one, which is then repeated. */
 static inline uns past_end(int x, int columns)
 {
     uint bits[COX_WIDTH];
@@ -450,8 +471,8 @@ static inline uns past_end(int x, int columns)
 }
 
 /* Sums of the four samples under each pixel. */
-INLINE struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x, int columns,
-                                         bool edge)
+INLINE struct halves sums_of_four(__global const uchar *first, __global const uchar *second, int x,
+                                  int columns, bool edge)
 {
     uns sum[2];
     for (int i = 0; i < 2; i++) {
@@ -467,9 +488,10 @@ INLINE struct halves sums_of_four(__global const uchar *first, __global const uc
 }
 
 #if COX_IN_SUB_X
-/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. In planes of their own i is
- * even: a GPU reads no pair that is not aligned. */
-INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns, bool edge)
+/* Samples i, i + 2, ... and i + 1, i + 3, ... of one row of chroma; `which`: Cb or Cr. If Cb and Cr
+ * have separate planes, i is even: a GPU reads aligned pairs only. */
+INLINE struct halves every_second(__global const uchar *row, int which, int i, int columns,
+                                  bool edge)
 {
     struct halves h;
 #ifdef IN_CHROMA
@@ -484,7 +506,8 @@ INLINE struct halves every_second(__global const uchar *row, int which, int i, i
         return h;
     }
 #if IN_V210
-    const uns here = components(row, 4 * i + 2 * which), next = components(row, 4 * (i + COX_WIDTH) + 2 * which);
+    const uns here = components(row, 4 * i + 2 * which),
+              next = components(row, 4 * (i + COX_WIDTH) + 2 * which);
 #else
     const uns a = IN_PAIRS(row, 2 * i), b = IN_PAIRS(row, 2 * i + STEP);
     const uns here = which ? RIGHT(a) : LEFT(a), next = which ? RIGHT(b) : LEFT(b);
@@ -499,12 +522,14 @@ INLINE struct halves every_second(__global const uchar *row, int which, int i, i
     return h;
 }
 
-/* The same, weighted over the rows that a pixel's two lie between. */
-INLINE struct halves between_rows(const struct source_row *row, int which, int i, int columns, bool edge)
+/* The same, weighted over the chroma rows around the two rows of pixels. */
+INLINE struct halves between_rows(const struct source_row *row, int which, int i, int columns,
+                                  bool edge)
 {
     struct halves h = every_second(row->first[1 + which], which, i, columns, edge);
-    const struct halves below = every_second(COX_IN_SUB_Y ? row->below[which] : row->second[1 + which], which, i,
-                                             columns, edge);
+    const struct halves below = every_second(COX_IN_SUB_Y ? row->below[which]
+                                                          : row->second[1 + which],
+                                             which, i, columns, edge);
 #if COX_IN_SUB_Y && COX_IN_SITE != 2
     const struct halves above = every_second(row->above[which], which, i, columns, edge);
     h.even = (h.even * (uns)(6u) + above.even) + below.even;
@@ -553,7 +578,8 @@ INLINE struct halves chroma_of(const struct source_row *row, int which, int x, b
 }
 #endif
 
-INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
+                     real *s)
 {
     struct halves y = sums_of_four(row->first[0], row->second[0], x, 2 * k->width, edge);
     struct halves u = chroma_of(row, 0, x, edge, k), v = chroma_of(row, 1, x, edge, k);
@@ -564,13 +590,15 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
         v.odd = (v.odd & ~again) | (v.even & again);
     }
     const real scale = REAL(k->luma_scale);
-    rgb_signal(TO_REAL(AS_SINT(y.even)) * scale, TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)), k, s);
-    rgb_signal(TO_REAL(AS_SINT(y.odd)) * scale, TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k, s + 3);
+    rgb_signal(TO_REAL(AS_SINT(y.even)) * scale, TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)),
+               k, s);
+    rgb_signal(TO_REAL(AS_SINT(y.odd)) * scale, TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k,
+               s + 3);
 }
 #elif IN_RGBA
 /* Pixels x, x + step, .... */
-static inline void rgba_samples(__global const uchar *row, int x, int step, int columns, const struct video_params *k,
-                                real *c)
+static inline void rgba_samples(__global const uchar *row, int x, int step, int columns,
+                                const struct video_params *k, real *c)
 {
     int r[COX_WIDTH], g[COX_WIDTH], b[COX_WIDTH];
     for (int i = 0; i < COX_WIDTH; i++) {
@@ -584,14 +612,16 @@ static inline void rgba_samples(__global const uchar *row, int x, int step, int 
     c[2] = rgba_signal(GATHERED(b), k);
 }
 
-INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
+                     real *s)
 {
 #if COX_HALVE
     for (int column = 0; column < 2; column++) {
         real c[4][3];
         for (int i = 0; i < 4; i++)
             rgba_samples(i / 2 ? row->second[0] : row->first[0], 2 * (x + column) + i % 2, 4,
-                         2 * k->width - 1 + i % 2, k, c[i]); /* past the last pixel it comes again */
+                         /* past the end, the last pixel is repeated */
+                         2 * k->width - 1 + i % 2, k, c[i]);
         for (int i = 0; i < 3; i++)
             s[3 * column + i] = ((c[0][i] + c[1][i]) + (c[2][i] + c[3][i])) * REAL(0.25f);
     }
@@ -603,15 +633,19 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 #else
 static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
 {
-    rgb_signal(TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k, s);
+    rgb_signal(TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k,
+               s);
 }
 
-INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k, real *s)
+INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
+                     real *s)
 {
     const uns luma = edge ? edge_pairs(row->luma, x, k->width) : IN_PAIRS(row->luma, x);
 #if COX_IN_SUB_X == 0
-    const uns u = edge ? edge_pairs(row->chroma.near_u, x, k->width) : IN_PAIRS(row->chroma.near_u, x);
-    const uns v = edge ? edge_pairs(row->chroma.near_v, x, k->width) : IN_PAIRS(row->chroma.near_v, x);
+    const uns u = edge ? edge_pairs(row->chroma.near_u, x, k->width)
+                       : IN_PAIRS(row->chroma.near_u, x);
+    const uns v = edge ? edge_pairs(row->chroma.near_v, x, k->width)
+                       : IN_PAIRS(row->chroma.near_v, x);
     const sums even_u = TO_SUMS(LEFT(u)), odd_u = TO_SUMS(RIGHT(u));
     const sums even_v = TO_SUMS(LEFT(v)), odd_v = TO_SUMS(RIGHT(v));
 #else
@@ -623,7 +657,7 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
     const sums here_u = here.u + here.u + here.u, here_v = here.v + here.v + here.v;
     const sums even_u = last.u + here_u, even_v = last.v + here_v;
     sums odd_u = here_u + next.u, odd_v = here_v + next.v;
-    if (edge) { /* past an odd width the last column comes again */
+    if (edge) { /* past an odd width, the last column is repeated */
         const sums again = past_end(x, k->width);
         odd_u = (odd_u & ~again) | (even_u & again);
         odd_v = (odd_v & ~again) | (even_v & again);
@@ -638,9 +672,10 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 }
 #endif
 
-/* The band's row y, or the one that stands for it where it is missing. */
-INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1, __global const uchar *in_2, int y,
-                                   bool lower, int first, int origin, const struct video_params *k)
+/* The band's row y, or its replacement if it is missing. */
+INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1,
+                                   __global const uchar *in_2, int y, bool lower, int first,
+                                   int origin, const struct video_params *k)
 {
     struct source_row row;
 #if COX_HALVE
@@ -672,14 +707,15 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
     row.rgba = in_0 + (size_t)y * k->in_pitch[0];
 #else
 #if !COX_IN_SUB_Y
-    y += first - origin; /* scratch begins at the band's first row, also where this is a later piece of the band */
+    /* scratch begins at the band's first row, even in a later piece of the band */
+    y += first - origin;
 #endif
     row.luma = in_0 + (size_t)y * k->in_pitch[0];
     int near = y, far = y;
 #if COX_IN_SUB_Y
     near = (first + y) / 2;
 #if COX_IN_SITE == 2
-    far = near + lower; /* the upper row has chroma of its own */
+    far = near + lower; /* the upper row has its own chroma */
 #else
     far = near + (lower ? 1 : -1);
 #endif
@@ -694,7 +730,7 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
     return row;
 }
 
-/* --- Codes out ---------------------------------------------------------------------------------------------------- */
+/* --- Codes out --- */
 
 #if COX_MAP
 /* Blue and red differences: B' - Y' and R' - Y'. */
@@ -726,8 +762,8 @@ static inline real pattern(int x, int step, int y)
 #endif
 }
 
-/* To a code, rounded: to the nearest, or up where the pattern says so. What leads past the largest code is the
- * caller's. */
+/* Round to a code: to the nearest, or up where the pattern requires it. The caller limits the
+ * result to the largest code. */
 static inline real to_code(real x, float scale, float offset, real dither)
 {
 #if COX_DITHER
@@ -737,7 +773,7 @@ static inline real to_code(real x, float scale, float offset, real dither)
 #endif
 }
 
-/* x <= 1, which is a code of its own. */
+/* x <= 1, which has its own code. */
 static inline uns luma_code(real x, real dither, const struct video_params *k)
 {
     return AS_UNS(TO_SINT(to_code(x, k->out_luma_scale, k->out_luma_0, dither)));
@@ -754,8 +790,9 @@ typedef __global uchar *sample_pointer;
 typedef __global ushort *sample_pointer;
 #endif
 
-/* Codes of even and odd columns, side by side from column x on. */
-static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, int columns, bool edge)
+/* Store codes of even and odd columns, interleaved, from column x on. */
+static inline void store_pairs(__global uchar *row, int x, uns even, uns odd, int columns,
+                               bool edge)
 {
     if (edge) {
         uint left[COX_WIDTH], right[COX_WIDTH];
@@ -796,7 +833,8 @@ static inline void store_samples(__global uchar *row, int x, uns codes, int colu
 }
 
 #if OUT_RGBA
-static inline void store_rgba(__global uchar *row, int x, const real *c, int y, const struct video_params *k)
+static inline void store_rgba(__global uchar *row, int x, const real *c, int y,
+                              const struct video_params *k)
 {
     const real dither = pattern(x, 2, y);
     const int blue_first = COX_OUT_LAYOUT == 3;
@@ -820,8 +858,8 @@ struct target_row {
     __global uchar *plane[3];
 };
 
-INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1, __global uchar *out_2, int y,
-                                   const struct video_params *k)
+INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1,
+                                   __global uchar *out_2, int y, const struct video_params *k)
 {
     struct target_row row;
     const int chroma = COX_OUT_SUB_Y ? y / 2 : y;
@@ -832,7 +870,8 @@ INLINE struct target_row target_at(__global uchar *out_0, __global uchar *out_1,
 }
 
 /* Pixels, planes of colours, or luma and chroma that is not subsampled, of frame row y. */
-INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge, const struct video_params *k)
+INLINE void store_row(const struct target_row *out, int x, int y, const real *c, bool edge,
+                      const struct video_params *k)
 {
 #if OUT_RGBA
     store_rgba(out->plane[0], x, c, y, k);
@@ -842,7 +881,8 @@ INLINE void store_row(const struct target_row *out, int x, int y, const real *c,
 #if OUT_GBR
     for (int i = 0; i < 3; i++) {
         const int colour = (i + 1) % 3;
-        store_pairs(out->plane[i], x, luma_code(c[colour], even, k), luma_code(c[3 + colour], odd, k), k->width, edge);
+        store_pairs(out->plane[i], x, luma_code(c[colour], even, k),
+                    luma_code(c[3 + colour], odd, k), k->width, edge);
     }
 #else
     const struct ycc a = to_ycc(c), b = to_ycc(c + 3);
@@ -887,18 +927,19 @@ struct before {
 };
 
 /* Subsampled chroma from columns x/2 on, of chroma row y. */
-INLINE void store_chroma(const struct target_row *out, int x, int y, const struct columns *s, struct before *before,
-                         bool edge, const struct video_params *k)
+INLINE void store_chroma(const struct target_row *out, int x, int y, const struct columns *s,
+                         struct before *before, bool edge, const struct video_params *k)
 {
 #if COX_OUT_SITE == 1
     const real cb = s->even_cb + s->odd_cb, cr = s->even_cr + s->odd_cr;
     const float weight = COX_OUT_SUB_Y ? 0.25f : 0.5f;
 #else
-    if (x == 0) { /* before the first column the first one comes again */
+    if (x == 0) { /* before the start, the first column is repeated */
         before->cb = FIRST_LANE(s->even_cb);
         before->cr = FIRST_LANE(s->even_cr);
     }
-    const real before_cb = SHIFT_IN(before->cb, s->odd_cb), before_cr = SHIFT_IN(before->cr, s->odd_cr);
+    const real before_cb = SHIFT_IN(before->cb, s->odd_cb),
+               before_cr = SHIFT_IN(before->cr, s->odd_cr);
     before->cb = LAST_LANE(s->odd_cb);
     before->cr = LAST_LANE(s->odd_cr);
     const real cb = (before_cb + s->odd_cb) + (s->even_cb + s->even_cb);
@@ -919,7 +960,7 @@ INLINE void store_chroma(const struct target_row *out, int x, int y, const struc
 #endif
 #endif
 
-/* --- The kernel --------------------------------------------------------------------------------------------------- */
+/* --- The kernel --- */
 
 #if COX_ANALYSE
 INLINE real brightest(const real *s)
@@ -938,8 +979,8 @@ static inline sint bin_of(real x)
 }
 #endif
 
-/* On a CPU neighbouring blocks are counted in tables of their own, for each increment waits for the one before if both
- * hit one word. */
+/* On a CPU neighbouring blocks are counted in separate tables, because an increment waits for the
+ * one before if both hit the same word. */
 #define TABLES (COX_GROUP > 1 ? 1 : 4)
 
 __kernel
@@ -971,9 +1012,11 @@ video(__global const uchar *in_0,
 #endif
       struct video_params params, int first, int rows, int origin)
 {
-    const struct video_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct video_params p = params;
     const struct video_params *k = &p;
-    const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS, end_y = min(begin_y + COX_ITEM_ROWS, rows);
+    const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS,
+              end_y = min(begin_y + COX_ITEM_ROWS, rows);
     const int begin_x = (int)get_global_id(0) * COX_ITEM;
     const int end_x = COX_ITEM ? min(begin_x + COX_ITEM, k->width) : k->width;
 #if COX_ANALYSE
@@ -990,14 +1033,16 @@ video(__global const uchar *in_0,
 #endif
 #endif
     for (int y = begin_y; y < end_y; y += 2) {
-        const bool lower = y + 1 < end_y; /* the lower row is there */
+        const bool lower = y + 1 < end_y; /* the lower row exists */
         const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
-        const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first, origin, k);
+        const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first,
+                                                     origin, k);
 #if COX_MAP
         const struct target_row upper_out = target_at(out_0, OUT_1, OUT_2, y, k);
         const struct target_row lower_out = target_at(out_0, OUT_1, OUT_2, y + lower, k);
 #if LOCAL
-        const struct local_rows model_rows = local_rows_at(base, first + y, base_origin, &k->surround);
+        const struct local_rows model_rows = local_rows_at(base, first + y, base_origin,
+                                                           &k->surround);
 #endif
 #if COX_OUT_SUB_X
         struct before before = {0.0f, 0.0f};
@@ -1005,7 +1050,7 @@ video(__global const uchar *in_0,
         struct before lower_before = {0.0f, 0.0f};
 #endif
 #if COX_ITEM && COX_OUT_SITE != 1
-        if (begin_x > 0 && begin_x < end_x) { /* the step before is another work-item's */
+        if (begin_x > 0 && begin_x < end_x) { /* the step before belongs to another work-item */
             real s[12];
             read_row(&upper_in, begin_x - STEP, true, k, s);
             read_row(&lower_in, begin_x - STEP, true, k, s + 6);
@@ -1023,7 +1068,8 @@ video(__global const uchar *in_0,
 #endif
 #endif
         for (int x = begin_x; x < end_x; x += STEP) {
-            const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1); /* or the first step */
+            /* or the first step */
+            const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1);
             real s[12];
             read_row(&upper_in, x, edge, k, s);
             read_row(&lower_in, x, edge, k, s + 6);
@@ -1037,7 +1083,8 @@ video(__global const uchar *in_0,
                 store_row(&lower_out, x, first + y + 1, s + 6, edge, k);
 #if COX_OUT_SUB_X
             const struct columns c = columns_of(s);
-            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before, edge, k);
+            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before,
+                         edge, k);
 #if !COX_OUT_SUB_Y
             const struct columns lower_c = columns_of(s + 6);
             if (lower)

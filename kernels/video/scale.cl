@@ -1,25 +1,28 @@
-/* A frame to another size: separable Catmull-Rom resampling of its planes' codes, first down the columns, then along
- * the rows. The result has a sample of Y', Cb and Cr for each pixel, however chroma was subsampled; of RGBA, BGRA and
- * planes of colours one of G, B and R.
+/* Scaling of a frame: separable Catmull-Rom resampling of its planes' codes, first down the
+ * columns, then along the rows. The result has a sample of Y', Cb and Cr for each pixel, however
+ * chroma was subsampled; from RGBA, BGRA and planes of colours it has one of G, B and R.
  *
- * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at` is where the pixel
- * lies in the plane; `stretch` is how many samples there are to a pixel, at least 1, so that no detail aliases;
- *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,  0 beyond,
- * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29 (1981). Samples past the
- * frame's edge are those on it.
+ * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at`
+ * is the pixel's position in the plane; `stretch` is the number of samples per pixel, at least 1,
+ * so that no detail aliases;
+ *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,
+ *            0 beyond,
+ * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29
+ * (1981). Samples on the frame's edge are repeated beyond it.
  *
- * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows: on a GPU each row by
- * row, on a CPU column by column, so that a vector holds a column of a block.
+ * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows: on
+ * a GPU each row by row, on a CPU column by column, so that a vector holds a column of a block.
  *
- * Build defines: COX_WIDTH (detmath.clh), rows of a work-item, 1 or BLOCK; COX_IN_LAYOUT, COX_IN_BYTES, COX_IN_SHIFT as
- * in frame.cl; COX_COLUMNS: columns of a work-item, 0 = all of them.
- * Access: the frame's planes WHOLE; the intermediate frame and the result each band's own, HALO(0), the former with a
- * buffer row for each block.
- * Numerics: see detmath.clh. Where a sample lies is computed in integers.
+ * Build defines: COX_WIDTH (detmath.clh), rows of a work-item, 1 or BLOCK; COX_IN_LAYOUT,
+ * COX_IN_BYTES, COX_IN_SHIFT as in frame.cl; COX_COLUMNS: columns of a work-item, 0 = all of them.
+ * Access: the frame's planes WHOLE; the intermediate frame and the result each band's own, HALO(0),
+ * the former with a buffer row for each block. Numerics: see detmath.clh. Where a sample lies is
+ * computed in integers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 
-/* Where a plane of the result has its first sample in a row of the intermediate frame, and how far apart they are. */
+/* The position of a plane's first sample in a row of the intermediate frame, and the distance
+ * between its samples. */
 #if IN_RGBA
 #define FIRST_OF(plane, p) ((plane) == 0 ? 1 : ((plane) == 1) == (COX_IN_LAYOUT == 2) ? 2 : 0)
 #define APART(kind) 4
@@ -34,7 +37,7 @@
 #define APART(kind) 1
 #endif
 #define BLOCK 16
-/* The most samples that have a weight: 2 * reach where a side becomes an eighth. */
+/* The most samples that have a weight: 2 * reach if a side becomes an eighth. */
 #define TAPS 32
 
 #if COX_WIDTH == 1
@@ -47,7 +50,8 @@
 #define STORE_REALS(v, array) COX_PASTE(vstore, COX_WIDTH)(v, 0, array)
 #endif
 
-/* How a plane lies under the output in one direction: pixel p is at (p * num + offset) / den. */
+/* The position of a plane under the output in one direction: pixel p is at (p * num + offset) /
+ * den. */
 struct scale_axis {
     int num, offset, den;
     int samples; /* of the plane */
@@ -55,20 +59,21 @@ struct scale_axis {
     float inv_den, inv_stretch;
 };
 
-/* The parameter block; struct scale_params of scale.c. */
+/* The parameter block; struct cox__scale of scale.h. */
 struct scale_params {
     int width;                       /* pixels of the result */
     int in_pitch[3];                 /* bytes */
     int columns[3];                  /* samples in a row of each plane, of whatever kinds */
-    int begin[3];                    /* where each plane's begin in a row of the intermediate frame */
+    /* where each plane begins in a row of the intermediate frame */
+    int begin[3];
     int samples;                     /* in a row of the intermediate frame */
     int result_pitch;                /* bytes */
     struct scale_axis down[2], along[2]; /* luma, chroma */
     float unit;                      /* codes of 16 bits per code */
 };
 
-/* The sample at or before pixel p, and how far behind it the pixel lies, in units of 1 / den. The quotient of a float
- * is off by one at most. */
+/* The sample at or before pixel p, and the pixel's distance behind it, in units of 1 / den. A
+ * quotient of floats is off by one at most. */
 static inline int place_of(int p, const struct scale_axis *axis, int *rest)
 {
     const long at = (long)p * axis->num + axis->offset;
@@ -86,7 +91,7 @@ static inline int place_of(int p, const struct scale_axis *axis, int *rest)
     return i;
 }
 
-/* The same of pixels p, p + 1, ..., and how far behind as a share of a sample. */
+/* The same for pixels p, p + 1, ..., with the distance as a fraction of a sample. */
 static inline sint places_of(int p, const struct scale_axis *axis, real *rest)
 {
     int left;
@@ -94,7 +99,8 @@ static inline sint places_of(int p, const struct scale_axis *axis, real *rest)
     const sint at = SINT(left) + LANES * SINT(axis->num); /* below 2^22 */
     sint steps = TO_SINT(TO_REAL(at) * REAL(axis->inv_den));
     sint off = at - steps * SINT(axis->den);
-    steps = PICK(off < SINT(0), steps - SINT(1), PICK(off >= SINT(axis->den), steps + SINT(1), steps));
+    steps = PICK(off < SINT(0), steps - SINT(1),
+                 PICK(off >= SINT(axis->den), steps + SINT(1), steps));
     off = at - steps * SINT(axis->den);
     *rest = TO_REAL(off) * REAL(axis->inv_den);
     return i + steps;
@@ -104,7 +110,8 @@ static inline real weight(real d)
 {
     d = AS_REAL(AS_SINT(d) & SINT(0x7fffffff));
     const real near = MULADD(MULADD(d, REAL(1.5f), REAL(-2.5f)), d * d, REAL(1.0f));
-    const real far = MULADD(MULADD(MULADD(d, REAL(-0.5f), REAL(2.5f)), d, REAL(-4.0f)), d, REAL(2.0f));
+    const real far = MULADD(MULADD(MULADD(d, REAL(-0.5f), REAL(2.5f)), d, REAL(-4.0f)), d,
+                            REAL(2.0f));
     return PICK(d < REAL(1.0f), near, PICK(d < REAL(2.0f), far, REAL(0.0f)));
 }
 
@@ -116,7 +123,7 @@ static inline real weight(real d)
 #define CODE(row, i) ((uint)PLACED_AT(ushort, (row) + 2 * (i)) >> COX_IN_SHIFT)
 #endif
 
-/* Codes x, x + 1, ... of a row; past its end the last one. */
+/* Codes x, x + 1, ... of a row; past its end, the last one. */
 static inline real codes_at(__global const uchar *row, int x, int columns)
 {
     float codes[COX_WIDTH];
@@ -140,7 +147,8 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
 #elif COX_IN_BYTES == 1
         return TO_REAL(PLACED_AT(COX_PASTE(uchar, COX_WIDTH), row + x));
 #else
-        const COX_PASTE(ushort, COX_WIDTH) words = PLACED_AT(COX_PASTE(ushort, COX_WIDTH), row + 2 * x);
+        const COX_PASTE(ushort, COX_WIDTH)
+            words = PLACED_AT(COX_PASTE(ushort, COX_WIDTH), row + 2 * x);
         return TO_REAL(words >> (ushort)COX_IN_SHIFT);
 #endif
     }
@@ -150,13 +158,16 @@ static inline real codes_at(__global const uchar *row, int x, int columns)
     return LOAD_REALS(codes);
 }
 
-/* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample that the first is of. */
-static inline sint weights_at(int p, const struct scale_axis *axis, float weights[TAPS][COX_WIDTH], real *inv_sum)
+/* The weights of pixels p, p + 1, ..., not yet divided by their sums. Returns the sample of the
+ * first weight. */
+static inline sint weights_at(int p, const struct scale_axis *axis, float weights[TAPS][COX_WIDTH],
+                              real *inv_sum)
 {
     real rest, sum = REAL(0.0f);
     const sint at = places_of(p, axis, &rest);
     for (int t = 0; t < 2 * axis->reach; t++) {
-        const real w = weight((REAL((float)(t + 1 - axis->reach)) - rest) * REAL(axis->inv_stretch));
+        const real w = weight((REAL((float)(t + 1 - axis->reach)) - rest) *
+                              REAL(axis->inv_stretch));
         sum = sum + w;
         STORE_REALS(w, weights[t]);
     }
@@ -164,20 +175,22 @@ static inline sint weights_at(int p, const struct scale_axis *axis, float weight
     return at + SINT(1 - axis->reach);
 }
 
-/* Where (x, row) lies in the intermediate frame of a band, `samples` to a row. */
+/* The place of (x, row) in the intermediate frame of a band, with `samples` in a row. */
 static inline size_t place_in_block(int x, int row, int origin, int samples)
 {
     const size_t block = (size_t)(row / BLOCK - origin) * BLOCK * samples;
     return block + (COX_WIDTH == 1 ? (size_t)(row % BLOCK) * samples + x : (size_t)x * BLOCK);
 }
 
-/* --- Down the columns --------------------------------------------------------------------------------------------- */
+/* --- Down the columns --- */
 
-/* Columns that one pass over the rows takes, so that the samples which several rows read stay in the cache. */
+/* Columns of one pass over the rows; few enough that samples which several rows read stay in the
+ * cache. */
 #define PART (8 * COX_WIDTH)
 
-static inline void one_plane(__global const uchar *plane, int pitch, int columns, const struct scale_axis *axis, int y,
-                             int begin, int end, __global float *to)
+static inline void one_plane(__global const uchar *plane, int pitch, int columns,
+                             const struct scale_axis *axis, int y, int begin, int end,
+                             __global float *to)
 {
     float weights[TAPS][COX_WIDTH], inv_sums[COX_WIDTH], tile[COX_WIDTH][PART];
     int firsts[COX_WIDTH];
@@ -191,7 +204,8 @@ static inline void one_plane(__global const uchar *plane, int pitch, int columns
                 real total = REAL(0.0f);
                 for (int t = 0; t < 2 * axis->reach; t++) {
                     const int i = clamp(firsts[r] + t, 0, axis->samples - 1);
-                    total = MULADD(REAL(weights[t][r]), codes_at(plane + (size_t)i * pitch, part + x, columns), total);
+                    total = MULADD(REAL(weights[t][r]),
+                                   codes_at(plane + (size_t)i * pitch, part + x, columns), total);
                 }
                 STORE_REALS(total * REAL(inv_sums[r]), tile[r] + x);
             }
@@ -220,7 +234,8 @@ __kernel void scale_down(__global const uchar *in_0,
 #endif
                          int origin, struct scale_params params, int first, int rows)
 {
-    const struct scale_params p = params; /* before any branch: llvmpipe reads arguments as if all lanes took it */
+    /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
+    const struct scale_params p = params;
 #if IN_PLANES > 2
     __global const uchar *planes[3] = {in_0, in_1, in_2};
 #elif IN_PLANES > 1
@@ -235,21 +250,24 @@ __kernel void scale_down(__global const uchar *in_0,
     const int from = (int)get_global_id(0) * COX_COLUMNS;
     for (int i = 0; i < IN_PLANES; i++) {
         const int begin = COX_COLUMNS ? clamp(from - p.begin[i], 0, p.columns[i]) : 0;
-        const int end = COX_COLUMNS ? clamp(from + COX_COLUMNS - p.begin[i], 0, p.columns[i]) : p.columns[i];
+        const int end = COX_COLUMNS ? clamp(from + COX_COLUMNS - p.begin[i], 0, p.columns[i])
+                                    : p.columns[i];
         if (begin < end)
             one_plane(planes[i], p.in_pitch[i], p.columns[i], &p.down[i > 0], first + y, begin, end,
                       to + (size_t)p.begin[i] * COX_WIDTH);
     }
 }
 
-/* --- Along the rows ----------------------------------------------------------------------------------------------- */
+/* --- Along the rows --- */
 
 /* Codes of 16 bits, rounded to nearest, of `columns` pixels of `rows` rows. */
-static inline void store_tile(real values[COX_WIDTH], real unit, int columns, int rows, int pitch, __global uchar *to)
+static inline void store_tile(real values[COX_WIDTH], real unit, int columns, int rows, int pitch,
+                              __global uchar *to)
 {
     int codes[COX_WIDTH][COX_WIDTH];
     for (int k = 0; k < COX_WIDTH; k++)
-        STORE_REALS(TO_SINT(det_min(det_max(MULADD(values[k], unit, REAL(0.5f)), REAL(0.0f)), REAL(65535.0f))),
+        STORE_REALS(TO_SINT(det_min(det_max(MULADD(values[k], unit, REAL(0.5f)), REAL(0.0f)),
+                                    REAL(65535.0f))),
                     codes[k]);
     for (int r = 0; r < rows; r++) {
         __global ushort *row = (__global ushort *)(to + (size_t)r * pitch);
@@ -273,9 +291,10 @@ static inline void pixels_of(__global const float *from, int step, const struct 
     }
 }
 
-__kernel void scale_along(__global const float *intermediate, __global uchar *out_0, __global uchar *out_1,
-                          __global uchar *out_2, int origin, int out_origin, int out_origin_1, int out_origin_2,
-                          struct scale_params params, int first, int rows)
+__kernel void scale_along(__global const float *intermediate, __global uchar *out_0,
+                          __global uchar *out_1, __global uchar *out_2, int origin, int out_origin,
+                          int out_origin_1, int out_origin_2, struct scale_params params, int first,
+                          int rows)
 {
     const struct scale_params p = params;
     const int y = (int)get_global_id(1) * COX_WIDTH;
@@ -294,9 +313,10 @@ __kernel void scale_along(__global const float *intermediate, __global uchar *ou
             STORE_REALS(weights_at(x, &p.along[kind], weights, &inv_sum), firsts);
             STORE_REALS(inv_sum, inv_sums);
             for (int plane = kind; plane < 1 + 2 * kind; plane++) {
-                pixels_of(from + (size_t)FIRST_OF(plane, p) * COX_WIDTH, APART(kind), &p.along[kind], weights, firsts,
-                          inv_sums, values);
-                store_tile(values, REAL(p.unit), min(COX_WIDTH, p.width - x), min(COX_WIDTH, rows - y), p.result_pitch,
+                pixels_of(from + (size_t)FIRST_OF(plane, p) * COX_WIDTH, APART(kind),
+                          &p.along[kind], weights, firsts, inv_sums, values);
+                store_tile(values, REAL(p.unit), min(COX_WIDTH, p.width - x),
+                           min(COX_WIDTH, rows - y), p.result_pitch,
                            outs[plane] + at + 2 * (size_t)x);
             }
         }

@@ -1,4 +1,4 @@
-/* A frame to another size on the host's side: the stages that make it, before one that maps.
+/* Scaling a frame on the host's side: the stages that run before the one that maps.
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -20,24 +20,26 @@ struct cox__scale {
     float unit;
 };
 
-/* Whether a side of `from` pixels can become one of `to`: an eighth to eightfold. */
+/* Whether a side of `from` pixels can be scaled to `to`: from an eighth to eight times as many. */
 bool cox__scale_ok(uint32_t from, uint32_t to);
 
-/* Colours as they are, no Y'CbCr. */
+/* Whether the format has colours and not Y'CbCr. */
 static inline bool cox__video_is_rgb(const struct cox_video_format *f)
 {
     return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA || f->layout == COX_VIDEO_GBR;
 }
 
-/* For a shape with COX_SCALE_FILTER and its frame's planes. */
+/* The parameters for a shape with COX_SCALE_FILTER and the planes of its frames. */
 struct cox__scale cox__scale_of(const struct cox_video_shape *shape,
                                 const struct cox_video_plane *planes, uint32_t count);
 
-/* What is mapped then: the shape as if its frames had the output's size from the start, in planes of 16 bits, 4:4:4. */
+/* The shape to map after scaling: as if the frames had the output's size from the start, in planes
+ * of 16 bits, 4:4:4. */
 struct cox_video_shape cox__scale_result(const struct cox_video_shape *shape);
 
-/* Two stages and their scratch: from the frame's planes, the plan's first bindings, to three planes of the result,
- * whose bindings go to `result`. The parameters lie `params_offset` bytes into the frame's. */
+/* Add two stages and their scratch. They go from the frame's planes, which are the plan's first
+ * bindings, to three planes of the scaled frame, whose bindings go to `result`. The parameters lie
+ * `params_offset` bytes into the frame's parameters. */
 void cox__scale_stages(struct cox__plan *plan, const struct cox_video_shape *shape,
                        const struct cox_video_plane *planes, uint32_t count, size_t params_offset,
                        uint32_t result[3]);

@@ -1,5 +1,5 @@
-/* What a frame's histogram says of its light, and how the curve follows it through a film (docs/internals/kernels.md,
- * Steering).
+/* Reading the light of a frame from its histogram, and adapting the curve to it through a film
+ * (docs/internals/kernels.md, Steering).
  *
  * Pure: no allocation, no clock, no state but the caller's.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -12,10 +12,10 @@
 enum { COARSE = sizeof(((struct cox_adaptation_state *)0)->coarse) / sizeof(uint32_t) };
 enum { FRAMES_DEFAULT = 24 };
 #define CUT_DEFAULT 0.2
-enum { LEFT_OUT = 20000 }; /* one in so many blocks may be brighter than the peak */
+enum { LEFT_OUT = 20000 }; /* one block in this many may be brighter than the peak */
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
-/* The results move in steps of these: far below what can be seen, far above what one C library's pow differs by from
- * another's. */
+/* The results move in steps of these sizes: far below what can be seen, far above the differences
+ * between two C libraries' pow. */
 enum { SIGNAL_STEPS = 16384, GAIN_STEPS = 4096 };
 
 static double white_of(const struct cox_video_settings *settings)
@@ -28,18 +28,24 @@ static double nits_at(const struct cox_video_shape *shape,
                       const struct cox_video_settings *settings, double place)
 {
     const double signal = place / COX_VIDEO_BINS;
+
     if (shape->transfer == COX_TRANSFER_LINEAR)
         return white_of(settings) * exp2(place / LINEAR_BINS_PER_STOP + LINEAR_LOWEST_STOP);
-    if (shape->transfer == COX_TRANSFER_HLG) { /* BT.2100, a grey's way through the OOTF */
+
+    /* BT.2100: a grey through the OOTF. */
+    if (shape->transfer == COX_TRANSFER_HLG) {
         const double a = 0.17883277, b = 1 - 4 * a, c = 0.5 - a * log(4 * a);
         const double peak = cox__given(settings->hlg_peak_nits, COX__HLG_PEAK_NITS);
-        const double scene = signal <= 0.5 ? signal * signal / 3 : (exp((signal - c) / a) + b) / 12;
+        double scene = signal * signal / 3;
+        if (signal > 0.5)
+            scene = (exp((signal - c) / a) + b) / 12;
         return peak * pow(scene, 1.2 + 0.42 * log10(peak / 1000));
     }
+
     return COX__PQ_NITS * cox__curve_pq_light(signal);
 }
 
-/* What a histogram says, on its own axis of 0 .. COX_VIDEO_BINS. */
+/* Peak and average of a histogram, on its own axis of 0 .. COX_VIDEO_BINS. */
 struct reading {
     double peak;
     double average;
@@ -51,21 +57,26 @@ static struct reading read_histogram(const uint32_t *histogram)
 {
     struct reading r = {0};
     uint64_t sum = 0; /* of twice the bins' centres; 512 counts of 32 bits times 1023 fit */
+
     for (uint32_t i = 0; i < COX_VIDEO_BINS; i++) {
         r.blocks += histogram[i];
         sum += (uint64_t)histogram[i] * (2 * i + 1);
     }
+
     uint64_t above = r.blocks / LEFT_OUT;
     uint32_t bin = COX_VIDEO_BINS - 1;
     while (bin > 0 && histogram[bin] <= above)
         above -= histogram[bin--];
+
     if (bin == 0) {
         r.black = true;
         return r;
     }
-    /* Within the bin as if its blocks lay evenly, so that a slow change comes as one. */
+
+    /* As if the bin's blocks were spread evenly over it, so that a slow change stays slow. */
     r.peak = bin + 1 - (double)above / histogram[bin];
     r.average = (double)sum / (2 * (double)r.blocks);
+
     return r;
 }
 
@@ -75,109 +86,141 @@ void cox_video_read_scene(const struct cox_video_shape *shape,
 {
     const struct reading r = read_histogram(histogram);
     *out = (struct cox_video_scene){.blocks = r.blocks};
+
     if (r.black)
         return;
+
     out->peak_nits = (float)nits_at(shape, settings, r.peak);
     out->average_nits = (float)nits_at(shape, settings, r.average);
 }
 
-/* --- Cuts --------------------------------------------------------------------------------------------------------- */
+/* --- Cuts --- */
 
 static int to_step(int step)
 {
     if (step < 0)
         return 0;
-    return step < COARSE ? step : COARSE - 1;
+    if (step >= COARSE)
+        return COARSE - 1;
+    return step;
 }
 
-/* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes all up to about 1 cd/m2, on
- * which PQ spends a seventh of its range: else every fade would begin and end with a leap. */
+/* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes
+ * everything up to about 1 cd/m2, on which PQ spends a seventh of its range. Otherwise every fade
+ * would begin and end with a jump. */
 static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogram,
                     uint32_t coarse[COARSE])
 {
     int bins_per_step = COX_VIDEO_BINS / COARSE, dark = 9; /* PQ: 0.8 cd/m2 */
+
     if (shape->transfer == COX_TRANSFER_HLG) {
         dark = 6; /* 0.9 cd/m2 on a display of 1000 */
     } else if (shape->transfer == COX_TRANSFER_LINEAR) {
         bins_per_step = LINEAR_BINS_PER_STOP / 4;
         dark = 4 * (-8 - LINEAR_LOWEST_STOP); /* 2^-8 of SDR white; the last step, 2^8 */
     }
+
     uint64_t wide[COARSE] = {0};
     for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
         const int step = to_step(bin / bins_per_step - dark);
         wide[step] += histogram[bin];
     }
-    for (int step = 0; step < COARSE; step++)
-        coarse[step] = wide[step] < UINT32_MAX ? (uint32_t)wide[step] : UINT32_MAX;
+
+    for (int step = 0; step < COARSE; step++) {
+        coarse[step] = UINT32_MAX;
+        if (wide[step] < UINT32_MAX)
+            coarse[step] = (uint32_t)wide[step];
+    }
 }
 
 enum { CUT_REACH = 1, CUT_SHIFT = 5 };
 
-/* How many blocks of one histogram, made brighter by `shift` steps, find a partner in the other no more than CUT_REACH
- * steps away. What lies in step 0 may be as dark as can be, and stay there. Partners are sought from the dark end, each
- * for the darkest that is left: no other order finds more. */
+/* The number of blocks of one histogram, made brighter by `shift` steps, that find a partner in the
+ * other at most CUT_REACH steps away. Blocks in step 0 may be of any darkness, and may stay there.
+ * Blocks look for partners from the dark end, each for the darkest one left; no other order finds
+ * more. */
 static uint64_t matched(const uint32_t before[COARSE], const uint32_t now[COARSE], int shift)
 {
     uint64_t pairs = 0;
     uint32_t left_before = before[0], left_now = now[0];
+
     for (int b = 0, n = 0; b < COARSE && n < COARSE;) {
-        const int lowest = b == 0 ? 0 : to_step(b + shift) - CUT_REACH,
-                  highest = to_step(b + shift) + CUT_REACH;
+        const int at = to_step(b + shift), lowest = b == 0 ? 0 : at - CUT_REACH;
+        const int highest = at + CUT_REACH;
         const bool reach = lowest <= n && n <= highest;
-        const uint32_t fewer = left_before < left_now ? left_before : left_now;
-        const uint32_t some = reach ? fewer : 0;
+        uint32_t some = 0;
+        if (reach)
+            some = left_before < left_now ? left_before : left_now;
         pairs += some;
         left_before -= some;
         left_now -= some;
-        /* What is used up goes, and what is too dark for anything left. */
-        if (reach ? left_before == 0 : n > highest) {
+
+        /* Go on from a step that is used up, or too dark for anything left. */
+        bool next_before = n > highest;
+        if (reach)
+            next_before = left_before == 0;
+        if (next_before) {
             if (++b < COARSE)
                 left_before = before[b];
         } else if (++n < COARSE) {
             left_now = now[n];
         }
     }
+
     return pairs;
 }
 
-/* The share of the blocks that find no partner in the other frame, even if that is made darker or brighter as a whole,
- * by up to 5/64 of the signal. So neither noise nor a pan nor a fade is a cut. */
+/* The share of the blocks that find no partner in the other frame, even if that frame is made
+ * darker or brighter as a whole, by up to 5/64 of the signal. So noise, a pan or a fade is no
+ * cut. */
 static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 {
     uint64_t total_before = 0, total_now = 0, most = 0;
+
     for (int i = 0; i < COARSE; i++) {
         total_before += before[i];
         total_now += now[i];
     }
+
     for (int shift = -CUT_SHIFT; shift <= CUT_SHIFT; shift++) {
         const uint64_t pairs = matched(before, now, shift);
-        most = pairs > most ? pairs : most;
+        if (pairs > most)
+            most = pairs;
     }
-    const uint64_t total = total_before > total_now ? total_before : total_now;
-    return total == 0 ? 0 : (double)(total - most) / (double)total;
+
+    uint64_t total = total_now;
+    if (total_before > total)
+        total = total_before;
+    if (total == 0)
+        return 0;
+    return (double)(total - most) / (double)total;
 }
 
-/* --- Steering ----------------------------------------------------------------------------------------------------- */
+/* --- Steering --- */
 
-/* Take a frame that is not black into the filters. Returns whether it begins a scene. */
+/* Put a frame that is not black into the filters. Returns whether it begins a scene. */
 static bool follow(struct cox_adaptation_state *steer, const struct cox_adaptation_options *options,
                    const struct cox_video_shape *shape, const uint32_t *histogram,
                    double peak_signal, double average_signal)
 {
     uint32_t coarse[COARSE];
     coarsen(shape, histogram, coarse);
+
     const bool first = steer->peak_signal <= 0;
     const bool begins = first ||
                         changed(steer->coarse, coarse) > cox__given(options->cut, CUT_DEFAULT);
     memcpy(steer->coarse, coarse, sizeof(coarse));
+
     steer->cuts += begins && !first;
     if (begins) {
         steer->peak_signal = peak_signal;
         steer->average_signal = average_signal;
         return true;
     }
-    /* A highlight that is cut off shows at once, one with a little less contrast than it could have does not: so up is
-     * as much as four times as fast as down. Only a rise of near a stop gets all of that, for noise comes and goes. */
+
+    /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
+     * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
+     * full speed, because noise comes and goes. */
     const double rate = 1 / fmax(cox__given(options->frames, FRAMES_DEFAULT), 1);
     const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
     steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
@@ -197,28 +240,33 @@ bool cox_video_adapt(struct cox_adaptation_state *steer,
     const struct reading r = read_histogram(histogram);
     bool begins = false;
     steer->frames++;
-    /* A black frame says nothing: after it the film goes on, or a cut tells. */
+
+    /* A black frame is ignored: after it the film goes on, or the next frame shows a cut. */
     const double peak = r.black ? 0 : nits_at(shape, settings, r.peak);
     if (peak >= 1) {
         const double average = nits_at(shape, settings, r.average);
-        /* Limited before the filter, so that the way up does not begin below the lower limit. */
+        /* Limited before the filter, so that a rise does not begin below the lower limit. */
         begins = follow(steer, o, shape, histogram,
                         cox__curve_pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
                         cox__curve_pq_signal(average / COX__PQ_NITS));
     }
 
-    double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most),
-           gain = 1; /* while the film has been black */
+    double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most);
+    double gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
         limit = COX__PQ_NITS *
                 cox__curve_pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
-        const double bright = o->bright_average < 0.0f ? HUGE_VAL
-                                                       : cox__given(o->bright_average, 1);
+
+        double bright = HUGE_VAL;
+        if (!(o->bright_average < 0.0f))
+            bright = cox__given(o->bright_average, 1);
         const double average = COX__PQ_NITS * cox__curve_pq_light(steer->average_signal);
         if (average > bright * white)
             gain = fmax(round(bright * white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);
     }
+
     settings->gain = (float)gain;
     settings->peak_nits = (float)fmax(limit * gain, white);
+
     return begins;
 }

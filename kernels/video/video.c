@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params),
                "fits in the public block");
 _Static_assert(sizeof(struct cox_video_params) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
 
-/* What `struct cox__pipeline_storage` holds. */
+/* Contents of `struct cox__pipeline_storage`. */
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
 
 enum {
@@ -47,13 +47,13 @@ enum {
     CPU_WIDTH = 16,
     GPU_COLUMNS = 8, /* of a work-item */
     GPU_LOCAL = 32,
-    COLUMN_LOG2 = 1,   /* pixels in pairs share a column of the operator local's base */
-    ANALYSE_ROWS = 16, /* of a work-item that counts, which pays for each table once */
+    COLUMN_LOG2 = 1,   /* pixels in pairs share a column of the base of the operator local */
+    ANALYSE_ROWS = 16, /* of a work-item that counts, so that it sets up each table only once */
 };
 
-/* --- Shapes ------------------------------------------------------------------------------------------------------- */
+/* --- Shapes --- */
 
-/* R, G, B, A in one plane. */
+/* Whether R, G, B and A are in one plane. */
 static bool is_packed_rgb(const struct cox_video_format *f)
 {
     return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA;
@@ -65,12 +65,15 @@ static bool format_ok(const struct cox_video_format *f)
         (unsigned)f->chroma_location > COX_CHROMA_TOP_LEFT || f->depth < 8 || f->depth > 16 ||
         (f->msb_aligned && (f->depth == 8 || f->depth == 16)))
         return false;
+
     for (size_t i = 0; i < sizeof f->reserved / sizeof *f->reserved; i++)
         if (f->reserved[i])
             return false;
+
     const bool subsampled_x = f->chroma_x_log2 == 1, subsampled_y = f->chroma_y_log2 == 1;
     if (f->chroma_x_log2 > 1 || f->chroma_y_log2 > 1 || (subsampled_y && !subsampled_x))
         return false;
+
     switch (f->layout) {
     case COX_VIDEO_PLANAR:
         return true;
@@ -87,29 +90,47 @@ static bool format_ok(const struct cox_video_format *f)
     return false;
 }
 
+/* Bytes of a sample in memory. */
+static uint32_t sample_bytes(const struct cox_video_format *format)
+{
+    if (format->depth > 8)
+        return 2;
+    return 1;
+}
+
 uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
                           struct cox_video_plane planes[COX_VIDEO_PLANES_MAX])
 {
     if (!format_ok(format) || width == 0 || height == 0 || width > SIZE_MAX_PIXELS ||
         height > SIZE_MAX_PIXELS)
         return 0;
-    const uint32_t sample = format->depth > 8 ? 2 : 1;
+
+    const uint32_t sample = sample_bytes(format);
     memset(planes, 0, COX_VIDEO_PLANES_MAX * sizeof(*planes));
     if (is_packed_rgb(format)) {
         planes[0] = (struct cox_video_plane){(size_t)width * 4 * sample, height, 1, sample};
         return 1;
     }
+
     if (format->layout == COX_VIDEO_V210) {
         planes[0] = (struct cox_video_plane){((size_t)width + 5) / 6 * 16, height, 1, 4};
         return 1;
     }
+
     const uint32_t columns = (width + format->chroma_x_log2) >> format->chroma_x_log2;
     const uint32_t rows = (height + format->chroma_y_log2) >> format->chroma_y_log2;
-    const uint32_t count = format->layout == COX_VIDEO_SEMI_PLANAR ? 2 : 3;
+    size_t chroma_bytes = (size_t)columns * sample;
+    uint32_t count = 3;
+    if (format->layout == COX_VIDEO_SEMI_PLANAR) {
+        chroma_bytes *= 2;
+        count = 2;
+    }
+
     planes[0] = (struct cox_video_plane){(size_t)width * sample, height, 1, sample};
     for (uint32_t i = 1; i < count; i++)
-        planes[i] = (struct cox_video_plane){(size_t)columns * sample * (count == 2 ? 2 : 1), rows,
-                                             1u << format->chroma_y_log2, sample};
+        planes[i] = (struct cox_video_plane){chroma_bytes, rows, 1u << format->chroma_y_log2,
+                                             sample};
+
     return count;
 }
 
@@ -119,35 +140,44 @@ static bool pitches_ok(const struct cox_video_format *format, uint32_t width, ui
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, width, height, planes);
     const size_t unit = format->layout == COX_VIDEO_V210 ? 16 : 4;
+
     for (uint32_t i = 0; i < count; i++)
         if (pitches[i] < planes[i].row_bytes || pitches[i] % unit != 0 || pitches[i] > INT32_MAX)
             return false;
+
     return count != 0;
 }
 
 static uint32_t out_width(const struct cox_video_shape *s)
 {
-    return s->scale == COX_SCALE_FILTER ? s->out_width : s->width >> (s->scale == COX_SCALE_HALF);
+    if (s->scale == COX_SCALE_FILTER)
+        return s->out_width;
+    return s->width >> (s->scale == COX_SCALE_HALF);
 }
 
 static uint32_t out_height(const struct cox_video_shape *s)
 {
-    return s->scale == COX_SCALE_FILTER ? s->out_height : s->height >> (s->scale == COX_SCALE_HALF);
+    if (s->scale == COX_SCALE_FILTER)
+        return s->out_height;
+    return s->height >> (s->scale == COX_SCALE_HALF);
 }
 
 static bool scale_ok(const struct cox_video_shape *s)
 {
     if ((unsigned)s->scale > COX_SCALE_FILTER || (s->scale && s->op == COX_OPERATOR_LOCAL))
         return false;
+
     if (s->scale == COX_SCALE_FILTER)
         return s->transfer != COX_TRANSFER_LINEAR && cox__scale_ok(s->width, s->out_width) &&
                cox__scale_ok(s->height, s->out_height);
     if (s->out_width || s->out_height)
         return false;
-    /* Two rows of a plane are one of its binding. */
+
+    /* When the size is halved, two rows of a plane are one row of its binding. */
     for (int i = 0; i < COX_VIDEO_PLANES_MAX && s->scale; i++)
         if (s->in_pitch_bytes[i] > INT32_MAX / 2)
             return false;
+
     return !s->scale || (s->width % 2 == 0 && s->height % 2 == 0);
 }
 
@@ -155,21 +185,27 @@ static bool shape_ok(const struct cox_video_shape *s)
 {
     if (!scale_ok(s))
         return false;
+
     const uint32_t width = out_width(s), height = out_height(s);
+
     /* The counts have 32 bits. */
     if ((uint64_t)s->width * s->height > UINT32_MAX || (uint64_t)width * height > UINT32_MAX ||
         !pitches_ok(&s->in, s->width, s->height, s->in_pitch_bytes) ||
         !pitches_ok(&s->out, width, height, s->out_pitch_bytes))
         return false;
+
     if ((unsigned)s->transfer > COX_TRANSFER_LINEAR ||
         (unsigned)s->primaries > COX_PRIMARIES_BT709 || (unsigned)s->dither > COX_DITHER_ORDERED ||
         (unsigned)s->gamut > COX_GAMUT_COMPRESS || !cox_operator_name(s->op) ||
         s->op == COX_OPERATOR_EXPOSURE)
         return false;
+
     if (s->out.layout == COX_VIDEO_V210)
         return false;
+
     if (s->transfer == COX_TRANSFER_LINEAR)
         return is_packed_rgb(&s->in) && s->in.depth == 16;
+
     return cox__video_is_rgb(&s->in) || cox__video_is_rgb(&s->out) ||
            (s->out.chroma_x_log2 >= s->in.chroma_x_log2 &&
             s->out.chroma_y_log2 >= s->in.chroma_y_log2);
@@ -181,12 +217,14 @@ static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_
         return COX_E_INVALID;
 
     *to = *from;
-    return shape_ok(to) ? COX_OK : COX_E_INVALID;
+    if (!shape_ok(to))
+        return COX_E_INVALID;
+    return COX_OK;
 }
 
-/* --- Pipelines ---------------------------------------------------------------------------------------------------- */
+/* --- Pipelines --- */
 
-/* What the kernel knows of the operator when it is built. */
+/* The kind of curve for which the kernel is built. */
 static int curve_code(enum cox_operator op)
 {
     switch (op) {
@@ -204,79 +242,102 @@ static int curve_code(enum cox_operator op)
     }
 }
 
-/* How many samples' codes the kernel adds up for one chroma value. */
+/* The number of samples whose codes the kernel adds up for one chroma value. */
 static double chroma_scale(const struct cox_video_format *f)
 {
-    const double across = f->chroma_x_log2 == 0                     ? 1
-                          : f->chroma_location == COX_CHROMA_CENTER ? 4
-                                                                    : 2;
-    const double down = f->chroma_y_log2 == 0                       ? 1
-                        : f->chroma_location == COX_CHROMA_TOP_LEFT ? 2
-                                                                    : 4;
+    double across = 2, down = 4;
+
+    if (f->chroma_x_log2 == 0)
+        across = 1;
+    else if (f->chroma_location == COX_CHROMA_CENTER)
+        across = 4;
+
+    if (f->chroma_y_log2 == 0)
+        down = 1;
+    else if (f->chroma_location == COX_CHROMA_TOP_LEFT)
+        down = 2;
+
     return across * down;
 }
 
+/* Bits below a sample's code in memory. */
+static unsigned sample_shift(const struct cox_video_format *format)
+{
+    if (format->msb_aligned)
+        return 16 - format->depth;
+    return 0;
+}
+
+/* What a stage does, and the shape of its work-items. */
 struct work {
     bool map, analyse;
     int width, item_columns, item_rows, group;
 };
 
-/* Without warnings (-w): PoCL's compiler writes on standard error, past every log, that it has some. */
+/* Without warnings (-w): for each of them PoCL's compiler writes to standard error, which no log
+ * can catch. */
 static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_video_shape *s,
                           const struct work *work)
 {
     const struct cox_video_format *in = &s->in, *out = &s->out;
-    snprintf(
-        options, COX__PLAN_OPTIONS,
-        "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d -DCOX_ANALYSE=%d "
-        "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u -DCOX_IN_SUB_X=%u "
-        "-DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d -DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%d -DCOX_OUT_SHIFT=%u "
-        "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d -DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d "
-        "-DCOX_DITHER=%d -DCOX_GAMUT=%d -DCOX_HALVE=%d",
-        work->width, work->item_columns, work->item_rows, work->group, work->map, work->analyse,
-        (int)in->layout, in->depth > 8 ? 2 : 1, in->msb_aligned ? 16 - in->depth : 0, in->depth,
-        in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
-        out->depth > 8 ? 2 : 1, out->msb_aligned ? 16 - out->depth : 0, out->chroma_x_log2,
-        out->chroma_y_log2, (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
-        s->desaturate_highlights, (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
+
+    snprintf(options, COX__PLAN_OPTIONS,
+             "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_ITEM_ROWS=%d -DCOX_GROUP=%d -DCOX_MAP=%d "
+             "-DCOX_ANALYSE=%d "
+             "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%u -DCOX_IN_SHIFT=%u -DCOX_IN_DEPTH=%u "
+             "-DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_IN_SITE=%d "
+             "-DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%u -DCOX_OUT_SHIFT=%u "
+             "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d "
+             "-DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d -DCOX_DITHER=%d -DCOX_GAMUT=%d "
+             "-DCOX_HALVE=%d",
+             work->width, work->item_columns, work->item_rows, work->group, work->map,
+             work->analyse, (int)in->layout, sample_bytes(in), sample_shift(in), in->depth,
+             in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
+             sample_bytes(out), sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
+             (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
+             s->desaturate_highlights, (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
 }
 
-/* Counts add up: exact in any order. */
+/* Counts add up, so the result is exact in any order. */
 static void merge_histogram(void *into, const void *partial, size_t bytes, void *user)
 {
     (void)user;
     (void)bytes;
     uint32_t *total = into;
     const uint32_t *part = partial;
+
     for (int i = 0; i < COX_VIDEO_BINS; i++)
         total[i] += part[i];
 }
 
-/* The variants of stage `s`, which maps or analyses. */
+/* Fill in the variants of stage `s`, which maps or analyses. */
 static void fill_variants(const struct cox_video_shape *shape, bool map, bool analyse,
                           struct cox__plan *plan, uint32_t s)
 {
     const int rows = analyse ? ANALYSE_ROWS : 2;
     const struct work cpu = {map, analyse, CPU_WIDTH, 0, rows, 1};
     const struct work gpu = {map, analyse, 1, GPU_COLUMNS, rows, GPU_LOCAL};
+
     build_options(plan->options[s][0], shape, &cpu);
     build_options(plan->options[s][1], shape, &gpu);
     plan->variants[s][0] = (struct cox__variant){.type = COX_DEVICE_CPU,
-                                                .source = cox__source_video_frame,
-                                                .options = plan->options[s][0],
-                                                .local_columns = 1,
-                                                .local_rows = 1,
-                                                .item_columns = out_width(shape),
-                                                .item_rows = (uint32_t)rows};
+                                                 .source = cox__source_video_frame,
+                                                 .options = plan->options[s][0],
+                                                 .local_columns = 1,
+                                                 .local_rows = 1,
+                                                 .item_columns = out_width(shape),
+                                                 .item_rows = (uint32_t)rows};
+
     plan->variants[s][1] = (struct cox__variant){.source = cox__source_video_frame,
-                                                .options = plan->options[s][1],
-                                                .local_columns = GPU_LOCAL,
-                                                .local_rows = 1,
-                                                .item_columns = GPU_COLUMNS,
-                                                .item_rows = (uint32_t)rows};
+                                                 .options = plan->options[s][1],
+                                                 .local_columns = GPU_LOCAL,
+                                                 .local_rows = 1,
+                                                 .item_columns = GPU_COLUMNS,
+                                                 .item_rows = (uint32_t)rows};
 }
 
-/* Of an input that is halved two rows are one of the session's, but for chroma that has half as many. */
+/* Add a frame's planes. When the input is halved, two rows of a plane are one row of the session,
+ * except for chroma with half as many rows. */
 static uint32_t add_planes(struct cox__binding *bindings, const struct cox_video_format *format,
                            uint32_t width, uint32_t height, const size_t *pitches,
                            enum cox__access access, bool box_downscale)
@@ -284,27 +345,39 @@ static uint32_t add_planes(struct cox__binding *bindings, const struct cox_video
     static const char *const names[2][2] = {{"input", "input chroma"}, {"output", "output chroma"}};
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     const uint32_t count = cox_video_planes(format, width, height, planes);
+
     for (uint32_t i = 0; i < count; i++) {
-        /* Chroma between two rows of samples is interpolated. */
-        const bool halo = access == COX__READ && planes[i].row_divisor > 1;
         const bool paired = box_downscale && planes[i].row_divisor == 1;
-        bindings[i] = (struct cox__binding){
-            .name = names[access != COX__READ][i && !cox__video_is_rgb(format)],
-            .row_access = halo ? COX__HALO : COX__ROWS,
-            .access = access,
-            .pitch_bytes = paired ? 2 * pitches[i] : pitches[i],
-            .row_divisor = box_downscale ? 1 : planes[i].row_divisor,
-            .halo_rows = halo ? 1 : 0};
+        const bool chroma = i > 0 && !cox__video_is_rgb(format);
+        struct cox__binding *b = &bindings[i];
+
+        *b = (struct cox__binding){.name = names[access != COX__READ][chroma],
+                                   .row_access = COX__ROWS,
+                                   .access = access,
+                                   .pitch_bytes = pitches[i],
+                                   .row_divisor = planes[i].row_divisor};
+        if (paired)
+            b->pitch_bytes = 2 * pitches[i];
+        if (box_downscale)
+            b->row_divisor = 1;
+
+        /* Chroma between two rows of samples is interpolated. */
+        if (access == COX__READ && planes[i].row_divisor > 1) {
+            b->row_access = COX__HALO;
+            b->halo_rows = 1;
+        }
     }
+
     return count;
 }
 
-/* The parameters as a kernel has them: the operator local's own only where there is one. */
+/* The parameters that a kernel takes: those of the operator local only if it is in use. */
 static struct cox__arg params_arg(const struct cox_video_shape *shape)
 {
     const size_t own = shape->op == COX_OPERATOR_LOCAL ? sizeof(struct cox__local) : 0;
+
     return (struct cox__arg){COX__ARG_KIND_PARAMS, 0, 0,
-                            offsetof(struct video_params, surround) + own};
+                             offsetof(struct video_params, surround) + own};
 }
 
 /* The stage that maps or analyses. It reads the frame's planes, which are the first bindings, or
@@ -317,25 +390,34 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
     const uint32_t s = cox__plan_add_stage(plan, "video", out_width(shape), 0);
     struct cox__arg *args = plan->args[s];
     uint32_t count = 0, chroma = 0;
-    for (uint32_t i = 0; i < (scaled ? COX_VIDEO_PLANES_MAX : planes); i++) {
-        chroma = scaled ? scaled[i] : i;
-        args[count++] = (struct cox__arg)COX__ARG_BUFFER(chroma);
+
+    if (scaled) {
+        for (uint32_t i = 0; i < COX_VIDEO_PLANES_MAX; i++)
+            args[count++] = (struct cox__arg)COX__ARG_BUFFER(scaled[i]);
+        chroma = scaled[COX_VIDEO_PLANES_MAX - 1];
+    } else {
+        for (uint32_t i = 0; i < planes; i++)
+            args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
+        chroma = planes - 1;
     }
     for (uint32_t i = 0; i < outs; i++)
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(planes + i);
+
     if (base) {
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(*base);
         args[count++] = (struct cox__arg)COX__ARG_ORIGIN(*base);
     }
+
     args[count++] = params_arg(shape);
     args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
     args[count++] = (struct cox__arg)COX__ARG_ROWS;
     args[count++] = (struct cox__arg)COX__ARG_ORIGIN(chroma);
+
     plan->stages[s].arg_count = count;
     fill_variants(shape, map, analyse, plan, s);
 }
 
-/* The stage that takes the frame to blocks. */
+/* The stage that reduces the frame to blocks. */
 static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *shape,
                        const struct cox__local *local, uint32_t planes, uint32_t moments)
 {
@@ -344,32 +426,39 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
     const uint32_t s = cox__plan_add_stage(plan, "blocks", pairs, 0);
     struct cox__arg *args = plan->args[s];
     uint32_t count = 0;
+
     for (uint32_t i = 0; i < planes; i++)
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
+
     args[count++] = (struct cox__arg)COX__ARG_BUFFER(moments);
     args[count++] = (struct cox__arg)COX__ARG_ORIGIN(moments);
     args[count++] = params_arg(shape);
     args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
     args[count++] = (struct cox__arg)COX__ARG_ROWS;
+
     plan->stages[s].arg_count = count;
     for (int item = 0; item < 2; item++) {
-        snprintf(
-            plan->options[s][item], COX__PLAN_OPTIONS,
-            "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d -DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%d "
-            "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d -DCOX_CURVE=%d",
-            item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in), (int)in->layout,
-            in->depth > 8 ? 2 : 1, in->msb_aligned ? 16 - in->depth : 0, in->chroma_x_log2,
-            in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
-        plan->variants[s][item] = (struct cox__variant){.type = item ? 0 : COX_DEVICE_CPU,
-                                                       .source = cox__source_video_blocks,
-                                                       .options = plan->options[s][item],
-                                                       .local_columns = item ? GPU_LOCAL : 1,
-                                                       .item_columns = item ? 1 : pairs,
-                                                       .item_rows = side};
+        const struct cox__variant cpu = {
+            .type = COX_DEVICE_CPU, .local_columns = 1, .item_columns = pairs};
+        const struct cox__variant gpu = {.local_columns = GPU_LOCAL, .item_columns = 1};
+        struct cox__variant *variant = &plan->variants[s][item];
+
+        *variant = item ? gpu : cpu;
+        variant->source = cox__source_video_blocks;
+        variant->options = plan->options[s][item];
+        variant->item_rows = side;
+        snprintf(plan->options[s][item], COX__PLAN_OPTIONS,
+                 "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d "
+                 "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%u "
+                 "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d "
+                 "-DCOX_CURVE=%d",
+                 item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in),
+                 (int)in->layout, sample_bytes(in), sample_shift(in), in->chroma_x_log2,
+                 in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
     }
 }
 
-/* One pass's use of what the application gives, as the session has it. */
+/* Let the pass use a range of the application's bindings as the session has them. */
 static void use_bindings(struct cox__plan *plan, uint32_t begin, uint32_t end)
 {
     for (uint32_t i = begin; i < end; i++) {
@@ -379,7 +468,7 @@ static void use_bindings(struct cox__plan *plan, uint32_t begin, uint32_t end)
     }
 }
 
-/* The operator local: blocks, their base, and the frame as it is mapped. */
+/* The passes of the operator local: blocks, their base, and the mapping itself. */
 static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *shape, bool analyse,
                           uint32_t planes)
 {
@@ -387,15 +476,19 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     const struct cox__local local = cox__local_of(shape->width, shape->height, COLUMN_LOG2);
     const uint32_t side = 1u << local.block_log2;
     const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
+
     cox__plan_pass(plan, "blocks", shape->height);
     for (uint32_t i = 0; i < planes; i++) {
         cox__plan_use(plan, i, COX__ROWS, COX__READ, 0);
         cox__plan_divide(plan, plan->bindings[i].row_divisor);
     }
+
     cox__plan_use(plan, scratch.moments, COX__ROWS, COX__WRITE, 0);
     cox__plan_divide(plan, side);
     add_blocks(plan, shape, &local, planes, scratch.moments);
+
     cox__local_passes(plan, &local, scratch, offsetof(struct video_params, surround));
+
     cox__plan_pass(plan, "map", shape->height);
     use_bindings(plan, 0, bindings);
     cox__plan_use(plan, scratch.base, COX__HALO, COX__READ, 1);
@@ -403,7 +496,8 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     add_frame_stage(plan, shape, true, analyse, planes, bindings - planes, NULL, &scratch.base);
 }
 
-/* Another size: its stages, then the one that maps, all on the band's own rows. Every device reads the whole frame. */
+/* Scaling: its stages, then the one that maps, all on the band's own rows. Every device reads the
+ * whole frame. */
 static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
                        bool analyse, uint32_t planes)
 {
@@ -411,50 +505,61 @@ static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *sha
     const struct cox_video_shape result = cox__scale_result(shape);
     struct cox_video_plane in[COX_VIDEO_PLANES_MAX];
     uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
+
     cox_video_planes(&shape->in, shape->width, shape->height, in);
     for (uint32_t i = 0; i < planes; i++)
         plan->bindings[i] = (struct cox__binding){.name = plan->bindings[i].name,
-                                                 .row_access = COX__WHOLE,
-                                                 .access = COX__READ,
-                                                 .bytes = shape->in_pitch_bytes[i] * in[i].rows};
+                                                  .row_access = COX__WHOLE,
+                                                  .access = COX__READ,
+                                                  .bytes = shape->in_pitch_bytes[i] * in[i].rows};
+
     cox__scale_stages(plan, shape, in, planes, offsetof(struct video_params, scale), scaled);
     add_frame_stage(plan, &result, map, analyse, planes, outs, scaled, NULL);
 }
 
+/* Fill in the session of a shape that maps, analyses, or both. */
 static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
-                               struct cox__pipeline_storage *room, struct cox__session_spec *session)
+                               struct cox__pipeline_storage *room,
+                               struct cox__session_spec *session)
 {
     struct cox_video_shape copy;
     const struct cox_video_shape *shape = &copy;
     const cox_status status = read_shape(&copy, given);
     if (status)
         return status;
+
     const uint32_t width = out_width(shape), height = out_height(shape);
     struct cox__plan *plan = cox__plan_begin(room, session, height);
     if (!plan)
         return COX_E_INVALID;
+
     uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height,
-                                   shape->in_pitch_bytes, COX__READ, shape->scale == COX_SCALE_HALF);
+                                   shape->in_pitch_bytes, COX__READ,
+                                   shape->scale == COX_SCALE_HALF);
     const uint32_t planes = bindings;
+
     if (map)
         bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
                                shape->out_pitch_bytes, COX__WRITE, false);
     if (analyse)
         plan->bindings[bindings++] = (struct cox__binding){.name = "histogram",
-                                                          .row_access = COX__REDUCE,
-                                                          .access = COX__WRITE,
-                                                          .bytes = COX_VIDEO_HISTOGRAM_BYTES,
-                                                          .merge = merge_histogram};
+                                                           .row_access = COX__REDUCE,
+                                                           .access = COX__WRITE,
+                                                           .bytes = COX_VIDEO_HISTOGRAM_BYTES,
+                                                           .merge = merge_histogram};
+
     plan->binding_count = bindings;
     if (map && shape->op == COX_OPERATOR_LOCAL) {
         map_in_passes(plan, shape, analyse, planes);
         cox__plan_end(plan, sizeof(struct cox_video_params), session);
         return COX_OK;
     }
+
     if (shape->scale == COX_SCALE_FILTER)
         map_scaled(plan, shape, map, analyse, planes);
     else
         add_frame_stage(plan, shape, map, analyse, planes, bindings - planes, NULL, NULL);
+
     session->rows = height;
     session->bindings = plan->bindings;
     session->binding_count = plan->binding_count;
@@ -465,20 +570,23 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
 }
 
 cox_status cox__video_mapping(const struct cox_video_shape *shape, bool analyse,
-                             struct cox__pipeline_storage *storage, struct cox__session_spec *session)
+                              struct cox__pipeline_storage *storage,
+                              struct cox__session_spec *session)
 {
     return fill_session(shape, true, analyse, storage, session);
 }
 
 cox_status cox__video_analysis(const struct cox_video_shape *shape,
-                              struct cox__pipeline_storage *storage, struct cox__session_spec *session)
+                               struct cox__pipeline_storage *storage,
+                               struct cox__session_spec *session)
 {
     return fill_session(shape, false, true, storage, session);
 }
 
-/* --- Constants ---------------------------------------------------------------------------------------------------- */
+/* --- Constants --- */
 
-/* The codes of black, of white minus black, of no chroma, and of all chroma (from -1/2 to 1/2). */
+/* The codes of black, of white minus black, of no chroma, of all chroma (from -1/2 to 1/2), and the
+ * largest code. */
 struct coding {
     double black, luma, grey, chroma, most;
 };
@@ -486,6 +594,7 @@ struct coding {
 static struct coding coding_of(const struct cox_video_format *f)
 {
     const double unit = exp2((double)f->depth - 8), most = exp2((double)f->depth) - 1;
+
     if (is_packed_rgb(f) || f->range == COX_RANGE_FULL)
         return (struct coding){0, most, 128 * unit, most, most};
     return (struct coding){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
@@ -499,8 +608,8 @@ static const double to_bt709[2][9] = {{1.66049100, -0.58764114, -0.07284986, -0.
                                        1.11872966},
                                       {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 
-/* `unit`: what the kernel has for each code of Y', or of a colour. `chromas`: how many samples it adds up for one of Cb
- * or Cr, each `unit` times. */
+/* `unit`: the kernel's value for each code of Y', or of a colour. `chromas`: the number of samples,
+ * each `unit` times, that it adds up for one value of Cb or Cr. */
 static void set_input(const struct cox_video_shape *s, double unit, double chromas,
                       struct video_params *p)
 {
@@ -510,20 +619,25 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
     const double red = 2 * (1 - w[0]), blue = 2 * (1 - w[2]);
     const double green_v = -red * w[0] / w[1], green_u = -blue * w[2] / w[1];
     const double offset = -code.black / code.luma;
-    /* The kernel wants the signal of PQ from -1 to 1. */
-    const double scale = s->transfer == COX_TRANSFER_PQ ? 2 : 1,
-                 low = s->transfer == COX_TRANSFER_PQ ? -1 : 0;
+
+    /* The kernel needs the signal of PQ from -1 to 1. */
+    const bool pq = s->transfer == COX_TRANSFER_PQ;
+    const double scale = pq ? 2 : 1, low = pq ? -1 : 0;
+
     p->luma_scale = (float)(scale / (code.luma * unit));
     for (int i = 0; i < 3; i++)
         p->hlg_y[i] = (float)w[i];
+
     if (cox__video_is_rgb(&s->in)) {
         p->red_0 = (float)(scale * offset + low); /* of each colour */
         return;
     }
+
     p->red_v = (float)(scale * red * chroma);
     p->green_v = (float)(scale * green_v * chroma);
     p->green_u = (float)(scale * green_u * chroma);
     p->blue_u = (float)(scale * blue * chroma);
+
     p->red_0 = (float)(scale * (offset - red * centre) + low);
     p->green_0 = (float)(scale * (offset - (green_v + green_u) * centre) + low);
     p->blue_0 = (float)(scale * (offset - blue * centre) + low);
@@ -532,6 +646,7 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
 static void set_output(const struct cox_video_shape *s, struct video_params *p)
 {
     const struct coding code = coding_of(&s->out);
+
     p->out_luma_scale = (float)code.luma;
     p->out_luma_0 = (float)code.black;
     p->out_cb_scale = (float)(code.chroma / (2 * (1 - weights[1][2])));
@@ -540,16 +655,28 @@ static void set_output(const struct cox_video_shape *s, struct video_params *p)
     p->out_max = (float)code.most;
 }
 
-/* `light` is SDR white's light in the unit of the EOTF, inverted. */
+/* The part of the highlights' colour that goes. */
+static double desaturation(const struct cox_video_settings *settings)
+{
+    if (settings->desaturate == 0.0f)
+        return 0.75;
+    return fmin(fmax((double)settings->desaturate, 0.0), 1.0);
+}
+
+/* `light` is the light of SDR white in the unit of the inverted EOTF. */
 static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings,
                       double light, double white, struct video_params *p)
 {
     const double peak = cox__given(settings->peak_nits, COX__PEAK_NITS);
     const struct cox__curve c = cox__curve_of(s->op, peak / white, white);
+    const double strength = desaturation(settings);
+
     /* Without a curve the scale belongs to the matrix. */
     const double scale = curve_code(s->op) == 0 ? c.a1 / c.b0 : 1;
+
     for (int i = 0; i < 9; i++)
         p->matrix[i] = (float)(to_bt709[s->primaries][i] * light * scale);
+
     p->a0 = (float)c.a0;
     p->a1 = (float)c.a1;
     p->a2 = (float)c.a2;
@@ -558,27 +685,56 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     p->b2 = (float)c.b2;
     p->knee = (float)c.knee;
     cox__curve_bt2390(&c, &p->bt2390);
-    const double strength = settings->desaturate == 0.0f
-                                ? 0.75
-                                : fmin(fmax((double)settings->desaturate, 0.0), 1.0);
-    /* As for pictures: from where the curve has left the middle of its range, but never below SDR white. */
+
+    /* As for pictures: colours fade from where the curve leaves the middle of its range, but never
+     * below SDR white. */
     const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+
     if (s->op == COX_OPERATOR_LOCAL) {
         p->surround = cox__local_of(s->width, s->height, COLUMN_LOG2);
         cox__local_settings(&p->surround, &c, settings->detail);
     }
+
     p->fade = (float)(fade * scale);
     p->fade_speed = (float)(strength / (fade * scale));
+
     const double knee = cox__given(settings->gamut_knee, 0.9);
     p->gamut_knee = (float)knee;
     p->gamut_square = (float)-(knee * knee);
     p->gamut_rest = (float)(1 - 2 * knee);
 }
 
-/* Zero or from least to most; a NaN fails. */
+/* Whether the value is zero, or from least to most. A NaN fails. */
 static bool in_bounds(float value, float least, float most)
 {
     return value == 0.0f || (value >= least && value <= most);
+}
+
+/* Check the settings. Written so that a NaN fails. */
+static bool settings_ok(const struct cox_video_settings *settings)
+{
+    return in_bounds(settings->sdr_white_nits, 1, 10000) &&
+           in_bounds(settings->peak_nits, 1, 1e6f) &&
+           in_bounds(settings->hlg_peak_nits, 100, 10000) &&
+           in_bounds(settings->gain, 0x1p-32f, 0x1p32f) && !isnan(settings->desaturate) &&
+           cox__local_detail_ok(settings->detail) && in_bounds(settings->gamut_knee, 0.25f, 0.95f);
+}
+
+/* Fill in the sizes and pitches of the frame that is mapped. */
+static void set_geometry(const struct cox_video_shape *mapped, struct video_params *p)
+{
+    const uint32_t x_log2 = mapped->in.chroma_x_log2, y_log2 = mapped->in.chroma_y_log2;
+
+    p->chroma_width = (int32_t)((mapped->width + x_log2) >> x_log2);
+    p->chroma_height = (int32_t)((mapped->height + y_log2) >> y_log2);
+    for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++) {
+        p->in_pitch[i] = (int32_t)mapped->in_pitch_bytes[i];
+        p->out_pitch[i] = (int32_t)mapped->out_pitch_bytes[i];
+    }
+
+    /* The kernel reads the chroma of v210 from the only plane. */
+    if (mapped->in.layout == COX_VIDEO_V210)
+        p->in_pitch[1] = p->in_pitch[2] = p->in_pitch[0];
 }
 
 cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
@@ -592,45 +748,42 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
         return status;
     if (!settings || !params)
         return COX_E_INVALID;
-    if (!in_bounds(settings->sdr_white_nits, 1, 10000) ||
-        !in_bounds(settings->peak_nits, 1, 1e6f) ||
-        !in_bounds(settings->hlg_peak_nits, 100, 10000) ||
-        !in_bounds(settings->gain, 0x1p-32f, 0x1p32f) || isnan(settings->desaturate) ||
-        !cox__local_detail_ok(settings->detail) || !in_bounds(settings->gamut_knee, 0.25f, 0.95f))
+    if (!settings_ok(settings))
         return COX_E_INVALID;
+
     const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
     const double gain = cox__given(settings->gain, 1);
     const double hlg_peak = cox__given(settings->hlg_peak_nits, COX__HLG_PEAK_NITS);
-    const double unit = shape->transfer == COX_TRANSFER_PQ    ? COX__PQ_NITS / white
-                        : shape->transfer == COX_TRANSFER_HLG ? hlg_peak / white
-                                                              : 1;
+    double light = 1;
+    if (shape->transfer == COX_TRANSFER_PQ)
+        light = COX__PQ_NITS / white;
+    else if (shape->transfer == COX_TRANSFER_HLG)
+        light = hlg_peak / white;
+
     const bool filtered = shape->scale == COX_SCALE_FILTER, halved = shape->scale == COX_SCALE_HALF;
     const struct cox_video_shape mapped = filtered ? cox__scale_result(shape) : *shape;
     struct video_params p = {.width = (int32_t)out_width(shape),
                              .height = (int32_t)out_height(shape)};
-    p.chroma_width = (int32_t)((mapped.width + mapped.in.chroma_x_log2) >> mapped.in.chroma_x_log2);
-    p.chroma_height = (int32_t)((mapped.height + mapped.in.chroma_y_log2) >>
-                                mapped.in.chroma_y_log2);
-    for (int i = 0; i < COX_VIDEO_PLANES_MAX; i++) {
-        p.in_pitch[i] = (int32_t)mapped.in_pitch_bytes[i];
-        p.out_pitch[i] = (int32_t)mapped.out_pitch_bytes[i];
-    }
-    if (mapped.in.layout == COX_VIDEO_V210) /* all in one plane */
-        p.in_pitch[1] = p.in_pitch[2] = p.in_pitch[0];
+    set_geometry(&mapped, &p);
     if (filtered) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
         const uint32_t count = cox_video_planes(&shape->in, shape->width, shape->height, planes);
         p.scale = cox__scale_of(shape, planes, count);
     }
-    /* Where the size is halved, four of Y' are added up, and four times as many of Cb and Cr; of RGBA signals are. */
-    set_input(shape,
-              filtered                               ? (double)p.scale.unit
-              : halved && !is_packed_rgb(&shape->in) ? 4
-                                                     : 1,
-              chroma_scale(&mapped.in), &p);
+
+    /* When the size is halved, the kernel adds up four codes of Y', and four times as many of Cb
+     * and Cr; for RGBA it adds up signals. */
+    double unit = 1;
+    if (filtered)
+        unit = (double)p.scale.unit;
+    else if (halved && !is_packed_rgb(&shape->in))
+        unit = 4;
+
+    set_input(shape, unit, chroma_scale(&mapped.in), &p);
     set_output(shape, &p);
-    set_curve(shape, settings, unit * gain, white, &p);
+    set_curve(shape, settings, light * gain, white, &p);
     p.hlg_exponent = (float)(0.2 + 0.42 * log10(hlg_peak / 1000));
+
     memset(params, 0, sizeof(*params));
     memcpy(params, &p, sizeof(p));
     return COX_OK;

@@ -1,5 +1,6 @@
-/* The state of `adaptive`, which policy.c and learn.c change. policy.c's table names the functions of learn.c, and
- * neither calls the other. Both call the parts (speed, trials, energy), which know nothing of each other.
+/* The state of `adaptive`. adaptive.c decides the splits and learn.c learns from frames; adaptive.c
+ * only names the functions of learn.c in its table. Both call the parts (speed, trials, energy),
+ * which do not depend on each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_STATE_H
 #define COX_ADAPTIVE_STATE_H
@@ -10,37 +11,37 @@
 
 #include <coxswain/sched.h>
 
-/* Frames in flight that are told apart: a power of two, at least COX_IN_FLIGHT_MAX. */
+/* Frames whose state is kept at a time: a power of two, at least COX_IN_FLIGHT_MAX. */
 enum { COX__ADAPTIVE_SLOTS = 16 };
 
-/* How a frame is shared out. */
+/* How devices share a frame. */
 enum cox__adaptive_mode {
-    COX__MODE_BANDS,        /* a band for every device */
-    COX__MODE_WHOLE_FRAMES, /* all of it to one device; with several frames in flight */
+    COX__MODE_BANDS,        /* each device gets a band */
+    COX__MODE_WHOLE_FRAMES, /* one device gets the whole frame; with several frames in flight */
 };
 
-/* What is known of one device. */
+/* What is known about one device. */
 struct cox__adaptive_device {
     struct cox__speed speed;
-    struct cox__speed
-        tried;     /* in frames of the plan that is being tried; `speed` does not learn from them */
+    /* learned in frames of the plan that is being tried, from which `speed` does not learn */
+    struct cox__speed tried;
     bool usable;   /* at the last split */
     bool timed;    /* the speed is in nanoseconds, not a guess from hints */
     bool measured; /* the speed has learned from a band */
     bool asked;    /* a shadow was asked for and has not been measured yet */
-    double
-        single_device_ns; /* a whole frame on this device alone, as the view last told it; 0 = not known */
-    double alone;         /* a whole frame's time alone over what the speed says; 0 = not known */
-    double lead_ns;      /* by how much it finished before the frame that was learned from last */
+    /* a whole frame on this device alone, as the last view gave it; 0 = not known */
+    double single_device_ns;
+    double alone;        /* single_device_ns over the time that `speed` predicts; 0 = not known */
+    double lead_ns;      /* in the frame learned from last, how long before its end it finished */
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t pause;      /* frames until the next probe */
 };
 
 /* What a device does for a frame. */
 struct cox__adaptive_part {
-    double expected_ns;    /* how long it should work for it */
-    struct cox__busy busy; /* what it did */
-    double end_ns;         /* when the last of it was done, from the frame's start */
+    double expected_ns;    /* predicted time of its work */
+    struct cox__busy busy; /* measured work */
+    double end_ns;         /* end of its last launch, from the frame's start */
 };
 
 /* A frame in flight, from its split until it is learned from. */
@@ -57,7 +58,7 @@ struct cox__adaptive {
     uint32_t device_count;
     uint32_t rows, in_flight; /* of the last frame */
     bool profile_loaded;
-    /* in use when the device profiles were saved, a bit each; 0 = none were loaded */
+    /* the devices in use when the device profiles were saved, a bit each; 0 = none were loaded */
     uint32_t loaded_devices;
     bool energy, latency; /* the objective; else throughput */
     double usual_ns;      /* recent mean time of the frames, including those of trials */
@@ -76,14 +77,18 @@ static inline struct cox__adaptive_slot *cox__adaptive_frame_slot(struct cox__ad
                                                                   uint64_t frame)
 {
     struct cox__adaptive_slot *slot = &state->frame_slots[frame % COX__ADAPTIVE_SLOTS];
-    return slot->used && slot->frame == frame ? slot : NULL;
+    if (slot->used && slot->frame == frame)
+        return slot;
+    return NULL;
 }
 
-/* The speed that frames of the plan in use, or of the one that is tried, go by. */
+/* The speed to use for frames of the plan in use, or of the plan that is tried. */
 static inline struct cox__speed *cox__adaptive_speed(struct cox__adaptive_device *device,
                                                      bool trial)
 {
-    return trial ? &device->tried : &device->speed;
+    if (trial)
+        return &device->tried;
+    return &device->speed;
 }
 
 /* Whether a plan of the trial under way hands out whole frames, which are delivered in bunches. */

@@ -4,15 +4,16 @@
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
-static const double UNFINISHED =
-    2; /* time that an unfinished launch is guessed to need, over what it took */
+/* An unfinished launch is guessed to need its time until now times this. */
+static const double UNFINISHED = 2;
 static const double USUAL_GAIN = 0.1;
-static const double ALONE_STREAM =
-    0.9;              /* most of its time alone over its co-running time, with frames in flight */
+/* Most of a device's time alone over its co-running time, with several frames in flight. */
+static const double ALONE_STREAM = 0.9;
+static const double ALONE_MOST = 1.5; /* the same with one frame in flight */
 enum { SETTLED = 6 }; /* frames after which a device's time alone is compared with its speed */
 
-/* Learn what launches took, in the plan in use or in the one that is tried; a device that had only a guess begins with
- * them. */
+/* Learn the speed from launches, in the plan in use or in the one that is tried. A device that had
+ * only a guess begins with these launches. */
 static void learn_speed(struct cox__adaptive_device *device, bool tried,
                         const struct cox__busy *busy)
 {
@@ -22,32 +23,50 @@ static void learn_speed(struct cox__adaptive_device *device, bool tried,
     if (!device->timed && tried)
         device->speed = *speed;
     device->timed = device->measured = true;
+
     cox__speed_learn(speed, busy);
 }
 
-/* Learn from a frame whose bands have all been observed. */
+/* Whether speeds are learned from the frame: its plan is in use, or its trial is under way. */
+static bool teaches(const struct cox__adaptive *state, const struct cox__adaptive_slot *slot,
+                    bool in_use)
+{
+    if (slot->trial)
+        return slot->trial == state->trials.serial;
+    return in_use;
+}
+
+/* Learn from a frame after all its bands have been observed. */
 static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_slot *slot)
 {
     double end_ns[COX_DEVICES_MAX], latest_ns = 0;
     uint32_t sharing = 0;
-    const bool in_use =
-        cox__trials_same(slot->plan, state->trials.in_use); /* a trial may have ended meanwhile */
+    /* A trial may have ended since the frame was split. */
+    const bool in_use = cox__trials_same(slot->plan, state->trials.in_use);
+
     for (uint32_t d = 0; d < state->device_count; d++) {
         const struct cox__adaptive_part *part = &slot->parts[d];
-        end_ns[d] = part->busy.launches ? part->end_ns : -1;
+        end_ns[d] = -1;
+        if (part->busy.launches)
+            end_ns[d] = part->end_ns;
         latest_ns = cox__max(latest_ns, end_ns[d]);
         sharing += part->busy.launches > 0;
-        if (part->busy.launches && (slot->trial ? slot->trial == state->trials.serial : in_use))
+        if (part->busy.launches && teaches(state, slot, in_use))
             learn_speed(&state->devices[d], slot->trial > 0, &part->busy);
     }
+
+    const double alone_most = state->in_flight > 1 ? ALONE_STREAM : ALONE_MOST;
     for (uint32_t d = 0; d < state->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
-        device->lead_ns = end_ns[d] < 0 ? 0 : latest_ns - end_ns[d];
+        device->lead_ns = 0;
+        if (!(end_ns[d] < 0))
+            device->lead_ns = latest_ns - end_ns[d];
+
         if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) &&
             device->single_device_ns > 0 && sharing > 1 && device->speed.frames >= SETTLED)
             device->alone = cox__clip(device->single_device_ns /
                                           cox__speed_ns(&device->speed, 1, state->rows),
-                                      0.1, state->in_flight > 1 ? ALONE_STREAM : 1.5);
+                                      0.1, alone_most);
     }
 }
 
@@ -57,24 +76,30 @@ void cox__learn_band(void *memory, const struct cox_measurement *measurement)
     if (measurement->device >= state->device_count || measurement->rows == 0 ||
         measurement->wall_ns == 0)
         return;
+
     struct cox__adaptive_device *device = &state->devices[measurement->device];
     struct cox__busy busy = {1, measurement->rows, (double)measurement->wall_ns};
+
     if (measurement->flags & COX_MEASURED_SHADOW) {
         device->asked = false;
         learn_speed(device, false, &busy);
         return;
     }
+
     struct cox__adaptive_slot *slot = cox__adaptive_frame_slot(state, measurement->frame);
     if (!slot)
         return;
+
     struct cox__speed *speed = cox__adaptive_speed(device, slot->trial > 0);
     if (measurement->flags & COX_MEASURED_UNFINISHED) {
         if (device->timed && busy.ns < cox__speed_ns(speed, 1, busy.work))
             return; /* it was within its time */
         busy.ns *= UNFINISHED;
     }
+
     if (device->timed)
         cox__speed_contrast(speed, busy.ns, busy.work);
+
     struct cox__adaptive_part *part = &slot->parts[measurement->device];
     part->busy.launches++;
     part->busy.work += busy.work;
@@ -83,24 +108,28 @@ void cox__learn_band(void *memory, const struct cox_measurement *measurement)
                             (double)measurement->queue_ns + (double)measurement->wall_ns);
 }
 
-/* The mean of the last periods. Whole frames are delivered in bunches, so that only as many as are in flight tell. */
+/* The mean of the last periods. Whole frames are delivered in bunches, so a mean over the frames in
+ * flight is needed. */
 static double mean_period(const struct cox__adaptive *state, uint64_t frame)
 {
     const uint32_t bunch = frame < state->in_flight ? (uint32_t)frame + 1 : state->in_flight;
+
     double sum = 0;
     for (uint32_t i = 0; i < bunch; i++)
         sum += state->periods[(frame - i) % COX__ADAPTIVE_SLOTS];
+
     return sum / bunch;
 }
 
-/* What a frame took, for the trial under way. */
+/* The time of a frame, for the trial under way. */
 static double trial_time(const struct cox__adaptive *state,
                          const struct cox_frame_measurement *frame)
 {
     if (state->latency)
         return (double)frame->latency_ns;
-    return cox__adaptive_bunches(&state->trials) ? mean_period(state, frame->frame)
-                                                 : (double)frame->period_ns;
+    if (cox__adaptive_bunches(&state->trials))
+        return mean_period(state, frame->frame);
+    return (double)frame->period_ns;
 }
 
 void cox__learn_frame(void *memory, const struct cox_frame_measurement *frame)
@@ -108,18 +137,23 @@ void cox__learn_frame(void *memory, const struct cox_frame_measurement *frame)
     struct cox__adaptive *state = memory;
     const struct cox__adaptive_slot *slot = cox__adaptive_frame_slot(state, frame->frame);
     state->periods[frame->frame % COX__ADAPTIVE_SLOTS] = (double)frame->period_ns;
+
     const double usual_ns = state->usual_ns, mean_ns = mean_period(state, frame->frame);
-    state->usual_ns = usual_ns > 0
-                          ? usual_ns + USUAL_GAIN * (cox__min(mean_ns, 3 * usual_ns) - usual_ns)
-                          : mean_ns;
+    if (usual_ns > 0)
+        state->usual_ns = usual_ns + USUAL_GAIN * (cox__min(mean_ns, 3 * usual_ns) - usual_ns);
+    else
+        state->usual_ns = mean_ns;
+
     if (slot)
         learn_frame(state, slot);
+
     if (cox__trials_tell(&state->trials, frame->frame, trial_time(state, frame)) == COX__TRIAL_WON)
         for (uint32_t d = 0; d < state->device_count; d++) {
             if (state->trials.in_use.devices >> d & 1)
                 state->devices[d].speed = state->devices[d].tried;
-            state->devices[d].alone = 0; /* it was over the speed before */
+            state->devices[d].alone = 0; /* it was relative to the speed before */
         }
+
     state->over = frame->frame + 1;
     if (state->energy)
         cox__energy_observe(&state->chooser, frame);

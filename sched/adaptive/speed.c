@@ -6,28 +6,32 @@
 
 #include <math.h>
 
+/* Parts of a measurement in the slow, the quick and the immediate average. */
 static const double gains[COX__LEVELS] = {0.1, 0.45, 1};
-static const double ERROR_GAIN = 0.03;      /* of a measurement in the mean squares of errors, */
-static const double ERROR_GAIN_JUMP = 0.25; /* and after a jump */
+/* Part of a measurement in the mean squares of errors. */
+static const double ERROR_GAIN = 0.03;
+static const double ERROR_GAIN_JUMP = 0.25; /* after a jump */
 static const double ERROR_FIRST[COX__JUMPS][COX__LEVELS] = {
     {1.1e-3, 1e-3, 1.2e-3}, {0.01, 0.008, 0.02}, {0.04, 0.01, 0.008}};
-static const double JUMP = 3.5; /* standard deviations from which on a measurement is a jump, */
-static const double JUMP_LEAST =
-    0.12; /* and the logarithm of measured over predicted that it needs at least */
+/* A measurement is a jump if it is off by this many standard deviations, */
+static const double JUMP = 3.5;
+/* and if the logarithm of measured over predicted is at least this. */
+static const double JUMP_LEAST = 0.12;
 static const double THETA_FIRST = 0.02; /* of the work of the first measurement */
 static const double THETA_ERROR = 0.6;  /* standard deviation of that */
-static const double THETA_DRIFT =
-    1e-4; /* variance that each launch adds, relative to the launch's work squared */
-static const double THETA_NOISE =
-    8; /* variance of a contrast, over that of a launch: rows differ too */
-static const double UNLIKE = 0.3; /* difference of work, relative, that makes a contrast */
-enum {
-    GUESSED = 2,
-    JUDGED = 4
-}; /* frames until the first level is forgotten, and until errors count */
+/* Variance that each launch adds, relative to the launch's work squared. */
+static const double THETA_DRIFT = 1e-4;
+/* Variance of a contrast, over that of a launch: rows differ too. */
+static const double THETA_NOISE = 8;
+static const double UNLIKE = 0.3; /* least relative difference of work that makes a contrast */
 static const double NS_LEAST = 1e-6, NS_MOST = 1e20;
 
-/* The logarithm of a ratio, near enough where it is small; within -2 and 2. */
+enum {
+    GUESSED = 2, /* frames until the first level is forgotten */
+    JUDGED = 4,  /* frames until errors count */
+};
+
+/* An approximation of the logarithm of a ratio, good for small ones; within -2 and 2. */
 static double log_ratio(double ratio)
 {
     return 2 * (ratio - 1) / (ratio + 1);
@@ -39,11 +43,13 @@ void cox__speed_begin(struct cox__speed *speed, double ns, double work)
         speed->theta = THETA_FIRST * work;
         speed->theta_variance = THETA_ERROR * THETA_ERROR * work * work;
     }
+
     for (int k = 0; k < COX__LEVELS; k++)
         speed->level[k] = cox__clip(ns / (speed->theta + work), NS_LEAST, NS_MOST);
     for (int k = 0; k < COX__LEVELS; k++)
         for (int jump = 0; jump < COX__JUMPS; jump++)
             speed->error[jump][k] = ERROR_FIRST[jump][k];
+
     speed->jump = COX__JUMP_QUICK;
 }
 
@@ -55,13 +61,16 @@ void cox__speed_load(struct cox__speed *speed, double fixed_ns, double ns_per_ro
     cox__speed_begin(speed, level * (speed->theta + 1), 1);
 }
 
+/* The average that has had the least error after a jump like the last one. */
 static int believed(const struct cox__speed *speed)
 {
     const double *error = speed->error[speed->jump];
     int best = 0;
+
     for (int k = 1; k < COX__LEVELS; k++)
         if (error[k] < error[best])
             best = k;
+
     return best;
 }
 
@@ -86,29 +95,47 @@ void cox__speed_contrast(struct cox__speed *speed, double ns, double work)
     const double before_ns = speed->last_ns, before = speed->last_work;
     speed->last_ns = ns;
     speed->last_work = work;
+
     if (!(before > 0) || !(speed->theta_variance > 0))
         return;
+
+    /* Kalman filter: the variance grows with each launch. */
     speed->theta_variance = cox__min(speed->theta_variance + THETA_DRIFT * work * work,
                                      work * work);
     if (work < before * (1 + UNLIKE) && before < work * (1 + UNLIKE))
         return;
-    /* From ns / (theta + work) = before_ns / (theta + before). */
+
+    /* Measure theta by ns / (theta + work) = before_ns / (theta + before). */
     const double mean_ns = (ns + before_ns) / 2, noise = cox__max(cox__speed_noise(speed), 0.02);
     const double slope = (ns - before_ns) / mean_ns;
     const double measured = (before_ns * work - ns * before) / mean_ns;
     const double variance = THETA_NOISE * noise * noise * (speed->theta + work) *
                             (speed->theta + before);
+
     const double innovation = slope * slope * speed->theta_variance + variance;
     const double off = cox__clip(measured - slope * speed->theta, -3 * sqrt(innovation),
                                  3 * sqrt(innovation));
+
     const double gain = speed->theta_variance * slope / innovation;
     const double theta = cox__max(0, speed->theta + gain * off);
-    /* What moves from the fixed cost to the rows is not to move the predictions at this size. */
+
+    /* Moving time from the rows to the fixed cost must not change predictions at this size. */
     for (int k = 0; k < COX__LEVELS; k++)
         speed->level[k] = cox__clip(speed->level[k] * (speed->theta + work) / (theta + work),
                                     NS_LEAST, NS_MOST);
+
     speed->theta = theta;
     speed->theta_variance *= 1 - gain * slope;
+}
+
+/* Part of a frame's measurement in the mean squares of errors. */
+static double error_gain(const struct cox__speed *speed)
+{
+    if (speed->frames < JUDGED)
+        return 0;
+    if (speed->jump)
+        return ERROR_GAIN_JUMP;
+    return ERROR_GAIN;
 }
 
 void cox__speed_learn(struct cox__speed *speed, const struct cox__busy *busy)
@@ -116,19 +143,29 @@ void cox__speed_learn(struct cox__speed *speed, const struct cox__busy *busy)
     const double level = busy->ns / (busy->launches * speed->theta + busy->work);
     if (!(level > NS_LEAST && level < NS_MOST))
         return;
+
     const int best = believed(speed);
     const double off = log_ratio(level / speed->level[best]);
     const double limit = cox__max(JUMP_LEAST, JUMP * cox__speed_noise(speed));
+    const double gain = error_gain(speed);
     double *error = speed->error[speed->jump];
-    const double gain = speed->frames < JUDGED ? 0 : speed->jump ? ERROR_GAIN_JUMP : ERROR_GAIN;
+
     for (int k = 0; k < COX__LEVELS; k++) {
         const double e = log_ratio(level / speed->level[k]);
         error[k] += gain * (e * e - error[k]);
-        const double part = gains[k] * e /
-                            2; /* (1 + part) / (1 - part) is about e to the gain times e */
-        const bool guessed = speed->frames < GUESSED || gains[k] >= 1;
-        speed->level[k] = guessed ? level : speed->level[k] * (1 + part) / (1 - part);
+
+        /* (1 + part) / (1 - part) is about e to the gain times e. */
+        const double part = gains[k] * e / 2;
+        if (speed->frames < GUESSED || gains[k] >= 1)
+            speed->level[k] = level;
+        else
+            speed->level[k] = speed->level[k] * (1 + part) / (1 - part);
     }
-    speed->jump = off > limit ? COX__JUMP_SLOW : off < -limit ? COX__JUMP_QUICK : COX__JUMP_NONE;
+
+    speed->jump = COX__JUMP_NONE;
+    if (off > limit)
+        speed->jump = COX__JUMP_SLOW;
+    else if (off < -limit)
+        speed->jump = COX__JUMP_QUICK;
     speed->frames++;
 }

@@ -1,10 +1,11 @@
 /* What a launch costs on one device: t = s (theta + w) for w rows' worth of work.
  *
- * `theta` is the fixed cost of a launch in rows. It follows from the contrast of launches of unlike size, by a scalar
- * Kalman filter. `s`, nanoseconds per row, is not white noise: its changes from frame to frame are small and stay. So
- * three averages of it are kept, slow, quick and immediate, and the one is believed that has had the least error
- * lately. Errors right after a slow measurement and right after a quick one are judged apart: an average that follows
- * is right after a change of the device and wrong after an outlier, and the errors tell which of both is usual.
+ * `theta` is the fixed cost of a launch, in rows. A scalar Kalman filter learns it from pairs of
+ * launches of different size. `s`, nanoseconds per row, is not white noise: its changes from frame
+ * to frame are small and stay. So three averages of it are kept: slow, quick and immediate. The
+ * average with the least recent error is used. Errors right after a slow measurement and right
+ * after a quick one are kept apart. An average that follows is right after a change of the device
+ * and wrong after an outlier, and the errors show which of the two is usual.
  *
  * All arithmetic is + - * / and sqrt: the same measurements give the same splits on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -16,7 +17,7 @@
 
 enum { COX__LEVELS = 3 };
 
-/* What the last measurement was, against its prediction. */
+/* How the last measurement compares with its prediction. */
 enum cox__jump { COX__JUMP_NONE, COX__JUMP_SLOW, COX__JUMP_QUICK, COX__JUMPS };
 
 /* Zeroed: nothing is known. */
@@ -24,9 +25,8 @@ struct cox__speed {
     uint32_t frames;           /* learned from */
     double level[COX__LEVELS]; /* averages of s; 0 = not known */
     enum cox__jump jump;
-    double error
-        [COX__JUMPS]
-        [COX__LEVELS]; /* mean square of the logarithm of measured over predicted, after a jump */
+    /* Mean square of the logarithm of measured over predicted, after each kind of jump. */
+    double error[COX__JUMPS][COX__LEVELS];
     double theta, theta_variance;
     double last_ns, last_work; /* the last launch; last_work 0 = none */
 };
@@ -38,13 +38,13 @@ struct cox__busy {
     double ns;
 };
 
-/* Begin with a time of `ns` for a launch of `work`; what was learned of theta stays. */
+/* Begin with a time of `ns` for a launch of `work`. What was learned about theta stays. */
 void cox__speed_begin(struct cox__speed *speed, double ns, double work);
 
 /* Begin with what an earlier session measured. */
 void cox__speed_load(struct cox__speed *speed, double fixed_ns, double ns_per_row);
 
-/* The level that is believed, in nanoseconds per row; 0 = nothing is known. */
+/* The level of the average in use, in nanoseconds per row; 0 = nothing is known. */
 double cox__speed_level(const struct cox__speed *speed);
 
 /* Relative standard deviation of a frame's measurement from its prediction. */

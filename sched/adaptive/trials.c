@@ -4,12 +4,12 @@
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
-static const double GAIN_ONCE = 0.05;   /* that is believed after one trial, */
-static const double GAIN_TWICE = 0.006; /* and after two */
-static const double HOPELESS =
-    1.15; /* shortest frame over those before, from which on a trial ends early */
-static const double HOPELESS_ONCE =
-    1.7; /* the same for one frame, if the longest before was shorter, too */
+static const double GAIN_ONCE = 0.05;   /* gain that is believed after one trial */
+static const double GAIN_TWICE = 0.006; /* gain that is believed after two trials */
+/* A trial ends early if its shortest frame takes this many times as long as those before, */
+static const double HOPELESS = 1.15;
+/* or a single frame this many times as long, and longer than the longest before. */
+static const double HOPELESS_ONCE = 1.7;
 static const double LOSS = 0.004; /* part of the time that trials may cost */
 enum { PAUSE_FIRST = 8, PAUSE_MIN = 32, PAUSE_MAX = 1024, EARLY = 2, OWN_TIMES = 3 };
 
@@ -23,6 +23,7 @@ void cox__trials_use(struct cox__trials *trials, struct cox__trial_plan plan)
     *trials = (struct cox__trials){.in_use = plan, .serial = trials->serial, .due = trials->due};
 }
 
+/* The index of what is known about a plan; -1 = nothing. */
 static int find(const struct cox__trials *trials, struct cox__trial_plan plan)
 {
     for (int i = 0; i < COX__TRIAL_PLANS; i++)
@@ -34,6 +35,7 @@ static int find(const struct cox__trials *trials, struct cox__trial_plan plan)
 bool cox__trials_due(const struct cox__trials *trials, struct cox__trial_plan plan, uint64_t frame)
 {
     const int known = find(trials, plan);
+
     return trials->phase == COX__TRIAL_IDLE && frame >= trials->due && plan.devices &&
            !cox__trials_same(plan, trials->in_use) &&
            (known < 0 || frame >= trials->plans[known].due);
@@ -44,12 +46,16 @@ void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, 
 {
     trials->tried = plan;
     trials->worth = worth;
+
     const int known = find(trials, plan);
-    block *= known >= 0 && trials->plans[known].trials ? 2 : 1;
-    trials->block = block < COX__TRIAL_BLOCK_MAX ? block : COX__TRIAL_BLOCK_MAX;
+    if (known >= 0 && trials->plans[known].trials)
+        block *= 2;
+    trials->block = cox__min_u32(block, COX__TRIAL_BLOCK_MAX);
+
     trials->phase = COX__TRIAL_BEFORE;
     trials->split = trials->tried_split = 0;
     trials->serial++;
+
     for (int i = 0; i < 3; i++)
         trials->blocks[i].frames = 0;
 }
@@ -59,14 +65,19 @@ struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t fra
 {
     const bool during = trials->phase == COX__TRIAL_DURING;
     const uint32_t at = frame % COX__TRIAL_RING;
+    uint32_t skipped = overlap;
+    if (trials->phase > COX__TRIAL_BEFORE)
+        skipped += settle;
+
     trials->split += trials->phase != COX__TRIAL_IDLE;
     trials->tried_split += during;
+
     trials->ring[at].frame = frame;
     trials->ring[at].serial = trials->serial;
     trials->ring[at].phase = trials->phase;
     trials->ring[at].alone = trials->split > overlap;
-    trials->ring[at].counts = trials->split >
-                              overlap + (trials->phase > COX__TRIAL_BEFORE ? settle : 0);
+    trials->ring[at].counts = trials->split > skipped;
+
     return during ? trials->tried : trials->in_use;
 }
 
@@ -75,54 +86,80 @@ static void add(struct cox__trials *trials, int block, double time)
 {
     double *times = trials->blocks[block].times;
     uint32_t at = trials->blocks[block].frames++;
+
     for (; at > 0 && times[at - 1] > time; at--)
         times[at] = times[at - 1];
     times[at] = time;
 }
 
-/* The mean of the middle half of a block, which neither a late frame nor a quick one moves; 0 = it is empty. */
+/* The mean of the middle half of a block, so that neither a late nor a quick frame moves it; 0 = it
+ * is empty. */
 static double middle(const struct cox__trials *trials, int block)
 {
     const uint32_t frames = trials->blocks[block].frames, out = frames / 4;
+    if (frames == 0)
+        return 0;
+
     double sum = 0;
     for (uint32_t i = out; i < frames - out; i++)
         sum += trials->blocks[block].times[i];
-    return frames ? sum / (frames - 2 * out) : 0;
+    return sum / (frames - 2 * out);
 }
 
+/* The mean time of the frames with the tried plan, over that with the plan in use. */
+static double measured_ratio(const struct cox__trials *trials)
+{
+    const double other = middle(trials, COX__TRIAL_DURING - 1);
+    const double before = middle(trials, COX__TRIAL_BEFORE - 1);
+    const double after = middle(trials, COX__TRIAL_AFTER - 1);
+    double own = before;
+
+    if (after > 0)
+        own = (before + after) / 2;
+    if (own > 0)
+        return other / own;
+    return 1;
+}
+
+/* End the trial: decide which plan is in use from now on, and when this one may be tried again. */
 static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
 {
-    const double other = middle(trials, COX__TRIAL_DURING - 1),
-                 before = middle(trials, COX__TRIAL_BEFORE - 1);
-    const double after = middle(trials, COX__TRIAL_AFTER - 1),
-                 own = after > 0 ? (before + after) / 2 : before;
-    const double ratio = own > 0 ? other / own : 1;
+    const double ratio = measured_ratio(trials);
     int at = find(trials, trials->tried);
+
     if (at < 0) {
         at = (int)(trials->next++ % COX__TRIAL_PLANS);
         trials->plans[at].plan = trials->tried;
         trials->plans[at].trials = 0;
         trials->plans[at].pause = PAUSE_MIN;
     }
+
     const uint32_t counted = trials->plans[at].trials < 3 ? trials->plans[at].trials++ : 2;
     trials->plans[at].ratio = (trials->plans[at].ratio * counted + ratio) / (counted + 1);
     trials->phase = COX__TRIAL_IDLE;
+
     const double known = trials->plans[at].ratio;
     const bool won = ratio < 1 - GAIN_ONCE || (counted && ratio < 1 && known < 1 - GAIN_TWICE);
+
+    /* After a win, the plan that was in use takes the entry: it may be tried from now on. */
     if (won) {
-        trials->plans[at].plan =
-            trials->in_use; /* what it was compared with is what may be tried from now on */
+        trials->plans[at].plan = trials->in_use;
         trials->plans[at].ratio = 1 / cox__clip(ratio, 0.1, 10);
         trials->plans[at].pause = PAUSE_MIN;
         trials->in_use = trials->tried;
-        for (int i = 0; i < COX__TRIAL_PLANS; i++) /* the others were compared with another plan */
+
+        /* The other plans were compared with the one that has been replaced. */
+        for (int i = 0; i < COX__TRIAL_PLANS; i++)
             trials->plans[i].trials = trials->plans[i].trials > 1;
     }
-    trials->plans[at].due = frame + (known < 1 ? PAUSE_MIN / 2 : trials->plans[at].pause);
-    if (known >= 1)
-        trials->plans[at].pause = trials->plans[at].pause * 2 > PAUSE_MAX
-                                      ? PAUSE_MAX
-                                      : trials->plans[at].pause * 2;
+
+    if (known < 1) {
+        trials->plans[at].due = frame + PAUSE_MIN / 2;
+    } else {
+        trials->plans[at].due = frame + trials->plans[at].pause;
+        trials->plans[at].pause = cox__double_pause(trials->plans[at].pause, PAUSE_MAX);
+    }
+
     trials->due = frame + 4 + (uint64_t)(cox__clip(ratio - 1, 0, 4) * trials->tried_split / LOSS);
     return won ? COX__TRIAL_WON : COX__TRIAL_LOST;
 }
@@ -133,8 +170,11 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
     if (trials->ring[at].frame != frame || trials->ring[at].serial != trials->serial ||
         trials->ring[at].phase != trials->phase || trials->phase == COX__TRIAL_IDLE)
         return COX__TRIAL_GOES_ON;
+
     const int block = (int)trials->phase - 1;
     const bool during = trials->phase == COX__TRIAL_DURING;
+
+    /* One frame of the tried plan may be slow enough to end the trial. */
     if (during && trials->ring[at].alone) {
         const double before = middle(trials, 0);
         if (time > HOPELESS_ONCE * before &&
@@ -144,17 +184,20 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
             return judge(trials, frame);
         }
     }
+
     if (!trials->ring[at].counts)
         return COX__TRIAL_GOES_ON;
     add(trials, block, time);
+
     if (during && trials->blocks[block].frames >= EARLY &&
         trials->blocks[block].times[0] > HOPELESS * middle(trials, 0))
         return judge(trials, frame);
-    const uint32_t enough = during ? trials->block
-                                   : OWN_TIMES * trials->block; /* the plan in use costs nothing */
-    if (trials->blocks[block].frames <
-        (enough < COX__TRIAL_BLOCK_MAX ? enough : COX__TRIAL_BLOCK_MAX))
+
+    /* Frames with the plan in use cost nothing, so those blocks are longer. */
+    const uint32_t enough = during ? trials->block : OWN_TIMES * trials->block;
+    if (trials->blocks[block].frames < cox__min_u32(enough, COX__TRIAL_BLOCK_MAX))
         return COX__TRIAL_GOES_ON;
+
     if (trials->phase == COX__TRIAL_AFTER)
         return judge(trials, frame);
     if (trials->phase == COX__TRIAL_BEFORE && middle(trials, 0) <= trials->worth) {
@@ -162,6 +205,7 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
         trials->due = frame + PAUSE_FIRST;
         return COX__TRIAL_GOES_ON;
     }
+
     trials->phase++;
     trials->split = 0;
     return COX__TRIAL_GOES_ON;

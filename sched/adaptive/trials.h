@@ -1,10 +1,10 @@
-/* Trials: whether another plan is faster than the one in use, told by frames and not by a model.
+/* Trials: find out by measuring frames, not by a model, whether another plan is faster.
  *
- * A plan is a set of devices and a mode. To try one, a block of frames is measured with the plan in use, one with the
- * other, and one with the plan in use again, so that slow drift of the machine cancels out. The plan that is tried
- * replaces the other if its frames took less; where the difference is small, only if a second trial says so too. A plan
- * that lost is tried again after a pause that doubles, and any other one only when the loss has become a small part of
- * the time since.
+ * A plan is a set of devices and a mode. A trial measures a block of frames with the plan in use,
+ * one with the other plan, and one with the plan in use again, so that slow drift of the machine
+ * cancels out. The tried plan replaces the other if its frames took less time. A small difference
+ * needs a second trial that agrees. A plan that lost is tried again after a pause that doubles. No
+ * trial begins until the loss has become a small part of the time since.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_TRIALS_H
 #define COX_ADAPTIVE_TRIALS_H
@@ -19,11 +19,11 @@ struct cox__trial_plan {
     uint32_t mode;
 };
 
-/* IDLE -> BEFORE -> DURING -> AFTER -> IDLE; BEFORE -> IDLE where nothing is to be won; DURING -> IDLE where the plan
- * is much slower. */
+/* IDLE -> BEFORE -> DURING -> AFTER -> IDLE; BEFORE -> IDLE if there is nothing to gain; DURING ->
+ * IDLE if the plan is much slower. */
 enum cox__trial_phase { COX__TRIAL_IDLE, COX__TRIAL_BEFORE, COX__TRIAL_DURING, COX__TRIAL_AFTER };
 
-/* What became of the frame that was told last. */
+/* What the last frame meant for the trial. */
 enum cox__trial_verdict { COX__TRIAL_GOES_ON, COX__TRIAL_WON, COX__TRIAL_LOST };
 
 struct cox__trials {
@@ -32,7 +32,7 @@ struct cox__trials {
     uint32_t serial;      /* of the trial */
     uint32_t block;       /* frames that each block measures */
     uint32_t split;       /* frames of the phase that have been split */
-    double worth;         /* mean time before, up to which the trial ends there */
+    double worth;         /* the trial ends after BEFORE if the mean time is at most this */
     uint32_t tried_split; /* frames that had the other plan */
     struct {
         uint32_t frames;
@@ -42,7 +42,7 @@ struct cox__trials {
     uint32_t next;                          /* the entry to replace next */
     struct {
         struct cox__trial_plan plan;
-        uint32_t trials; /* that have been counted */
+        uint32_t trials; /* number that counts */
         double ratio;    /* time over that of the plan in use; a mean */
         uint32_t pause;
         uint64_t due;
@@ -51,7 +51,7 @@ struct cox__trials {
         uint64_t frame;
         uint32_t serial;
         enum cox__trial_phase phase;
-        bool alone;  /* no frame of another plan was under way beside it */
+        bool alone;  /* no frame of another plan was in flight at the same time */
         bool counts; /* in its block */
     } ring[COX__TRIAL_RING];
 };
@@ -81,7 +81,7 @@ void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, 
 struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame,
                                         uint32_t overlap, uint32_t settle);
 
-/* Tell what a frame took, in order; the unit is the caller's. */
+/* Report the time of a frame, in order; the caller chooses the unit. */
 enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t frame, double time);
 
 #endif

@@ -1,6 +1,7 @@
-/* `chunks`: the whole frame is a pool, and each device that is free takes the next chunk of one size (dynamic
- * self-scheduling). The policy learns nothing. Every chunk costs a launch, and the frame ends with the last chunk of
- * the slowest device. Without a pool, rows are split by the speeds of warm-up.
+/* `chunks`: the whole frame is a pool, and each free device takes the next chunk (dynamic
+ * self-scheduling). All chunks have one size. The policy learns nothing. Every chunk costs a
+ * launch, and the frame ends with the last chunk of the slowest device. Without a pool, rows are
+ * split by the speeds of warm-up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"
@@ -23,7 +24,9 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
 {
     (void)view;
     struct state *state = memory;
-    state->chunk_rows = options ? options->chunk_rows : 0;
+
+    if (options)
+        state->chunk_rows = options->chunk_rows;
     return COX_OK;
 }
 
@@ -37,7 +40,10 @@ static void next(void *memory, const struct cox_sched_view *view,
                  const struct cox_chunk_request *offer, struct cox_chunk *out)
 {
     const struct state *state = memory;
-    uint32_t rows = state->chunk_rows ? state->chunk_rows : view->rows / CHUNKS_PER_FRAME;
+    uint32_t rows = view->rows / CHUNKS_PER_FRAME;
+
+    if (state->chunk_rows)
+        rows = state->chunk_rows;
     out->rows = cox__layout_chunk(view, offer, rows);
 }
 

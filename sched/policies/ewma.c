@@ -1,21 +1,24 @@
 /* `ewma`: the split by which devices finish together at their averaged nanoseconds per row.
  *
- * Speed. Each device has an exponential average of its nanoseconds per row. The model t = b n has no fixed cost; at the
- * current split it is right all the same, because b comes from bands of that size, and on the way to another split it
- * never overshoots. The gain of the average sinks to GAIN_MIN as long as nothing changes. Residuals, in deviations and
- * clipped, add up in a two-sided CUSUM: one outlier does not raise the alarm, two in a row do. After an alarm the
- * average begins again with the last measurement.
+ * Speed. Each device has an exponential average of its nanoseconds per row. The model t = b n has
+ * no fixed cost. At the current split it is still right, because b comes from bands of that size,
+ * and while the split moves it never overshoots. The gain of the average sinks to GAIN_MIN as long
+ * as nothing changes. Residuals, in deviations and clipped, add up in a two-sided CUSUM: one
+ * outlier does not raise the alarm, two in a row do. After an alarm the average begins again with
+ * the last measurement.
  *
- * Split. Exact water-filling. The current split is kept unless the predicted gain of another one exceeds 0.4 % and
- * MOVE_ERRORS standard errors of that prediction: bands that stay where they are cost nothing to set up.
+ * Split. Exact water-filling. The current split is kept unless the predicted gain of another one
+ * exceeds 0.4 % and MOVE_ERRORS standard errors of that prediction. Bands that stay where they are
+ * cost nothing to set up.
  *
- * One device alone. Co-running is not free, so the best device alone may be faster than any split. Its time is known
- * from warm-up and from frames that it did alone. If the split is predicted to be slower, or nearly as slow and the
- * pause is over, that device gets whole frames and keeps them while it is faster. Every change doubles the pause before
- * the next.
+ * One device alone. Devices slow each other down, so the best device alone may be faster than any
+ * split. Its time is known from warm-up and from frames that it did alone. If the split is
+ * predicted to be slower, or nearly as slow and the pause is over, that device gets whole frames
+ * and keeps them while it is faster. Every change doubles the pause before the next.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"
+#include "split/clip.h"
 #include "split/layout.h"
 #include "split/strict_fp.h"
 
@@ -24,18 +27,19 @@
 static const double GAIN_FIRST = 0.85; /* of the first measurement, against a guess */
 static const double GAIN_AGAIN = 0.5;  /* of the one after that, and after a change */
 static const double GAIN_MIN = 0.03;
-static const double DEVIATION_FIRST =
-    0.10; /* relative; assumed of a device that was never measured */
+/* Relative deviation that is assumed of a device that was never measured. */
+static const double DEVIATION_FIRST = 0.10;
 static const double DEVIATION_MIN = 0.01;
 static const double CLIP = 4.0; /* deviations */
 static const double CUSUM_SLACK = 1.0;
 static const double CUSUM_ALARM = 5.0;
 static const double MOVE_GAIN = 0.004; /* of the frame time */
 static const double MOVE_ERRORS = 2.5; /* standard errors of the predicted gain */
-static const double ALONE_LOSES =
-    1.03; /* time of the split over that of one device, above which it is given up, */
-static const double ALONE_TRIES = 0.83; /* above which the device alone is tried after a pause, */
-static const double ALONE_ENDS = 0.98;  /* below which the device alone is given up */
+/* One device gets whole frames if the split takes this many times as long as that device alone, */
+static const double ALONE_LOSES = 1.03;
+static const double ALONE_TRIES = 0.83; /* or this many times, after a pause; */
+static const double ALONE_ENDS = 0.98;  /* below this, frames are split again. */
+
 enum { STEADY_FRAMES = 8, ALONE_FRAMES = 8, ALONE_PAUSE_MIN = 32, ALONE_PAUSE_MAX = 1024 };
 
 struct device {
@@ -55,8 +59,8 @@ struct state {
     /* rows of the frame that the current split was made for; 0 = there is no split */
     uint32_t split_rows;
     uint32_t usable;   /* devices at the last split, a bit each */
-    bool alone;        /* whole frames go to one device, */
-    uint32_t alone_on; /* this one */
+    bool alone;        /* whole frames go to one device */
+    uint32_t alone_on; /* that device */
     uint32_t since;    /* frames since `alone` changed */
     uint32_t pause;    /* frames until the change back is tried */
     uint32_t steady;   /* frames since the split last moved */
@@ -70,6 +74,7 @@ static size_t state_bytes(uint32_t device_count)
     return sizeof(struct state);
 }
 
+/* Expect a change: later measurements count more. */
 static void reopen(struct device *device)
 {
     device->gain = GAIN_AGAIN;
@@ -82,43 +87,34 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
     struct state *state = memory;
     state->frame_rows = view->rows;
     state->pause = ALONE_PAUSE_MIN;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         reopen(&state->devices[d]);
         state->devices[d].variance = DEVIATION_FIRST * DEVIATION_FIRST;
     }
+
     return cox__history_init(memory, view, options);
 }
 
 /* --- learning --- */
 
-static void learn_speed(struct device *device, double ns_per_row)
+/* Average the measurement into the speed; begin again with it if the device has changed. */
+static void average_speed(struct device *device, double ns_per_row)
 {
-    if (device->measured && device->rows == 0) { /* a probe, the most recent measurement there is */
-        device->ns_per_row = ns_per_row;
-        reopen(device);
-        return;
-    }
-    if (!device
-             ->measured) { /* warm-up and hints say nothing about co-running: mostly believe the measurement */
-        bool guess = device->ns_per_row > 0;
-        device->ns_per_row = guess ? device->ns_per_row +
-                                         GAIN_FIRST * (ns_per_row - device->ns_per_row)
-                                   : ns_per_row;
-        device->measured = true;
-        return;
-    }
     double residual = ns_per_row / device->ns_per_row - 1.0;
     double deviation = fmax(sqrt(device->variance), DEVIATION_MIN);
     double z = fmax(-CLIP, fmin(CLIP, residual / deviation));
     device->up = fmax(0, device->up + z - CUSUM_SLACK);
     device->down = fmax(0, device->down - z - CUSUM_SLACK);
+
     if (device->up > CUSUM_ALARM || device->down > CUSUM_ALARM) {
-        device->alone_ns *= ns_per_row /
-                            device->ns_per_row; /* the best guess of what it would be now */
+        /* The best guess of what the time alone would be now. */
+        device->alone_ns *= ns_per_row / device->ns_per_row;
         device->ns_per_row = ns_per_row;
         reopen(device);
         return;
     }
+
     device->ns_per_row = cox__layout_sane(device->ns_per_row *
                                           (1.0 + device->gain * z * deviation));
     device->variance += fmax(0.05, 0.2 * device->gain) *
@@ -126,18 +122,43 @@ static void learn_speed(struct device *device, double ns_per_row)
     device->gain = fmax(GAIN_MIN, device->gain / (1.0 + 0.7 * device->gain));
 }
 
+static void learn_speed(struct device *device, double ns_per_row)
+{
+    /* A probe is the most recent measurement there is. */
+    if (device->measured && device->rows == 0) {
+        device->ns_per_row = ns_per_row;
+        reopen(device);
+        return;
+    }
+
+    if (device->measured) {
+        average_speed(device, ns_per_row);
+        return;
+    }
+
+    /* Warm-up and hints say nothing about co-running: mostly believe the measurement. */
+    if (device->ns_per_row > 0)
+        device->ns_per_row += GAIN_FIRST * (ns_per_row - device->ns_per_row);
+    else
+        device->ns_per_row = ns_per_row;
+    device->measured = true;
+}
+
 static void learn(struct state *state, const struct cox__frame_sum *sum)
 {
     struct device *device = &state->devices[sum->device];
+
     if (sum->rows >= state->frame_rows) {
         double gain = device->alone_seen ? 0.3 : 1.0;
         double before = device->alone_ns > 0 ? device->alone_ns : sum->wall_ns;
         device->alone_ns = before + gain * (sum->wall_ns - before);
         device->alone_seen = true;
-        /* The split gives it other rows, and its co-running speed is different. */
+
+        /* In a split it gets other rows, and its co-running speed is different. */
         if (device->rows != state->frame_rows)
             return;
     }
+
     learn_speed(device, cox__layout_sane(sum->wall_ns / (double)sum->rows));
 }
 
@@ -150,111 +171,149 @@ static void observe(void *memory, const struct cox_measurement *measurement)
 
 /* --- deciding --- */
 
-/* Speeds of all devices, measured or guessed. Guesses from hints are ratios: they are scaled by the devices that were
- * measured. Returns whether the speeds are times. */
-static bool speeds(struct state *state, const struct cox_sched_view *view, double *ns_per_row)
+/* Fill in the speeds of all devices, measured or guessed. Guesses from hints are ratios, which are
+ * scaled by the devices that were measured. Returns whether the speeds are times. */
+static bool fill_speeds(struct state *state, const struct cox_sched_view *view, double *ns_per_row)
 {
     bool timed = cox__layout_guess(view, ns_per_row);
     double scale = 0;
     uint32_t measured = 0;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (!state->devices[d].measured)
             continue;
         scale += state->devices[d].ns_per_row / ns_per_row[d];
         measured++;
     }
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct device *device = &state->devices[d];
         if (device->measured)
             ns_per_row[d] = device->ns_per_row;
         else if (!timed && measured > 0)
             ns_per_row[d] = cox__layout_sane(ns_per_row[d] * scale / measured);
-        device->ns_per_row = timed || measured > 0 ? ns_per_row[d] : 0;
+
+        device->ns_per_row = 0;
+        if (timed || measured > 0)
+            device->ns_per_row = ns_per_row[d];
         if (device->alone_ns == 0)
             device->alone_ns = (double)view->devices[d].single_device_ns;
     }
+
     return timed || measured > 0;
 }
 
-/* Standard error of the predicted gain of a move: half of that of the difference between two devices' times. An
- * exponential average with gain g of values with variance v has variance v g / (2 - g). */
+/* Standard error of the predicted gain of a move: half of that of the difference between two
+ * devices' times. An exponential average with gain g of values with variance v has variance v g /
+ * (2 - g). */
 static double gain_error(const struct state *state)
 {
     double sum = 0;
+
     for (uint32_t d = 0; d < state->history.device_count; d++) {
         const struct device *device = &state->devices[d];
         if (device->rows > 0 && device->measured)
             sum += device->variance * device->gain / (2.0 - device->gain);
     }
+
     return 0.5 * sqrt(sum);
 }
 
-/* Note which devices are usable; one that is usable again may have another speed. Returns whether the devices or the
- * frame's rows have changed. */
+/* Note which devices are usable. One that is usable again may have another speed. Returns whether
+ * the devices or the frame's rows have changed. */
 static bool note_changes(struct state *state, const struct cox_sched_view *view)
 {
     uint32_t before = state->usable;
     state->usable = 0;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
-        state->usable |= view->devices[d].usable ? 1u << d : 0;
+        if (view->devices[d].usable)
+            state->usable |= 1u << d;
         if ((state->usable & ~before) >> d & 1 && state->devices[d].measured)
             reopen(&state->devices[d]);
     }
+
     return state->usable != before || state->split_rows != view->rows;
 }
 
-/* Decide the split that is best by the speeds, which becomes the current one, or keep the current one. */
+/* Choose the best split by the speeds, which becomes the current one, or keep the current one.
+ * Returns the reason. */
 static enum cox_reason balance(struct state *state, const struct cox_sched_view *view,
                                const double *ns_per_row)
 {
     uint32_t current[COX_DEVICES_MAX], rows[COX_DEVICES_MAX];
-    enum cox_reason reason = state->split_rows == 0 ? COX_REASON_FIRST : COX_REASON_BALANCED;
+    enum cox_reason reason = COX_REASON_BALANCED;
+
+    if (state->split_rows == 0)
+        reason = COX_REASON_FIRST;
     if (note_changes(state, view) && reason != COX_REASON_FIRST)
         reason = COX_REASON_DEVICES;
+
     for (uint32_t d = 0; d < view->device_count; d++)
         current[d] = state->devices[d].rows;
+
     double ns = cox__layout_balance(view, ns_per_row, rows);
     if (reason == COX_REASON_BALANCED) {
         double gain = cox__layout_predict(view, ns_per_row, current) / ns - 1.0;
         if (gain <= fmax(MOVE_GAIN, MOVE_ERRORS * gain_error(state)))
             return COX_REASON_KEPT;
     }
+
     state->split_rows = view->rows;
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (rows[d] == 0 && view->devices[d].usable && reason == COX_REASON_BALANCED)
             reason = COX_REASON_DROPPED;
         state->devices[d].rows = rows[d];
     }
+
     return reason;
 }
 
+/* Change between one device alone and a split; the pause before the next change doubles. */
 static void set_alone(struct state *state, bool alone)
 {
     state->alone = alone;
     state->since = state->steady = state->losing = 0;
-    state->pause = state->pause * 2 > ALONE_PAUSE_MAX ? ALONE_PAUSE_MAX : state->pause * 2;
+    state->pause = cox__double_pause(state->pause, ALONE_PAUSE_MAX);
 }
 
-/* The expected time of the split: the last of several devices finishes later than their averages say, by 0.56
- * deviations for two of equal times. */
+/* The expected time of the split. The last of several devices finishes later than their averages
+ * say, by 0.56 deviations for two of equal times. */
 static double with_jitter(const struct state *state, double split_ns)
 {
     double variance = 0;
     uint32_t sharing = 0;
+
     for (uint32_t d = 0; d < state->history.device_count; d++) {
         if (state->devices[d].rows == 0)
             continue;
         variance += state->devices[d].variance;
         sharing++;
     }
-    return sharing > 1 ? split_ns * (1.0 + 0.56 * sqrt(variance / sharing)) : split_ns;
+
+    if (sharing > 1)
+        return split_ns * (1.0 + 0.56 * sqrt(variance / sharing));
+    return split_ns;
 }
 
-/* Decide whether the frame goes to the best device alone. `split_ns` is the expected time of the split. */
+/* Whether the device that has whole frames should no longer have them. */
+static bool alone_ends(const struct state *state, const struct cox_sched_view *view,
+                       double split_ns, uint32_t sharing)
+{
+    const struct device *device = &state->devices[state->alone_on];
+    bool slower = device->alone_seen && split_ns / device->alone_ns < ALONE_ENDS;
+
+    return slower || sharing < 2 || !view->devices[state->alone_on].usable ||
+           state->since >= state->pause;
+}
+
+/* Decide whether the frame goes to the best device alone. `split_ns` is the expected time of the
+ * split. */
 static void decide_alone(struct state *state, const struct cox_sched_view *view, double split_ns)
 {
     struct device *best = NULL;
     uint32_t sharing = 0;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         struct device *device = &state->devices[d];
         sharing += device->rows > 0;
@@ -262,23 +321,30 @@ static void decide_alone(struct state *state, const struct cox_sched_view *view,
             (!best || device->alone_ns < best->alone_ns))
             best = device;
     }
+
     if (!best || (sharing < 2 && !state->alone)) {
         state->alone = false;
         return;
     }
+
     state->since++;
     if (state->alone) {
-        const struct device *device = &state->devices[state->alone_on];
-        bool slower = device->alone_seen && split_ns / device->alone_ns < ALONE_ENDS;
-        if (slower || sharing < 2 || !view->devices[state->alone_on].usable ||
-            state->since >= state->pause)
+        if (alone_ends(state, view, split_ns, sharing))
             set_alone(state, false);
         return;
     }
     if (state->steady < STEADY_FRAMES) /* soon after a move the prediction is uncertain */
         return;
+
+    /* A clear loss counts twice. */
     double ratio = split_ns / best->alone_ns;
-    state->losing = ratio > ALONE_LOSES ? state->losing + (ratio > 1.2 ? 2 : 1) : 0;
+    if (ratio > 1.2)
+        state->losing += 2;
+    else if (ratio > ALONE_LOSES)
+        state->losing++;
+    else
+        state->losing = 0;
+
     if (state->losing >= ALONE_FRAMES || (ratio > ALONE_TRIES && state->since >= state->pause)) {
         set_alone(state, true);
         state->alone_on = (uint32_t)(best - state->devices);
@@ -292,21 +358,28 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     uint32_t last = 0;
     if (cox__layout_usable_count(view, &last) == 0)
         return COX_E_NO_DEVICE;
+
     struct cox__frame_sum sum;
     while (cox__history_take(&state->history, &sum))
         learn(state, &sum);
     state->frame_rows = view->rows;
 
     double ns_per_row[COX_DEVICES_MAX] = {0};
-    bool timed = speeds(state, view, ns_per_row);
+    bool timed = fill_speeds(state, view, ns_per_row);
     out->reason = balance(state, view, ns_per_row);
-    state->steady = out->reason == COX_REASON_KEPT ? state->steady + 1 : 0;
+    if (out->reason == COX_REASON_KEPT)
+        state->steady++;
+    else
+        state->steady = 0;
+
     uint32_t rows[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view->device_count; d++)
         rows[d] = state->devices[d].rows;
+
     double ns = cox__layout_predict(view, ns_per_row, rows);
     if (timed)
         decide_alone(state, view, with_jitter(state, ns));
+
     if (state->alone) {
         out->bands[out->band_count++] = (struct cox_band){.device = state->alone_on,
                                                           .rows = view->rows};
@@ -316,7 +389,9 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         cox__history_lay_out(&state->history, view, rows, out);
         ns = cox__layout_predict(view, ns_per_row, rows);
     }
-    out->predicted_ns = timed ? cox__layout_ns(ns) : 0;
+
+    if (timed)
+        out->predicted_ns = cox__layout_ns(ns);
     return COX_OK;
 }
 

@@ -2,12 +2,13 @@
  *
  *     chunk = remaining * P_d / (K * sum of P),  K = 2,
  *
- * at least one row alignment: large chunks first, small ones at the end. The computing powers P are given beforehand and stay
- * for the session; here they are the speeds of warm-up, else the hints. Without a pool, rows are split by the powers.
+ * but at least one row alignment: large chunks first, small ones at the end. The computing powers P
+ * stay the same for the session. They are the speeds of warm-up, else the hints. Without a pool,
+ * rows are split by the powers.
  *
- * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous computing, 2020; the
- * algorithm: B. Perez et al.: Simplifying programming and load balancing of data parallel applications on heterogeneous
- * systems, 2016.
+ * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous
+ * computing, 2020; the algorithm: B. Perez et al.: Simplifying programming and load balancing of
+ * data parallel applications on heterogeneous systems, 2016.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"
@@ -36,13 +37,17 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
 static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct state *state = memory;
-    if (!state->powered) { /* in the first frame, because warm-up comes after init */
+
+    /* The powers are set in the first frame, because warm-up comes after init. */
+    if (!state->powered) {
         double ns_per_row[COX_DEVICES_MAX];
         (void)cox__layout_guess(view, ns_per_row);
+
         for (uint32_t d = 0; d < view->device_count; d++)
             state->powers[d] = 1.0 / ns_per_row[d];
         state->powered = true;
     }
+
     return cox__layout_pool(view, out);
 }
 
@@ -50,10 +55,13 @@ static void next(void *memory, const struct cox_sched_view *view,
                  const struct cox_chunk_request *offer, struct cox_chunk *out)
 {
     const struct state *state = memory;
-    double sum = 0;
+    double sum = 0, share = 1.0;
+
     for (uint32_t d = 0; d < view->device_count; d++)
-        sum += view->devices[d].usable ? state->powers[d] : 0;
-    double share = sum > 0 ? state->powers[offer->device] / (SHARE_DIVISOR * sum) : 1.0;
+        if (view->devices[d].usable)
+            sum += state->powers[d];
+    if (sum > 0)
+        share = state->powers[offer->device] / (SHARE_DIVISOR * sum);
     out->rows = cox__layout_chunk(view, offer, (uint32_t)(offer->rows * share));
 }
 

@@ -1,6 +1,7 @@
 /* Frame sums, and probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
+#include "split/clip.h"
 #include "split/layout.h"
 
 enum { PAUSE_MIN = 32, PAUSE_MAX = 1024 }; /* frames */
@@ -20,16 +21,23 @@ bool cox__history_add(struct cox__history *history, const struct cox_measurement
         measurement->wall_ns == 0 ||
         measurement->flags & (COX_MEASURED_SHADOW | COX_MEASURED_UNFINISHED))
         return false;
+
     struct cox__frame_sum *sum = &history->sums[measurement->device];
     bool completes = sum->rows > 0 && sum->frame != measurement->frame;
+
     if (completes)
         *complete = *sum;
+
+    /* The kernel time is known only if it is known for every band. */
     double kernel_ns = (double)measurement->kernel_ns;
     if (completes || sum->rows == 0)
         *sum = (struct cox__frame_sum){
             .device = measurement->device, .frame = measurement->frame, .kernel_ns = kernel_ns};
+    else if (sum->kernel_ns > 0 && kernel_ns > 0)
+        sum->kernel_ns += kernel_ns;
     else
-        sum->kernel_ns = sum->kernel_ns > 0 && kernel_ns > 0 ? sum->kernel_ns + kernel_ns : 0;
+        sum->kernel_ns = 0;
+
     sum->rows += measurement->rows;
     sum->wall_ns += (double)measurement->wall_ns;
     return completes;
@@ -41,27 +49,32 @@ bool cox__history_take(struct cox__history *history, struct cox__frame_sum *comp
         struct cox__frame_sum *sum = &history->sums[history->cursor++];
         if (sum->rows == 0)
             continue;
+
         *complete = *sum;
         sum->rows = 0;
         return true;
     }
+
     history->cursor = 0;
     return false;
 }
 
-/* Count a frame in which the device has rows or has not. Returns whether it is due for a probe. */
+/* Count a frame for a device that has rows in it or not. Returns whether a probe is due. */
 static bool count_frame(struct cox__left_out *device, bool usable, bool has_rows)
 {
     if (device->pause == 0)
         device->pause = PAUSE_MIN;
+
     if (!usable || has_rows)
         device->out_frames = 0;
     if (!usable)
         return false;
+
     if (!has_rows) {
         device->in_frames = 0;
         return ++device->out_frames >= device->pause;
     }
+
     if (++device->in_frames >= device->pause)
         device->pause = device->in_frames = PAUSE_MIN;
     return false;
@@ -71,6 +84,7 @@ void cox__history_lay_out(struct cox__history *history, const struct cox_sched_v
                           uint32_t *rows, struct cox_split *out)
 {
     uint32_t largest = 0, due = view->device_count;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (rows[d] > rows[largest])
             largest = d;
@@ -78,14 +92,16 @@ void cox__history_lay_out(struct cox__history *history, const struct cox_sched_v
             due == view->device_count)
             due = d;
     }
+
     uint32_t band = cox__layout_least_band(view);
     if (due < view->device_count && rows[largest] / 2 >= band) {
         struct cox__left_out *device = &history->left_out[due];
         rows[largest] -= band;
         rows[due] = band;
         device->out_frames = 0;
-        device->pause = 2 * device->pause > PAUSE_MAX ? PAUSE_MAX : 2 * device->pause;
+        device->pause = cox__double_pause(device->pause, PAUSE_MAX);
         out->reason = COX_REASON_PROBE;
     }
+
     cox__layout_bands(view, rows, out);
 }

@@ -1,12 +1,13 @@
-/* What `last-frame`, `mean10` and `ewma` have in common: they learn from a device's share of a frame as a whole, and
- * they probe devices that are left out. The state of such a policy begins with a struct cox__history.
+/* What `last-frame`, `mean10` and `ewma` share: they learn from all bands that a device has in a
+ * frame, and they probe devices that are left out. The state of these policies begins with a struct
+ * cox__history.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_POLICIES_HISTORY_H
 #define COX_POLICIES_HISTORY_H
 
 #include <coxswain/sched.h>
 
-/* One device's bands of one frame, added up: a frame may give a device several. */
+/* One device's bands of one frame, added up. A frame may give a device several bands. */
 struct cox__frame_sum {
     uint32_t device;
     uint64_t frame;
@@ -15,7 +16,7 @@ struct cox__frame_sum {
     double kernel_ns; /* 0 = unknown for one of the bands */
 };
 
-/* Since when a device has been left out. */
+/* How long a device has been left out. */
 struct cox__left_out {
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t in_frames;  /* frames since it got rows again */
@@ -33,14 +34,15 @@ struct cox__history {
 cox_status cox__history_init(void *memory, const struct cox_sched_view *view,
                              const struct cox_policy_options *options);
 
-/* Add a band to the sum of its device. If the sum is of another frame, that sum is complete: it is moved to
- * `*complete`, and a new one begins with the band. Shadows and unfinished bands are ignored, and bands without rows or
- * time. Returns whether `*complete` was filled. */
+/* Add a band to the sum of its device. If the sum belongs to another frame, that sum is complete:
+ * it is moved to `*complete`, and a new one begins with the band. Ignored are shadows, unfinished
+ * bands, and bands without rows or time. Returns whether `*complete` was filled. */
 bool cox__history_add(struct cox__history *history, const struct cox_measurement *measurement,
                       struct cox__frame_sum *complete);
 
-/* Move the sum of the next device that has one to `*complete`; false = no device has one. A policy takes them all
- * before it decides. Bands of the same frame that are observed later make a sum of their own. */
+/* Move the sum of the next device that has one to `*complete`; false = no device has one. A policy
+ * takes them all before it decides. Bands of the same frame that are observed later make a new
+ * sum. */
 bool cox__history_take(struct cox__history *history, struct cox__frame_sum *complete);
 
 /* Fill in the bands of `rows`, and probe at most one device in a frame. A usable device that was

@@ -1,6 +1,6 @@
-/* `last-frame`: rows in proportion to the speed (rows per nanosecond of wall time) that each device had in the last
- * frame that was measured. It is the simplest policy that follows the devices, and the one to compare others with. A
- * device without rows keeps its last speed.
+/* `last-frame`: rows in proportion to the speed (rows per nanosecond of wall time) of each device
+ * in the last frame that was measured. It is the simplest policy that follows the devices, and the
+ * one to compare others with. A device without rows keeps its last speed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"
@@ -36,22 +36,30 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     struct cox__frame_sum sum;
     while (cox__history_take(&state->history, &sum))
         learn(state, &sum);
+
     double ns_per_row[COX_DEVICES_MAX] = {0};
     bool all = true, none = true, timed = true;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         ns_per_row[d] = state->ns_per_row[d];
         all &= !view->devices[d].usable || ns_per_row[d] > 0;
         none &= !(ns_per_row[d] > 0);
     }
-    if (!all) /* measured and guessed speeds do not compare: guess all of them until every device was measured */
+
+    /* Measured and guessed speeds cannot be compared: guess all of them until every device was
+     * measured. */
+    if (!all)
         timed = cox__layout_guess(view, ns_per_row);
 
     uint32_t rows[COX_DEVICES_MAX];
     if (cox__layout_balance(view, ns_per_row, rows) < 0)
         return COX_E_NO_DEVICE;
+
     out->reason = none ? COX_REASON_FIRST : COX_REASON_BALANCED;
     cox__history_lay_out(&state->history, view, rows, out);
-    out->predicted_ns = timed ? cox__layout_ns(cox__layout_predict(view, ns_per_row, rows)) : 0;
+    if (timed)
+        out->predicted_ns = cox__layout_ns(cox__layout_predict(view, ns_per_row, rows));
+
     return COX_OK;
 }
 

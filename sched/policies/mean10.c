@@ -1,15 +1,18 @@
-/* `mean10`: what Intel's multi-device tone-mapping sample did. With t1 and t2 the kernel times of a frame that gave
- * device 1 the share r, the share with which the devices would have finished together is
+/* `mean10`: the method of Intel's multi-device tone-mapping sample. Let t1 and t2 be the kernel
+ * times of a frame that gave device 1 the share r. The devices would have finished together with
+ * the share
  *
- *     r' = t2 r / (t1 (1 - r) + t2 r),
+ *     r' = t2 r / (t1 (1 - r) + t2 r).
  *
- * the split uses the mean of the last ten r', and rows are floored to 16. For more devices: share_d in proportion to
- * r_d / t_d, which is the same for two. Only kernel times count (wall times for a device without a profile, and for a
- * staged one in a session without `profile`), so launches and transfers are not balanced: the policy is kept as it was,
- * to compare with. The sample had no probes of devices that are left out.
+ * The split uses the mean of the last ten r', and rows are floored to 16. With more devices,
+ * share_d is in proportion to r_d / t_d, which is the same for two. Only kernel times count, so
+ * launches and transfers are not balanced. (Wall times replace them for a device without a profile,
+ * and for a staged one in a session without `profile`.) The policy is kept as it was, for
+ * comparison. The sample had no probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"
+#include "split/clip.h"
 #include "split/layout.h"
 #include "split/strict_fp.h"
 
@@ -31,7 +34,10 @@ static size_t state_bytes(uint32_t device_count)
 
 static void learn(struct state *state, const struct cox__frame_sum *sum)
 {
-    double ns = sum->kernel_ns > 0 ? sum->kernel_ns : sum->wall_ns;
+    double ns = sum->kernel_ns;
+
+    if (!(ns > 0))
+        ns = sum->wall_ns;
     state->ns_per_row[sum->device] = cox__layout_sane(ns / (double)sum->rows);
     state->fresh = true;
 }
@@ -47,12 +53,17 @@ static void observe(void *memory, const struct cox_measurement *measurement)
 static void push_shares(struct state *state)
 {
     double speed = 0;
+
     for (uint32_t d = 0; d < state->history.device_count; d++)
-        speed += state->ns_per_row[d] > 0 ? 1.0 / state->ns_per_row[d] : 0;
-    for (uint32_t d = 0; d < state->history.device_count; d++)
-        state->shares[state->share_next][d] = state->ns_per_row[d] > 0
-                                                  ? 1.0 / state->ns_per_row[d] / speed
-                                                  : 0;
+        if (state->ns_per_row[d] > 0)
+            speed += 1.0 / state->ns_per_row[d];
+    for (uint32_t d = 0; d < state->history.device_count; d++) {
+        double *share = &state->shares[state->share_next][d];
+        *share = 0;
+        if (state->ns_per_row[d] > 0)
+            *share = 1.0 / state->ns_per_row[d] / speed;
+    }
+
     state->share_next = (state->share_next + 1) % MEAN_FRAMES;
     state->share_count += state->share_count < MEAN_FRAMES;
 }
@@ -62,51 +73,62 @@ static bool mean_shares(const struct state *state, const struct cox_sched_view *
                         double *shares)
 {
     double sum = 0;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         shares[d] = 0;
         for (uint32_t i = 0; i < state->share_count; i++)
             shares[d] += state->shares[i][d] / state->share_count;
-        sum += view->devices[d].usable ? shares[d] : 0;
+        if (view->devices[d].usable)
+            sum += shares[d];
     }
     return sum > 0;
 }
 
-/* The least common multiple of sixteen rows and the row alignment; the row alignment itself if the frame is too small for that. */
+/* The least common multiple of sixteen rows and the row alignment, or the row alignment itself if
+ * the frame is too small for that. */
 static uint32_t step_rows(const struct cox_sched_view *view)
 {
     uint64_t step = view->row_alignment;
     while (step % MEAN_ROWS != 0)
         step += view->row_alignment;
-    return step * 2 > view->rows ? view->row_alignment : (uint32_t)step;
+
+    if (step * 2 > view->rows)
+        return view->row_alignment;
+    return (uint32_t)step;
 }
 
-/* Floor each device's share to rows, which are zero before. The last device with a share takes the rest, or, if that is
- * too short for a band, the device with rows before it. */
+/* Floor each device's share to rows; `rows` is zero before. The last device with a share takes the
+ * rest. If the rest is too short for a band, the device with rows before it takes the rest. */
 static void floor_shares(const struct cox_sched_view *view, const double *shares, uint32_t *rows)
 {
     double sum = 0;
     uint32_t last = 0;
+
     for (uint32_t d = 0; d < view->device_count; d++) {
         if (!view->devices[d].usable || !(shares[d] > 0))
             continue;
         sum += shares[d];
         last = d;
     }
+
     uint32_t step = step_rows(view);
-    uint32_t least = view->min_band_rows > view->row_alignment ? view->min_band_rows
-                                                               : view->row_alignment;
+    uint32_t least = cox__max_u32(view->min_band_rows, view->row_alignment);
     uint32_t left = view->rows, before = last;
     for (uint32_t d = 0; d < last; d++) {
         if (!view->devices[d].usable || !(shares[d] > 0))
             continue;
+
         double exact = shares[d] / sum * view->rows;
-        uint32_t floored = (exact >= left ? left : (uint32_t)exact) / step * step;
+        uint32_t whole = exact >= left ? left : (uint32_t)exact;
+        uint32_t floored = whole / step * step;
+
         if (floored < least || floored > left)
             continue;
         rows[d] = floored;
         left -= floored;
         before = d;
     }
+
     rows[left < least ? before : last] += left;
 }
 
@@ -116,16 +138,20 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     uint32_t last = 0;
     if (cox__layout_usable_count(view, &last) == 0)
         return COX_E_NO_DEVICE;
+
     struct cox__frame_sum sum;
     while (cox__history_take(&state->history, &sum))
         learn(state, &sum);
+
     bool all = true;
     for (uint32_t d = 0; d < view->device_count; d++)
         all &= !view->devices[d].usable || state->ns_per_row[d] > 0;
+
     if (state->fresh && all)
         push_shares(state);
     state->fresh = false;
 
+    /* Until every device was measured, use guesses. */
     double shares[COX_DEVICES_MAX];
     out->reason = COX_REASON_BALANCED;
     if (!mean_shares(state, view, shares) || !all) {
@@ -135,9 +161,11 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
             shares[d] = 1.0 / ns_per_row[d];
         out->reason = COX_REASON_FIRST;
     }
+
     uint32_t rows[COX_DEVICES_MAX] = {0};
     floor_shares(view, shares, rows);
     cox__history_lay_out(&state->history, view, rows, out);
+
     return COX_OK;
 }
 

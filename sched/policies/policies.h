@@ -1,4 +1,5 @@
-/* The built-in policies, each defined in the file of its name; `adaptive` in sched/adaptive/adaptive.c.
+/* The built-in policies, each defined in the file of its name; `adaptive` in
+ * sched/adaptive/adaptive.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_POLICIES_POLICIES_H
 #define COX_POLICIES_POLICIES_H

@@ -12,15 +12,19 @@ static const struct cox_policy *const built_in[] = {
 
 const struct cox_policy *cox_policy_at(uint32_t index)
 {
-    return index < sizeof built_in / sizeof built_in[0] ? built_in[index] : NULL;
+    if (index >= sizeof built_in / sizeof built_in[0])
+        return NULL;
+    return built_in[index];
 }
 
 const struct cox_policy *cox_policy_find(const char *name)
 {
     if (!name)
         return built_in[0];
+
     for (uint32_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
         if (strcmp(built_in[i]->name, name) == 0)
             return built_in[i];
+
     return NULL;
 }

@@ -1,10 +1,12 @@
-/* The larger and the smaller of two numbers, and a number clipped to a range.
+/* Minimum, maximum and clipping, for times (double) and for rows and frame counts (uint32_t).
  *
- * The C library's fmax and fmin are function calls, and decisions consist of little else. In this form each is one
- * instruction without a branch. The second argument wins over a NaN in the first.
+ * The C library's fmax and fmin are function calls, and decisions consist of little else. In this
+ * form each is one instruction without a branch. The second argument wins over a NaN in the first.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SPLIT_CLIP_H
 #define COX_SPLIT_CLIP_H
+
+#include <stdint.h>
 
 static inline double cox__max(double a, double b)
 {
@@ -20,6 +22,22 @@ static inline double cox__min(double a, double b)
 static inline double cox__clip(double value, double low, double high)
 {
     return cox__min(cox__max(value, low), high);
+}
+
+static inline uint32_t cox__max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint32_t cox__min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The next pause: twice as long, but at most `most` frames. */
+static inline uint32_t cox__double_pause(uint32_t frames, uint32_t most)
+{
+    return cox__min_u32(2 * frames, most);
 }
 
 #endif

@@ -1,23 +1,28 @@
 /* The exact minimiser of the frame time.
  *
- * Without a minimum band the problem is: take the N / row alignment smallest of the values t_d(k multiples of the row alignment), k = 1, 2, ...,
- * over all devices. Each device's values rise with k, so the smallest ones are a prefix for each device, and the
- * largest value taken is the frame time. The water level of the continuous problem (T_k in
- * docs/internals/scheduling.md) gives all but a few of them at once; the rest are taken one by one. The rows beyond the
- * last full row alignment go to one device, the holder of the frame's end: every device is tried as the holder.
+ * Let a unit be one row alignment, and N the rows. Without a minimum band the problem is: take the
+ * N / alignment smallest of the values t_d(k units), k = 1, 2, ..., over all devices. Each device's
+ * values rise with k, so the smallest ones are a prefix for each device, and the largest value
+ * taken is the frame time. The water level of the continuous problem (T_k in
+ * docs/internals/scheduling.md) gives all but a few of them at once; the rest are taken one by one.
+ * The rows beyond the last full unit go to one device, the holder of the frame's end: every device
+ * is tried as the holder.
  *
- * With a minimum band m > row alignment a device takes 0 rows or between m and c_d(T), what it finishes by T. For a given T a
- * split exists iff the floor(N / m) largest c_d(T) >= m add up to N: more devices than that cannot all have their
- * minimum, and fewer or smaller capacities cover less. So no subset need be searched: bisection over the doubles
- * themselves finds the least T, hence exactly, and the chosen devices are filled from their minimum up.
+ * With a minimum band m > alignment a device takes 0 rows or between m and c_d(T), the rows that it
+ * finishes by T. For a given T a split exists iff the floor(N / m) largest c_d(T) >= m add up to N:
+ * more devices than that cannot all have their minimum, and fewer or smaller capacities cover less.
+ * So no search over subsets is needed. Bisection over the doubles themselves finds the least T, and
+ * finds it exactly. The chosen devices are filled from their minimum up.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "strict_fp.h"
+#include "clip.h"
 #include <coxswain/sched.h>
 
 #include <math.h>
 #include <string.h>
 
-/* One device in one filling: `base` rows that it has in any case, and `multiples of the row alignment` on top of them. */
+/* One device in one filling: `base` rows that it has in any case, and `row_units` row alignments on
+ * top of them. */
 struct item {
     uint32_t device;
     double fixed_ns;
@@ -34,7 +39,7 @@ struct problem {
     uint64_t rest;                      /* rows % row alignment */
     uint64_t row_units;                 /* rows / row alignment */
     uint32_t count;                     /* usable devices */
-    struct item items[COX_DEVICES_MAX]; /* base and multiples of the row alignment unset */
+    struct item items[COX_DEVICES_MAX]; /* base and row_units are not set */
 };
 
 struct answer {
@@ -45,7 +50,9 @@ struct answer {
 
 static double time_of(const struct item *item, uint64_t rows)
 {
-    return rows == 0 ? 0.0 : item->fixed_ns + item->ns_per_row * (double)rows;
+    if (rows == 0)
+        return 0.0;
+    return item->fixed_ns + item->ns_per_row * (double)rows;
 }
 
 static double finish(const struct item *item, uint64_t row_units, uint64_t row_alignment)
@@ -53,11 +60,12 @@ static double finish(const struct item *item, uint64_t row_units, uint64_t row_a
     return time_of(item, item->base + row_units * row_alignment);
 }
 
-/* Latest device that could give a row alignment away; -1 if none. */
+/* The device that ends last and could give a unit away; -1 if none. */
 static int latest(const struct item *items, uint32_t count, uint64_t row_alignment)
 {
     int found = -1;
     double ns = 0;
+
     for (uint32_t i = 0; i < count; i++) {
         if (items[i].row_units == 0)
             continue;
@@ -67,14 +75,16 @@ static int latest(const struct item *items, uint32_t count, uint64_t row_alignme
             ns = t;
         }
     }
+
     return found;
 }
 
-/* Device that would end first with one more row alignment. */
+/* The device that would end first with one more unit. */
 static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t row_alignment)
 {
     uint32_t found = 0;
     double ns = 0;
+
     for (uint32_t i = 0; i < count; i++) {
         double t = finish(&items[i], items[i].row_units + 1, row_alignment);
         if (i == 0 || t < ns) {
@@ -82,48 +92,37 @@ static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t
             ns = t;
         }
     }
+
     return found;
 }
 
-/* Put `multiples of the row alignment` on top of the items' base rows so that the last one ends as early as possible; returns that
- * time. Sorts the items. */
-static double fill(struct item *items, uint32_t count, uint64_t row_units, uint64_t row_alignment)
+/* A number of units from a quotient of times: rounded down, from 0 to `most`. */
+static uint64_t whole_units(double quotient, uint64_t most)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        items[i].row_units = 0;
-        items[i].start_ns = items[i].base ? time_of(&items[i], items[i].base) : items[i].fixed_ns;
-    }
-    for (uint32_t i = 1; i < count; i++) { /* insertion sort by start */
+    double units = floor(quotient);
+
+    if (units <= 0)
+        return 0;
+    if (units >= (double)most)
+        return most;
+    return (uint64_t)units;
+}
+
+/* Insertion sort by start time. */
+static void sort_by_start(struct item *items, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
         struct item moved = items[i];
         uint32_t at = i;
         for (; at > 0 && items[at - 1].start_ns > moved.start_ns; at--)
             items[at] = items[at - 1];
         items[at] = moved;
     }
+}
 
-    double g = (double)row_alignment;
-    double weight = 0, speed = 0, level = 0;
-    uint32_t in = 0;
-    while (in < count && (in == 0 || items[in].start_ns < level)) {
-        double step = items[in].ns_per_row * g;
-        weight += items[in].start_ns / step;
-        speed += 1.0 / step;
-        in++;
-        level = ((double)row_units + weight) / speed;
-    }
-    uint64_t placed = 0;
-    for (uint32_t i = 0; i < in; i++) {
-        double n = floor((level - items[i].start_ns) / (items[i].ns_per_row * g));
-        items[i].row_units = n <= 0 ? 0 : n >= (double)row_units ? row_units : (uint64_t)n;
-        placed += items[i].row_units;
-    }
-    while (placed > row_units) { /* possible by rounding only */
-        items[latest(items, count, row_alignment)].row_units--;
-        placed--;
-    }
-    for (; placed < row_units; placed++)
-        items[earliest_next(items, count, row_alignment)].row_units++;
-    /* Rounding in the level may have put a row alignment on the wrong device: move multiples of the row alignment while that helps. */
+/* Rounding in the level may have put a unit on the wrong device: move units while that helps. */
+static void move_units(struct item *items, uint32_t count, uint64_t row_alignment)
+{
     for (uint32_t tries = 0; tries < 4 * count; tries++) {
         int from = latest(items, count, row_alignment);
         uint32_t to = earliest_next(items, count, row_alignment);
@@ -131,9 +130,51 @@ static double fill(struct item *items, uint32_t count, uint64_t row_units, uint6
             finish(&items[to], items[to].row_units + 1, row_alignment) >=
                 finish(&items[from], items[from].row_units, row_alignment))
             break;
+
         items[from].row_units--;
         items[to].row_units++;
     }
+}
+
+/* Put `row_units` on top of the items' base rows so that the last device ends as early as possible.
+ * Returns that time. Sorts the items. */
+static double fill(struct item *items, uint32_t count, uint64_t row_units, uint64_t row_alignment)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        items[i].row_units = 0;
+        items[i].start_ns = items[i].fixed_ns;
+        if (items[i].base)
+            items[i].start_ns = time_of(&items[i], items[i].base);
+    }
+    sort_by_start(items, count);
+
+    /* The level: the time at which the devices that have started by then have done all units. */
+    double g = (double)row_alignment;
+    double weight = 0, speed = 0, level = 0;
+    uint32_t in = 0;
+
+    while (in < count && (in == 0 || items[in].start_ns < level)) {
+        double step = items[in].ns_per_row * g;
+        weight += items[in].start_ns / step;
+        speed += 1.0 / step;
+        in++;
+        level = ((double)row_units + weight) / speed;
+    }
+
+    uint64_t placed = 0;
+    for (uint32_t i = 0; i < in; i++) {
+        double n = (level - items[i].start_ns) / (items[i].ns_per_row * g);
+        items[i].row_units = whole_units(n, row_units);
+        placed += items[i].row_units;
+    }
+
+    while (placed > row_units) { /* possible by rounding only */
+        items[latest(items, count, row_alignment)].row_units--;
+        placed--;
+    }
+    for (; placed < row_units; placed++)
+        items[earliest_next(items, count, row_alignment)].row_units++;
+    move_units(items, count, row_alignment);
 
     double ns = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -141,40 +182,47 @@ static double fill(struct item *items, uint32_t count, uint64_t row_units, uint6
     return ns;
 }
 
-/* Most multiples of the row alignment on top of `base` that the item finishes by `ns`, at most `limit`; -1 if not even the base rows. */
+/* Most units on top of `base` that the item finishes by `ns`, at most `limit`; -1 if not even the
+ * base rows. */
 static int64_t capacity(const struct item *item, uint64_t base, uint64_t limit,
                         uint64_t row_alignment, double ns)
 {
     struct item at = *item;
+
     at.base = base;
     if (finish(&at, 0, row_alignment) > ns)
         return -1;
-    double guess = floor((ns - item->fixed_ns - item->ns_per_row * (double)base) /
-                         (item->ns_per_row * (double)row_alignment));
-    uint64_t n = guess <= 0 ? 0 : guess >= (double)limit ? limit : (uint64_t)guess;
+
+    double guess = (ns - item->fixed_ns - item->ns_per_row * (double)base) /
+                   (item->ns_per_row * (double)row_alignment);
+    uint64_t n = whole_units(guess, limit);
     while (n > 0 && finish(&at, n, row_alignment) > ns)
         n--;
     while (n < limit && finish(&at, n + 1, row_alignment) <= ns)
         n++;
+
     return (int64_t)n;
 }
 
-/* Whether a split that respects the minimum band ends by `ns`, with items[holder] at the frame's end (-1: the rows are
- * a multiple of the row alignment). If so and `chosen` is given: the devices to take, with their least rows as base. */
+/* Whether a split that respects the minimum band ends by `ns`, with items[holder] at the frame's
+ * end (-1: the rows are a multiple of the row alignment). If so and `chosen` is given: the devices
+ * to take, with their least rows as base. */
 static bool feasible(const struct problem *p, int holder, uint64_t holder_base, double ns,
                      struct item *chosen, uint32_t *chosen_count)
 {
     uint64_t least = (p->min_rows + p->row_alignment - 1) / p->row_alignment;
-    uint64_t left =
-        p->row_units; /* multiples of the row alignment that are not in the holder's base */
+    /* units that are not in the holder's base */
+    uint64_t left = p->row_units;
     uint64_t covered = 0;
     uint32_t taken = 0;
+
     if (holder >= 0) {
         uint64_t base_units = holder_base / p->row_alignment;
         left -= base_units;
         int64_t n = capacity(&p->items[holder], holder_base, left, p->row_alignment, ns);
         if (n < 0)
             return false;
+
         covered = (uint64_t)n;
         if (chosen) {
             chosen[taken] = p->items[holder];
@@ -191,6 +239,7 @@ static bool feasible(const struct problem *p, int holder, uint64_t holder_base, 
         int64_t n = capacity(&p->items[i], 0, left, p->row_alignment, ns);
         if (n < 0 || (uint64_t)n < least)
             continue;
+
         uint32_t at = others++;
         for (; at > 0 && caps[at - 1] < (uint64_t)n; at--) {
             caps[at] = caps[at - 1];
@@ -199,6 +248,8 @@ static bool feasible(const struct problem *p, int holder, uint64_t holder_base, 
         caps[at] = (uint64_t)n;
         order[at] = i;
     }
+
+    /* Take as many devices as can have their minimum. */
     uint64_t room = left / least;
     for (uint32_t i = 0; i < others && i < room; i++) {
         covered += caps[i];
@@ -207,6 +258,7 @@ static bool feasible(const struct problem *p, int holder, uint64_t holder_base, 
             chosen[taken++].base = least * p->row_alignment;
         }
     }
+
     if (chosen)
         *chosen_count = taken;
     return covered >= left;
@@ -232,35 +284,47 @@ static void keep_better(struct answer *best, double ns, const struct item *items
     if (ns >= best->ns)
         return;
     best->ns = ns;
+
     best->count = count;
     memcpy(best->items, items, count * sizeof *items);
+}
+
+/* The rows that the holder of the frame's end has at least; false if the frame has fewer. */
+static bool holder_rows(const struct problem *p, uint64_t *base)
+{
+    *base = p->rest;
+    if (p->min_rows > p->rest)
+        *base += (p->min_rows - p->rest + p->row_alignment - 1) / p->row_alignment *
+                 p->row_alignment;
+    return *base <= p->rows;
+}
+
+/* Whether a band of the filling is shorter than the minimum. */
+static bool has_short_band(const struct problem *p, const struct item *items, uint32_t count)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < count; i++)
+        found |= items[i].row_units > 0 &&
+                 items[i].base + items[i].row_units * p->row_alignment < p->min_rows;
+    return found;
 }
 
 /* The best split with items[holder] at the frame's end, if it beats `best`. */
 static void try_holder(const struct problem *p, int holder, struct answer *best)
 {
     uint64_t holder_base = 0;
-    if (holder >= 0) {
-        holder_base = p->rest;
-        if (p->min_rows > p->rest)
-            holder_base += (p->min_rows - p->rest + p->row_alignment - 1) / p->row_alignment *
-                           p->row_alignment;
-        if (holder_base > p->rows)
-            return;
-    }
+    if (holder >= 0 && !holder_rows(p, &holder_base))
+        return;
 
     struct item items[COX_DEVICES_MAX];
     uint32_t count = p->count;
     memcpy(items, p->items, count * sizeof *items);
     for (uint32_t i = 0; i < count; i++)
         items[i].base = (int)i == holder ? holder_base : 0;
+
     uint64_t row_units = (p->rows - holder_base) / p->row_alignment;
     double ns = fill(items, count, row_units, p->row_alignment);
-    bool short_band = false;
-    for (uint32_t i = 0; i < count; i++)
-        short_band |= items[i].row_units > 0 &&
-                      items[i].base + items[i].row_units * p->row_alignment < p->min_rows;
-    if (!short_band) {
+    if (!has_short_band(p, items, count)) {
         keep_better(best, ns, items, count);
         return;
     }
@@ -268,11 +332,13 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
     /* The minimum binds. `ns` is a lower bound, best->ns an upper one. */
     if (ns >= best->ns)
         return;
+
     uint64_t low = bits_of(ns), high = bits_of(best->ns) - 1;
     if (feasible(p, holder, holder_base, ns, NULL, NULL))
         high = low;
     else if (!feasible(p, holder, holder_base, from_bits(high), NULL, NULL))
         return;
+
     while (high - low > 1) { /* low is infeasible, high is feasible */
         uint64_t middle = low + (high - low) / 2;
         if (feasible(p, holder, holder_base, from_bits(middle), NULL, NULL))
@@ -280,10 +346,12 @@ static void try_holder(const struct problem *p, int holder, struct answer *best)
         else
             low = middle;
     }
+
     feasible(p, holder, holder_base, from_bits(high), items, &count);
     row_units = p->rows / p->row_alignment;
     for (uint32_t i = 0; i < count; i++)
         row_units -= items[i].base / p->row_alignment;
+
     ns = fill(items, count, row_units, p->row_alignment);
     keep_better(best, ns, items, count);
 }
@@ -293,6 +361,7 @@ double cox_waterfill(uint32_t rows, uint32_t row_alignment, uint32_t min_band_ro
 {
     if (device_count == 0 || device_count > COX_DEVICES_MAX)
         return -1.0;
+
     memset(rows_out, 0, device_count * sizeof *rows_out);
     if (rows == 0 || row_alignment == 0)
         return -1.0;
@@ -302,6 +371,7 @@ double cox_waterfill(uint32_t rows, uint32_t row_alignment, uint32_t min_band_ro
                         .min_rows = min_band_rows ? min_band_rows : row_alignment,
                         .rest = rows % row_alignment,
                         .row_units = rows / row_alignment};
+
     struct answer best = {.ns = HUGE_VAL};
     for (uint32_t d = 0; d < device_count; d++) {
         const struct cox_cost *cost = &costs[d];
@@ -309,11 +379,13 @@ double cox_waterfill(uint32_t rows, uint32_t row_alignment, uint32_t min_band_ro
             continue;
         struct item item = {
             .device = d, .fixed_ns = cost->fixed_ns, .ns_per_row = cost->ns_per_row, .base = rows};
+
         /* The largest intermediate values must be finite too. The comparison is false for NaN. */
         if (!(cost->fixed_ns >= 0 && cost->ns_per_row > 0) ||
             !isfinite(time_of(&item, (uint64_t)rows + row_alignment)) ||
             !isfinite((cost->fixed_ns + 1.0) / cost->ns_per_row) || cost->ns_per_row < 1e-200)
             return -1.0;
+
         p.items[p.count++] = item;
         keep_better(&best, time_of(&item, rows), &item, 1); /* the frame's only band may be short */
     }
@@ -327,8 +399,10 @@ double cox_waterfill(uint32_t rows, uint32_t row_alignment, uint32_t min_band_ro
             for (int holder = (int)p.count - 1; holder >= 0; holder--)
                 try_holder(&p, holder, &best);
     }
+
     for (uint32_t i = 0; i < best.count; i++)
         rows_out[best.items[i].device] = (uint32_t)(best.items[i].base +
                                                     best.items[i].row_units * row_alignment);
+
     return best.ns;
 }
