@@ -25,16 +25,16 @@ cox_status cox__tonemap_mapping(const struct cox_tonemap_shape *shape,
 cox_status cox__tonemap_analysis_spec(const struct cox_tonemap_shape *shape,
                                       struct cox__pipeline_storage *storage,
                                       struct cox__session_spec *session);
-cox_status cox__filter_separable(const struct cox_filter_shape *shape,
+cox_status cox__convolution_separable(const struct cox_filter_shape *shape,
+                                      struct cox__pipeline_storage *storage,
+                                      struct cox__session_spec *session);
+cox_status cox__convolution_full(const struct cox_filter_shape *shape,
                                  struct cox__pipeline_storage *storage,
                                  struct cox__session_spec *session);
-cox_status cox__filter_convolution(const struct cox_filter_shape *shape,
-                                   struct cox__pipeline_storage *storage,
-                                   struct cox__session_spec *session);
-cox_status cox__filter_gaussian(const struct cox_filter_shape *shape,
-                                struct cox__pipeline_storage *storage,
-                                struct cox__session_spec *session);
-cox_status cox__filter_guided(const struct cox_filter_shape *shape,
+cox_status cox__gauss_filter(const struct cox_filter_shape *shape,
+                             struct cox__pipeline_storage *storage,
+                             struct cox__session_spec *session);
+cox_status cox__window_guided(const struct cox_filter_shape *shape,
                               struct cox__pipeline_storage *storage,
                               struct cox__session_spec *session);
 
@@ -42,27 +42,27 @@ cox_status cox__filter_guided(const struct cox_filter_shape *shape,
 
 /* Mean of a window of integer samples, radii up to 127: of its part inside the frame, rounded.
  * Bindings: input, output. */
-cox_status cox__filter_box(const struct cox_filter_shape *shape,
+cox_status cox__window_box(const struct cox_filter_shape *shape,
                            struct cox__pipeline_storage *storage,
                            struct cox__session_spec *session);
-cox_status cox__filter_box_prepare(const struct cox_filter_shape *shape,
-                                   struct cox_filter_params *params);
+cox_status cox__window_box_prepare(const struct cox_filter_shape *shape,
+                                   struct cox_filter_constants *params);
 
 /* Transposition of pixels of 4 bytes (channels 1) or 16 bytes (channels 4). `sample` is
  * COX_FILTER_FLOAT, and any bits pass. The output has `width` rows of `height` pixels. Bindings:
  * input, output. */
-cox_status cox__filter_transposition(const struct cox_filter_shape *shape,
-                                     struct cox__pipeline_storage *storage,
-                                     struct cox__session_spec *session);
-cox_status cox__filter_transposition_prepare(const struct cox_filter_shape *shape,
-                                             struct cox_filter_params *params);
+cox_status cox__lines_transposition(const struct cox_filter_shape *shape,
+                                    struct cox__pipeline_storage *storage,
+                                    struct cox__session_spec *session);
+cox_status cox__lines_transposition_prepare(const struct cox_filter_shape *shape,
+                                            struct cox_filter_constants *params);
 
 /* Prefix sums along rows of integer samples, one channel: the output's uint32_t x is the sum of
  * samples 0 .. x, modulo 2^32. Bindings: input, output. */
-cox_status cox__filter_prefix_sums(const struct cox_filter_shape *shape,
-                                   struct cox__pipeline_storage *storage,
-                                   struct cox__session_spec *session);
-cox_status cox__filter_prefix_sums_prepare(const struct cox_filter_shape *shape,
-                                           struct cox_filter_params *params);
+cox_status cox__lines_prefix_sums(const struct cox_filter_shape *shape,
+                                  struct cox__pipeline_storage *storage,
+                                  struct cox__session_spec *session);
+cox_status cox__lines_prefix_sums_prepare(const struct cox_filter_shape *shape,
+                                          struct cox_filter_constants *params);
 
 #endif

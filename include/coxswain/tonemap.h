@@ -101,7 +101,7 @@ struct cox_tonemap_analysis {
 };
 
 /* Constants of one frame for the mapping pipeline, opaque. `cox_frame.constants` points to one. */
-struct cox_tonemap_params {
+struct cox_tonemap_constants {
     uint32_t word[64];
 };
 
@@ -153,7 +153,7 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
  * Thread-safety: any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,
-                                                      struct cox_tonemap_params *params);
+                                                      struct cox_tonemap_constants *params);
 
 /* Fill *out from a histogram of the analysis pipeline.
  *

@@ -167,7 +167,7 @@ struct cox_video_settings {
 /* The constants of one frame, for both pipelines. Opaque. `cox_frame.constants` points to one.
  *
  * cox_video_prepare fills it for the session's shape. The kernels trust the sizes in it. */
-struct cox_video_params {
+struct cox_video_constants {
     uint32_t word[128];
 };
 
@@ -234,7 +234,7 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
  *     gamut_knee      0 or 0.25 .. 0.95 */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
-                                                    struct cox_video_params *params);
+                                                    struct cox_video_constants *params);
 
 /* What a histogram shows about its frame. */
 struct cox_video_scene {

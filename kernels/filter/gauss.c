@@ -24,7 +24,7 @@ struct direction {
 struct params {
     struct direction first, second;
 };
-_Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_params),
+_Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_constants),
                "fits in the public block");
 
 /* COX_BLOCK, and the quantities of a record of sums and of states. */
@@ -46,7 +46,7 @@ struct sums_direction {
 struct blocks_params {
     struct sums_direction along, down;
 };
-_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_filter_params),
+_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_filter_constants),
                "fits in the public block");
 
 static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from)
@@ -229,9 +229,9 @@ static void add_blocks_passes(struct cox__plan *plan, const struct cox_filter_sh
                      (uint32_t[]){across, states, out}, 3);
 }
 
-cox_status cox__filter_gaussian(const struct cox_filter_shape *given,
-                                struct cox__pipeline_storage *storage,
-                                struct cox__session_spec *session)
+cox_status cox__gauss_filter(const struct cox_filter_shape *given,
+                             struct cox__pipeline_storage *storage,
+                             struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given);
@@ -252,7 +252,7 @@ cox_status cox__filter_gaussian(const struct cox_filter_shape *given,
     else
         add_lines_passes(plan, &shape, in, out);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_params), session);
+    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
     return COX_OK;
 }
 
@@ -444,7 +444,7 @@ static void set_blocks_direction(struct sums_direction *to, double sigma)
 }
 
 static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, double sigma_y,
-                          struct cox_filter_params *params)
+                          struct cox_filter_constants *params)
 {
     const int32_t width = (int32_t)shape->width, height = (int32_t)shape->height;
     const int32_t columns = (int32_t)cox__plan_columns(shape);
@@ -467,7 +467,7 @@ static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, 
 }
 
 static void prepare_blocks(const struct cox_filter_shape *shape, double sigma_x, double sigma_y,
-                           struct cox_filter_params *params)
+                           struct cox_filter_constants *params)
 {
     const int32_t straight = (int32_t)straight_pitch(shape);
 
@@ -492,7 +492,7 @@ static void prepare_blocks(const struct cox_filter_shape *shape, double sigma_x,
 }
 
 cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *given, float sigma_x,
-                                       float sigma_y, struct cox_filter_params *params)
+                                       float sigma_y, struct cox_filter_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given);

@@ -40,9 +40,9 @@ static cox_status read_transposition(struct cox_filter_shape *to,
     return COX_OK;
 }
 
-cox_status cox__filter_transposition(const struct cox_filter_shape *given,
-                                     struct cox__pipeline_storage *storage,
-                                     struct cox__session_spec *session)
+cox_status cox__lines_transposition(const struct cox_filter_shape *given,
+                                    struct cox__pipeline_storage *storage,
+                                    struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -74,11 +74,12 @@ cox_status cox__filter_transposition(const struct cox_filter_shape *given,
     cox__plan_stage(plan, "transpose", cox__source_filter_transpose, shape.height,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_params), session);
+    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
     return COX_OK;
 }
 
-static cox_status put_params(const struct cox_filter_shape *shape, struct cox_filter_params *params)
+static cox_status put_params(const struct cox_filter_shape *shape,
+                             struct cox_filter_constants *params)
 {
     const struct params p = {(int32_t)shape->width, (int32_t)shape->height,
                              (int32_t)shape->in_pitch_bytes, (int32_t)shape->out_pitch_bytes};
@@ -89,8 +90,8 @@ static cox_status put_params(const struct cox_filter_shape *shape, struct cox_fi
     return COX_OK;
 }
 
-cox_status cox__filter_transposition_prepare(const struct cox_filter_shape *given,
-                                             struct cox_filter_params *params)
+cox_status cox__lines_transposition_prepare(const struct cox_filter_shape *given,
+                                            struct cox_filter_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -115,9 +116,9 @@ static cox_status read_prefix_sums(struct cox_filter_shape *to, const struct cox
     return COX_OK;
 }
 
-cox_status cox__filter_prefix_sums(const struct cox_filter_shape *given,
-                                   struct cox__pipeline_storage *storage,
-                                   struct cox__session_spec *session)
+cox_status cox__lines_prefix_sums(const struct cox_filter_shape *given,
+                                  struct cox__pipeline_storage *storage,
+                                  struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);
@@ -144,12 +145,12 @@ cox_status cox__filter_prefix_sums(const struct cox_filter_shape *given,
     cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_params), session);
+    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
     return COX_OK;
 }
 
-cox_status cox__filter_prefix_sums_prepare(const struct cox_filter_shape *given,
-                                           struct cox_filter_params *params)
+cox_status cox__lines_prefix_sums_prepare(const struct cox_filter_shape *given,
+                                          struct cox_filter_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);

@@ -83,7 +83,7 @@ static size_t box_sums_pitch(const struct cox_filter_shape *shape)
     return cox__plan_scratch_pitch(4 * (size_t)cox__plan_columns(shape));
 }
 
-cox_status cox__filter_box(const struct cox_filter_shape *given,
+cox_status cox__window_box(const struct cox_filter_shape *given,
                            struct cox__pipeline_storage *storage, struct cox__session_spec *session)
 {
     struct cox_filter_shape shape;
@@ -113,12 +113,12 @@ cox_status cox__filter_box(const struct cox_filter_shape *given,
     add_stage(plan, "box_columns", cox__source_filter_box, &shape, (const uint32_t[]){sums, out}, 2,
               params, true);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_params), session);
+    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
     return COX_OK;
 }
 
-cox_status cox__filter_box_prepare(const struct cox_filter_shape *given,
-                                   struct cox_filter_params *params)
+cox_status cox__window_box_prepare(const struct cox_filter_shape *given,
+                                   struct cox_filter_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, BOX_RADIUS);
@@ -154,7 +154,7 @@ static size_t scratch_pitch(const struct cox_filter_shape *shape, size_t words)
 }
 enum { SUMS_WORDS = 6, AB_WORDS = 3, SUMS_AB_WORDS = 4 };
 
-cox_status cox__filter_guided(const struct cox_filter_shape *given,
+cox_status cox__window_guided(const struct cox_filter_shape *given,
                               struct cox__pipeline_storage *storage,
                               struct cox__session_spec *session)
 {
@@ -209,12 +209,12 @@ cox_status cox__filter_guided(const struct cox_filter_shape *given,
     add_stage(plan, "guided_apply", source, &shape, (const uint32_t[]){guide, sums_ab, out}, 3,
               bytes, true);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_params), session);
+    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
     return COX_OK;
 }
 
 cox_status cox_filter_guided_prepare(const struct cox_filter_shape *given, float epsilon,
-                                     struct cox_filter_params *params)
+                                     struct cox_filter_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, GUIDED_RADIUS);

@@ -36,7 +36,7 @@ enum {
 };
 
 _Static_assert(sizeof(struct picture_params) == 200, "50 words, no padding");
-_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_params),
+_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_constants),
                "fits in the public block");
 
 const char *cox_operator_name(enum cox_operator op)
@@ -238,7 +238,7 @@ static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storag
     storage->args[3] = (struct cox__arg)COX__ARG_ROWS;
 
     storage->stage = (struct cox__stage){.kernel = "picture", .columns = shape->width};
-    fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_params), session);
+    fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_constants), session);
 }
 
 /* The stage that reduces the picture to blocks. */
@@ -298,7 +298,7 @@ static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__pla
 
     memcpy(plan->args[s], args, sizeof args);
     mapping_variants(shape, plan->variants[s], plan->options[s][0], plan->options[s][1]);
-    cox__plan_end(plan, sizeof(struct cox_tonemap_params), session);
+    cox__plan_end(plan, sizeof(struct cox_tonemap_constants), session);
 }
 
 cox_status cox__tonemap_mapping(const struct cox_tonemap_shape *given,
@@ -401,7 +401,7 @@ static bool settings_ok(const struct cox_tonemap_settings *settings)
 
 cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                const struct cox_tonemap_settings *settings,
-                               struct cox_tonemap_params *params)
+                               struct cox_tonemap_constants *params)
 {
     struct cox_tonemap_shape checked;
     const cox_status status = read_shape(&checked, shape);

@@ -35,9 +35,9 @@ struct video_params {
     };
 };
 
-_Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_params),
+_Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_constants),
                "fits in the public block");
-_Static_assert(sizeof(struct cox_video_params) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
+_Static_assert(sizeof(struct cox_video_constants) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
 
 /* Contents of `struct cox__pipeline_storage`. */
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
@@ -551,7 +551,7 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     plan->binding_count = bindings;
     if (map && shape->op == COX_OPERATOR_LOCAL) {
         map_in_passes(plan, shape, analyse, planes);
-        cox__plan_end(plan, sizeof(struct cox_video_params), session);
+        cox__plan_end(plan, sizeof(struct cox_video_constants), session);
         return COX_OK;
     }
 
@@ -565,7 +565,7 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     session->binding_count = plan->binding_count;
     session->stages = plan->stages;
     session->stage_count = plan->stage_count;
-    session->params_bytes = sizeof(struct cox_video_params);
+    session->params_bytes = sizeof(struct cox_video_constants);
     return COX_OK;
 }
 
@@ -739,7 +739,7 @@ static void set_geometry(const struct cox_video_shape *mapped, struct video_para
 
 cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
                              const struct cox_video_settings *settings,
-                             struct cox_video_params *params)
+                             struct cox_video_constants *params)
 {
     struct cox_video_shape shape_copy;
     const struct cox_video_shape *shape = &shape_copy;

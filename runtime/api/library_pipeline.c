@@ -99,23 +99,23 @@ cox_status cox_tonemap_analysis(const struct cox_tonemap_shape *shape, cox_pipel
 cox_status cox_filter_separable(const struct cox_filter_shape *shape, cox_pipeline **out)
 {
     cox_pipeline *p = begin(out);
-    return p ? end(p, cox__filter_separable(shape, &p->storage, &p->spec), out) : none(out);
+    return p ? end(p, cox__convolution_separable(shape, &p->storage, &p->spec), out) : none(out);
 }
 
 cox_status cox_filter_convolution(const struct cox_filter_shape *shape, cox_pipeline **out)
 {
     cox_pipeline *p = begin(out);
-    return p ? end(p, cox__filter_convolution(shape, &p->storage, &p->spec), out) : none(out);
+    return p ? end(p, cox__convolution_full(shape, &p->storage, &p->spec), out) : none(out);
 }
 
 cox_status cox_filter_gaussian(const struct cox_filter_shape *shape, cox_pipeline **out)
 {
     cox_pipeline *p = begin(out);
-    return p ? end(p, cox__filter_gaussian(shape, &p->storage, &p->spec), out) : none(out);
+    return p ? end(p, cox__gauss_filter(shape, &p->storage, &p->spec), out) : none(out);
 }
 
 cox_status cox_filter_guided(const struct cox_filter_shape *shape, cox_pipeline **out)
 {
     cox_pipeline *p = begin(out);
-    return p ? end(p, cox__filter_guided(shape, &p->storage, &p->spec), out) : none(out);
+    return p ? end(p, cox__window_guided(shape, &p->storage, &p->spec), out) : none(out);
 }

@@ -28,7 +28,7 @@ struct cox__mapper {
     uint32_t mapping_bindings;
     uint32_t analysis_bindings;
     struct cox_video_settings settings; /* of the last frame, */
-    struct cox_video_params params;     /* and what they became */
+    struct cox_video_constants params;  /* and what they became */
     bool is_prepared;                   /* there are such */
     atomic_uint frames;                 /* sent through it and not received */
     pthread_mutex_t lock;               /* around what follows: reports read it */
@@ -67,7 +67,7 @@ cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video
 /* The parameter block of a frame, which stays until the next one's. Errors: as cox_video_prepare. */
 cox_status cox__mapper_prepare(struct cox__mapper *mapper,
                                const struct cox_video_settings *settings,
-                               const struct cox_video_params **params);
+                               const struct cox_video_constants **params);
 
 /* The next frame that `mapping` gets is this one of the stream. */
 void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal);

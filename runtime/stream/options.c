@@ -21,7 +21,7 @@ static bool is_choice(enum cox_tristate choice)
 cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_options *from)
 {
     struct cox_video_shape shape = try_on;
-    struct cox_video_params params;
+    struct cox_video_constants params;
 
     *to = (struct cox__look){0};
     if (from)

@@ -242,7 +242,7 @@ static cox_status learn_light(struct sent *sent)
     const struct cox__mapper *mapper = sent->mapper;
     const bool own = sent->look.look.peak == COX_PEAK_CURRENT;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    struct cox_video_params params;
+    struct cox_video_constants params;
     const struct cox__frame_spec frame = {.buffers = buffers,
                                           .buffer_count = own ? mapper->analysis_bindings
                                                               : mapper->mapping_bindings,
@@ -296,7 +296,7 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
 {
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    const struct cox_video_params *params;
+    const struct cox_video_constants *params;
     struct cox__frame_spec frame = {.buffers = buffers,
                                     .buffer_count = sent->mapper->mapping_bindings,
                                     .deadline_ns = from->deadline_ns,

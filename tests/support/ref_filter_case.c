@@ -171,24 +171,24 @@ static cox_status fill(struct filter_test *test)
     struct weights weights;
     cox_status status;
     draw_weights(test, &weights);
-#define FILL(name, prepare, ...)                                               \
-    status = cox__filter_##name(&test->shape, &test->storage, &test->session); \
+#define FILL(fill, prepare, ...)                                 \
+    status = fill(&test->shape, &test->storage, &test->session); \
     return status ? status : prepare(&test->shape, __VA_ARGS__)
     switch (about->kind) {
     case FILTER_SEPARABLE:
-        FILL(separable, cox_filter_separable_prepare, &weights.all, &test->params);
+        FILL(cox__convolution_separable, cox_filter_separable_prepare, &weights.all, &test->params);
     case FILTER_CONVOLUTION:
-        FILL(convolution, cox_filter_convolution_prepare, &weights.all, &test->params);
+        FILL(cox__convolution_full, cox_filter_convolution_prepare, &weights.all, &test->params);
     case FILTER_GAUSSIAN:
-        FILL(gaussian, cox_filter_gaussian_prepare, about->first, about->second, &test->params);
+        FILL(cox__gauss_filter, cox_filter_gaussian_prepare, about->first, about->second, &test->params);
     case FILTER_BOX:
-        FILL(box, cox__filter_box_prepare, &test->params);
+        FILL(cox__window_box, cox__window_box_prepare, &test->params);
     case FILTER_GUIDED:
-        FILL(guided, cox_filter_guided_prepare, about->first, &test->params);
+        FILL(cox__window_guided, cox_filter_guided_prepare, about->first, &test->params);
     case FILTER_TRANSPOSITION:
-        FILL(transposition, cox__filter_transposition_prepare, &test->params);
+        FILL(cox__lines_transposition, cox__lines_transposition_prepare, &test->params);
     case FILTER_PREFIX_SUMS:
-        FILL(prefix_sums, cox__filter_prefix_sums_prepare, &test->params);
+        FILL(cox__lines_prefix_sums, cox__lines_prefix_sums_prepare, &test->params);
     }
     return COX_E_INVALID;
 }

@@ -52,9 +52,9 @@ struct kernels_entrant {
     uint32_t buffer_count;
     uint64_t bytes; /* read and written for a frame */
     union {
-        struct cox_tonemap_params picture;
-        struct cox_video_params video;
-        struct cox_filter_params filter;
+        struct cox_tonemap_constants picture;
+        struct cox_video_constants video;
+        struct cox_filter_constants filter;
     } constants;
     uint64_t kernel_ns; /* of the current frame */
     bool unprofiled;    /* the device does not report kernel times */

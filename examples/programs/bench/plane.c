@@ -8,7 +8,7 @@ void bench_plane_fill(float *samples, size_t count)
 }
 
 cox_status bench_blur_prepare(const struct cox_filter_shape *shape,
-                              struct cox_filter_params *params)
+                              struct cox_filter_constants *params)
 {
     float weights[64];
 

@@ -15,7 +15,7 @@ static void open_cpu(void)
 #define CPU_TEST(name) Test(filters, name, .init = open_cpu, .fini = close_devices)
 
 /* One frame; the output's memory is the caller's to free. NULL: the device cannot do it. */
-static void *filter(struct cox__session_spec *pipeline, const struct cox_filter_params *params, const void *in,
+static void *filter(struct cox__session_spec *pipeline, const struct cox_filter_constants *params, const void *in,
                     size_t in_bytes, size_t out_bytes)
 {
     cox_session *session = NULL;
@@ -39,7 +39,7 @@ static void *filter(struct cox__session_spec *pipeline, const struct cox_filter_
 }
 
 /* A frame that must come out as it went in. */
-static void expect_kept(struct cox__session_spec *pipeline, const struct cox_filter_params *params, const void *in,
+static void expect_kept(struct cox__session_spec *pipeline, const struct cox_filter_constants *params, const void *in,
                         size_t bytes, const char *what)
 {
     void *out = filter(pipeline, params, in, bytes, bytes);
@@ -52,9 +52,9 @@ static void expect_kept(struct cox__session_spec *pipeline, const struct cox_fil
 
 typedef cox_status fill_fn(const struct cox_filter_shape *shape, struct cox__pipeline_storage *storage,
                            struct cox__session_spec *session);
-static fill_fn *const fills[] = {cox__filter_separable,  cox__filter_convolution, cox__filter_gaussian,
-                                 cox__filter_box,        cox__filter_guided,      cox__filter_transposition,
-                                 cox__filter_prefix_sums};
+static fill_fn *const fills[] = {
+    cox__convolution_separable, cox__convolution_full,    cox__gauss_filter,     cox__window_box,
+    cox__window_guided,         cox__lines_transposition, cox__lines_prefix_sums};
 enum { FILLS = sizeof fills / sizeof fills[0], INTEGERS_FIRST = 3, RADII_COUNT = 5 };
 
 static struct cox_filter_shape good_shape(int f)
@@ -116,7 +116,7 @@ Test(filters, refuse_shapes_that_they_cannot_do)
 
 Test(filters, refuse_parameters_that_they_cannot_do)
 {
-    static struct cox_filter_params params;
+    static struct cox_filter_constants params;
     struct cox_filter_shape shape = good_shape(0);
     int32_t ints[15 * 15] = {1 << 11};
     float floats[15 * 15] = {1};
@@ -149,7 +149,7 @@ Test(filters, refuse_parameters_that_they_cannot_do)
     cr_expect_eq(cox_filter_guided_prepare(&shape, 1, &params), COX_OK);
     cr_expect_eq(cox_filter_guided_prepare(&shape, 1.1f, &params), COX_E_INVALID);
     cr_expect_eq(cox_filter_guided_prepare(&shape, NAN, &params), COX_E_INVALID);
-    cr_expect_eq(cox__filter_box_prepare(&shape, NULL), COX_E_INVALID);
+    cr_expect_eq(cox__window_box_prepare(&shape, NULL), COX_E_INVALID);
 }
 
 /* --- What is kept ------------------------------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ CPU_TEST(keep_a_constant_plane_to_the_bit)
 {
     enum { WIDTH = 70, HEIGHT = 45, PIXELS = WIDTH * HEIGHT };
     static struct cox__pipeline_storage storage;
-    struct cox_filter_params params;
+    struct cox_filter_constants params;
     float floats[PIXELS];
     uint16_t words[PIXELS];
     for (int i = 0; i < PIXELS; i++) {
@@ -170,7 +170,7 @@ CPU_TEST(keep_a_constant_plane_to_the_bit)
         const struct cox_filter_shape shape = {
             .width = WIDTH, .height = HEIGHT, .in_pitch_bytes = WIDTH * 4, .out_pitch_bytes = WIDTH * 4};
         struct cox__session_spec session = {0};
-        cr_assert_eq(cox__filter_gaussian(&shape, &storage, &session), COX_OK);
+        cr_assert_eq(cox__gauss_filter(&shape, &storage, &session), COX_OK);
         cr_assert_eq(cox_filter_gaussian_prepare(&shape, sigma, sigma, &params), COX_OK);
         expect_kept(&session, &params, floats, sizeof floats, "a Gaussian");
     }
@@ -182,10 +182,10 @@ CPU_TEST(keep_a_constant_plane_to_the_bit)
                                            .radius_x = 63,
                                            .radius_y = 63};
     struct cox__session_spec box = {0}, guided = {0};
-    cr_assert_eq(cox__filter_box(&shape, &storage, &box), COX_OK);
-    cr_assert_eq(cox__filter_box_prepare(&shape, &params), COX_OK);
+    cr_assert_eq(cox__window_box(&shape, &storage, &box), COX_OK);
+    cr_assert_eq(cox__window_box_prepare(&shape, &params), COX_OK);
     expect_kept(&box, &params, words, sizeof words, "box");
-    cr_assert_eq(cox__filter_guided(&shape, &storage, &guided), COX_OK);
+    cr_assert_eq(cox__window_guided(&shape, &storage, &guided), COX_OK);
     cr_assert_eq(cox_filter_guided_prepare(&shape, 0, &params), COX_OK);
     expect_kept(&guided, &params, words, sizeof words, "guided");
 }
@@ -210,15 +210,15 @@ static uint32_t *scan(const char *kernel, uint32_t group, const uint8_t *in)
 {
     static struct cox__pipeline_storage storage;
     struct cox__session_spec session = {0};
-    struct cox_filter_params params;
+    struct cox_filter_constants params;
     const struct cox_filter_shape shape = {.width = SCAN_WIDTH,
                                            .height = SCAN_HEIGHT,
                                            .sample = COX_FILTER_8,
                                            .in_pitch_bytes = SCAN_WIDTH,
                                            .out_pitch_bytes = SCAN_WIDTH * 4,
                                            .group = group};
-    cr_assert_eq(cox__filter_prefix_sums(&shape, &storage, &session), COX_OK);
-    cr_assert_eq(cox__filter_prefix_sums_prepare(&shape, &params), COX_OK);
+    cr_assert_eq(cox__lines_prefix_sums(&shape, &storage, &session), COX_OK);
+    cr_assert_eq(cox__lines_prefix_sums_prepare(&shape, &params), COX_OK);
     struct cox__pass_spec pass = session.passes[0];
     struct cox__stage stage = pass.stages[0];
     stage.kernel = kernel;
@@ -271,9 +271,9 @@ CPU_TEST(transpose_in_groups_of_any_size)
                                                .out_pitch_bytes = HEIGHT * 4,
                                                .group = group};
         struct cox__session_spec session = {0};
-        struct cox_filter_params params;
-        cr_assert_eq(cox__filter_transposition(&shape, &storage, &session), COX_OK);
-        cr_assert_eq(cox__filter_transposition_prepare(&shape, &params), COX_OK);
+        struct cox_filter_constants params;
+        cr_assert_eq(cox__lines_transposition(&shape, &storage, &session), COX_OK);
+        cr_assert_eq(cox__lines_transposition_prepare(&shape, &params), COX_OK);
         uint32_t *out = filter(&session, &params, in, sizeof in, sizeof in);
         for (int y = 0; y < HEIGHT && out; y++)
             for (int x = 0; x < WIDTH; x++)

@@ -42,8 +42,8 @@ static const char delay_source[] =
 struct frame_constants {
     union {
         unsigned char user[LAB_USER_CONSTANTS_BYTES];
-        struct cox_tonemap_params tonemap;
-        struct cox_video_params video;
+        struct cox_tonemap_constants tonemap;
+        struct cox_video_constants video;
         struct work_constants work;
     } base;
     int32_t steps;
@@ -72,7 +72,7 @@ struct lab_kernel {
     struct delay delay;
     union {
         struct frame_constants constants;
-        struct cox_filter_params blur_constants;
+        struct cox_filter_constants blur_constants;
     };
     uint32_t in_count, buffer_count; /* read buffers come first, except in a user's kernel */
     bool in_place;
