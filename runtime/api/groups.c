@@ -34,7 +34,10 @@ static uint32_t find_buffer(const struct cox__resolved *r, const char *name)
 static const char *buffer_name(const struct cox_pass *pass, const char *name)
 {
     const struct cox_argument *argument = cox__group_argument(pass, name);
-    return argument && argument->buffer ? argument->buffer : name;
+    if (argument && argument->buffer)
+        return argument->buffer;
+
+    return name;
 }
 
 uint32_t cox__group_buffer_of(const struct cox__resolved *r, const struct cox_pass *pass,
@@ -147,7 +150,9 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
         status = check_arguments(r, member);
 
     stage->kernel = member->signature.kernel;
-    stage->columns = member->pass->columns ? member->pass->columns : r->params->columns;
+    stage->columns = member->pass->columns;
+    if (!stage->columns)
+        stage->columns = r->params->columns;
     read_variants(r, member, stage);
     stage->variants = member->variants;
     stage->args = member->args;

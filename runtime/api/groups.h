@@ -1,5 +1,5 @@
-/* A session's passes in groups, with their kernels' signatures and the buffers that these name: what
- * resolve.c makes a spec of.
+/* A session's passes in groups, with their kernels' signatures and the buffers that these name.
+ * resolve.c makes a spec of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_API_GROUPS_H
 #define COX_API_GROUPS_H

@@ -38,7 +38,7 @@ static bool ends_as(const struct cox__resolved *r, const struct cox__group_membe
 static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_member *member,
                        const char *name, uint32_t b)
 {
-    uint32_t bytes = r->buffers[b].element_bytes;
+    size_t bytes = r->buffers[b].element_bytes;
     const struct cox__signature *signature = &member->signature;
     for (uint32_t p = 0; p < signature->count; p++) {
         const struct cox__parameter *parameter = &signature->parameters[p];
@@ -49,7 +49,9 @@ static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_me
             bytes = parameter->bytes;
     }
 
-    return r->bindings[b].pitch_bytes / (bytes ? bytes : 1);
+    if (!bytes)
+        bytes = 1;
+    return r->bindings[b].pitch_bytes / bytes;
 }
 
 /* Resolve a number that the library gives. False: the name is not one of these. */
@@ -259,8 +261,9 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
                              bool overlaps, struct cox__pass_binding *out)
 {
     const struct cox__binding *buffer = &r->bindings[b];
-    *out = (struct cox__pass_binding){
-        .binding = b, .row_divisor = touch->row_divisor ? touch->row_divisor : buffer->row_divisor};
+    *out = (struct cox__pass_binding){.binding = b, .row_divisor = touch->row_divisor};
+    if (!out->row_divisor)
+        out->row_divisor = buffer->row_divisor;
 
     /* A whole buffer, or one that each band has for itself and that is merged. */
     if (buffer->merge && touch->writes) {
@@ -331,7 +334,9 @@ static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
     }
 
     const struct cox_pass *first = group->members[0].pass;
-    pass->name = first->name ? first->name : group->stages[0].kernel;
+    pass->name = first->name;
+    if (!pass->name)
+        pass->name = group->stages[0].kernel;
     pass->rows = first->rows;
     pass->policy = first->policy;
     pass->done = first->done;

@@ -54,7 +54,7 @@ static void free_frame(struct cox__frame *frame)
     cox__residency_free(frame);
 }
 
-/* Allocate the frames' descriptions: those of the application, one for a callback, the warm-up's. */
+/* Allocate the frames' slots: the application's, one for a callback, the warm-up's. */
 static bool allocate_frames(cox_session *session)
 {
     session->frames = calloc(session->in_flight + 1, sizeof *session->frames);
@@ -334,7 +334,10 @@ cox_status cox__session_create(cox_runtime *runtime, const struct cox__session_s
         with_options.policy_options = &default_options;
 
     const cox_status status = cox__params_check(params, &runtime->log);
-    return status ? status : create(runtime, &with_options, out);
+    if (status)
+        return status;
+
+    return create(runtime, &with_options, out);
 }
 
 /* ---- warming up ---- */
@@ -392,7 +395,9 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
         cox__transition_warmth(session, COX__SESSION_WARMING);
     pthread_mutex_unlock(&session->lock);
 
-    cox_status status = begins ? make_warmup_mems(session) : COX_OK;
+    cox_status status = COX_OK;
+    if (begins)
+        status = make_warmup_mems(session);
     if (begins && status == COX_OK)
         request_warm(session, constants);
 
@@ -511,8 +516,10 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
         return COX_E_INVALID;
     }
 
-    const size_t bytes = buffer && buffer->runtime == session->runtime ? buffer->bytes : 0;
     const size_t need = pipeline->bytes[i];
+    size_t bytes = 0;
+    if (buffer && buffer->runtime == session->runtime)
+        bytes = buffer->bytes;
     if (bytes < need) {
         cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there", i,
                  binding->name, wrong_buffer(session, buffer), need, bytes);
@@ -584,7 +591,9 @@ static void set_times(struct cox__frame *slot, const cox_session *session,
     slot->submit_ns = backend->ops->now_ns(backend);
 
     /* 0 means the session's deadline, UINT64_MAX none. */
-    slot->deadline_ns = frame->deadline_ns ? frame->deadline_ns : session->deadline_ns;
+    slot->deadline_ns = frame->deadline_ns;
+    if (!slot->deadline_ns)
+        slot->deadline_ns = session->deadline_ns;
     if (slot->deadline_ns == UINT64_MAX)
         slot->deadline_ns = 0;
 
@@ -600,14 +609,17 @@ static struct cox__frame *take_slot(cox_session *session, bool in_callback, bool
     while (!session->free_frames && !session->no_device && !nowait)
         pthread_cond_wait(&session->slot_free, &session->lock);
 
-    const bool takes_chain = in_callback && session->chain_frame;
-    struct cox__frame *slot = takes_chain ? session->chain_frame : session->free_frames;
-    if (session->no_device || !slot)
+    if (session->no_device)
         return NULL;
 
-    if (takes_chain)
+    struct cox__frame *slot = session->chain_frame;
+    if (in_callback && slot) {
         session->chain_frame = NULL;
-    else
+        return slot;
+    }
+
+    slot = session->free_frames;
+    if (slot)
         session->free_frames = slot->next_free;
     return slot;
 }
@@ -631,8 +643,11 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
     pthread_mutex_lock(&session->lock);
     struct cox__frame *slot = take_slot(session, in_callback, frame->nowait || in_callback);
     if (!slot) {
-        *wake = session->no_device; /* so that the devices are tried again in any case */
-        status = session->no_device ? COX_E_NO_DEVICE : COX_E_BUSY;
+        status = COX_E_BUSY;
+        if (session->no_device) {
+            status = COX_E_NO_DEVICE;
+            *wake = true; /* the devices are tried again */
+        }
         pthread_mutex_unlock(&session->lock);
         return status;
     }

@@ -83,7 +83,10 @@ uint32_t cox__session_devices_of_pass(const cox_session *session, uint32_t numbe
  * cancelled or go to another device. */
 static uint32_t slots_of(const cox_session *session, const struct cox_device_info *info)
 {
-    return info->mode == COX_MODE_STAGED && session->in_flight > 2 ? 3 : 2;
+    if (info->mode == COX_MODE_STAGED && session->in_flight > 2)
+        return 3;
+
+    return 2;
 }
 
 /* Fill in what is known about a device without its instance. */
@@ -189,7 +192,10 @@ cox_status cox__session_devices_create(cox_session *session, const uint32_t *dev
         if (!first_error)
             first_error = status;
     }
-    return session->device_count ? COX_OK : first_error;
+    if (session->device_count)
+        return COX_OK;
+
+    return first_error;
 }
 
 void cox__session_devices_announce(cox_session *session, const uint32_t *devices, uint32_t count)

@@ -9,8 +9,8 @@
 /* ---- row alignment ---- */
 
 /* With fewer than ROW_UNITS_MIN multiples of the row alignment, a frame cannot be split as the
- * devices' speeds require. Page alignment may enlarge the row alignment only while ROW_UNITS_OF_PAGES
- * multiples remain. */
+ * devices' speeds require. Page alignment may enlarge the row alignment only while
+ * ROW_UNITS_OF_PAGES multiples remain. */
 enum { ROW_UNITS_MIN = 8, ROW_UNITS_OF_PAGES = 64 };
 
 /* Drivers of integrated GPUs copy memory that does not begin on a page, whatever alignment they
@@ -72,15 +72,14 @@ static void tell_row_alignment(const cox_runtime *runtime, const struct cox__pas
 
     const uint32_t row_alignment = row_alignment_of(runtime, &other, devices, count, false);
     const bool pitches_help = row_alignment < pass->row_alignment;
-    const char *problem = "few splits are possible";
+    const char *problem = "few splits are possible", *cause = "";
     if (pass->row_alignment == pass->rows)
         problem = "rows cannot be split";
+    if (!pitches_help)
+        cause = ", by row divisors or the rows of work-groups, and no pitch mends that";
 
     cox__log(&runtime->log, COX_LOG_WARN, "%s: the row alignment is %u of %u rows%s", problem,
-             pass->row_alignment, pass->rows,
-             pitches_help
-                 ? ""
-                 : ", by row divisors or the rows of work-groups, and no pitch mends that");
+             pass->row_alignment, pass->rows, cause);
     if (pitches_help)
         tell_pitches(runtime, pass, &other, row_alignment, devices, count);
 }
@@ -166,7 +165,10 @@ static const char *missing_part(const struct cox_policy *policy)
     if (!policy->init)
         return "its function init";
 
-    return policy->split ? NULL : "its function split";
+    if (!policy->split)
+        return "its function split";
+
+    return NULL;
 }
 
 /* Allocate the state of a policy, and what it needs to know if passes share its split. */

@@ -52,7 +52,10 @@ static const char *skip_comment(const char *at)
         return skip_line(at);
 
     const char *end = strstr(at + 2, "*/");
-    return end ? end + 2 : at + strlen(at);
+    if (!end)
+        return at + strlen(at);
+
+    return end + 2;
 }
 
 static const char *skip_quoted(const char *at)
