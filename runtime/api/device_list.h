@@ -9,8 +9,8 @@
 bool cox__device_list_find(const cox_runtime *runtime, const char *text,
                            uint32_t devices[COX_DEVICES_MAX], uint32_t *count);
 
-/* Fill `devices` with indices in the runtime, each once, in the runtime's order. If `text` is NULL or
- * "all", `*count` is 0.
+/* Fill `devices` with indices in the runtime, each once, in the runtime's order. `*count` is 0 if
+ * `text` is NULL or "all".
  * Errors: COX_E_NOT_FOUND (an entry names no device; the log says which). */
 cox_status cox__device_list_read(const cox_runtime *runtime, const char *text,
                                  uint32_t devices[COX_DEVICES_MAX], uint32_t *count);

@@ -9,7 +9,7 @@
  * since a thread that exists only in the parent may hold it. */
 bool cox__misuse_forked(const cox_runtime *runtime, const char *function);
 
-/* Whether the caller is inside a callback of the runtime, where `function` would wait for itself. */
+/* Whether the caller is inside a callback of the runtime: `function` would wait for itself. */
 bool cox__misuse_in_callback(const cox_runtime *runtime, const char *function);
 
 /* Either of the two. */
