@@ -41,7 +41,7 @@ static bool names(const char *entry, uint32_t index, const struct cox_device_inf
            strcasestr(info->platform, entry);
 }
 
-/* Add the devices that the entry names. False: there is none. */
+/* Add the devices that the entry names. False: it names no device. */
 static bool add(const cox_runtime *runtime, const char *entry, bool chosen[COX_DEVICES_MAX])
 {
     struct cox__backend *backend = runtime->backend;

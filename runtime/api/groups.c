@@ -50,8 +50,8 @@ uint32_t cox__group_buffer_of(const struct cox__resolved *r, const struct cox_pa
 
 enum { GROUP_COLUMNS = 64 };
 
-/* Columns of a work-group if the pass does not say: work-items side by side in a row, which suits
- * GPUs and the vectors of CPUs. 1 if the kernel uses local memory: its author must say the size. */
+/* Columns of a work-group if the pass does not say. Work-items side by side in a row suit GPUs and
+ * the vectors of CPUs. If the kernel uses local memory, its author must say the size. */
 static uint32_t default_columns(const struct cox__group_member *member, uint32_t columns,
                                 uint32_t item_columns)
 {
@@ -69,7 +69,7 @@ static uint32_t default_columns(const struct cox__group_member *member, uint32_t
     return group;
 }
 
-/* The kernel as the pass has it, for devices without a variant of their own. */
+/* The kernel as the pass has it, for devices that no variant names. */
 static struct cox__variant variant_of_pass(const struct cox__group_member *member)
 {
     const struct cox_pass *pass = member->pass;

@@ -173,7 +173,7 @@ static cox_status start(cox_runtime *runtime, const struct cox_runtime_params *p
     if (status)
         return status;
 
-    /* Last: the scheduler thread binds itself to the reserved core, and the devices decide which. */
+    /* Last: the scheduler thread binds itself to the reserved core, which the devices decide. */
     choose_polling(runtime);
     return start_loop(runtime);
 }

@@ -602,7 +602,7 @@ static void set_times(struct cox__frame *slot, const cox_session *session,
         slot->expiry_ns = cox__later(slot->submit_ns, slot->deadline_ns);
 }
 
-/* Take a free slot, after a wait for one unless `nowait`. NULL: there is none. Called with the lock
+/* Take a free slot; wait for one unless `nowait`. NULL if no slot is free. Called with the lock
  * held. */
 static struct cox__frame *take_slot(cox_session *session, bool in_callback, bool nowait)
 {
