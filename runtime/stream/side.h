@@ -13,9 +13,9 @@
 struct cox__idle;
 
 /* Buffers that frames have used and that later frames can use again. Some are of the stream's
- * memory, for copies. Others are around the application's memory (COX__PLACE_WRAP); only CPU devices
- * that work in host memory have these. They are used again only for a frame with the same memory,
- * and nothing touches them before, since the application may have freed that memory meanwhile. */
+ * memory, for copies. Others are around the application's memory (COX__PLACE_WRAP); only CPU
+ * devices that work in host memory have these. They are used again only for a frame with the same
+ * memory. Nothing touches them before, since the application may have freed that memory. */
 struct cox__pool {
     cox_runtime *runtime;
     pthread_mutex_t lock;

@@ -56,8 +56,8 @@ static bool buffer_holds(const struct cox__image *image, uint32_t p, const cox_r
     return room / pitch_of(about, p) >= image->planes[p].rows - 1;
 }
 
-/* Whether sessions can take the plane's own buffer: the plane begins at the first byte, and its last
- * row is as long as the others. */
+/* Whether sessions can take the plane's own buffer: the plane begins at the first byte, and its
+ * last row is as long as the others. */
 static bool is_whole_buffer(const struct cox__image *image, uint32_t p)
 {
     const struct cox_video_image *about = &image->image;
