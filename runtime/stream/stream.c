@@ -4,8 +4,8 @@
  *
  * `done` runs on the scheduler thread. Frames that were sent and not received are in a list, oldest
  * first. `lock` guards the list and all that the scheduler thread uses. Fields that only the
- * sending thread uses need no lock. Rows are copied without the lock: in on the sending thread, out on the
- * receiving one.
+ * sending thread uses need no lock. Rows are copied without the lock: in on the sending thread, out
+ * on the receiving one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/misuse.h"
 #include "mapper.h"
