@@ -742,7 +742,7 @@ cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *
     return wait.status;
 }
 
-/* ---- what a session tells ---- */
+/* ---- info ---- */
 
 /* Called with the lock held. */
 static struct cox_session_device device_info(const cox_session *session, uint32_t d)

@@ -39,9 +39,9 @@ static uint32_t row_alignment_of(const cox_runtime *runtime, const struct cox__p
     return (uint32_t)row_alignment;
 }
 
-/* Say which bindings' pitches cause the large row alignment. In `other` all have better pitches,
+/* Warn about the bindings whose pitches cause the large row alignment. In `other` all have better pitches,
  * which give `row_alignment`. */
-static void tell_pitches(const cox_runtime *runtime, const struct cox__pass *pass,
+static void warn_pitches(const cox_runtime *runtime, const struct cox__pass *pass,
                          struct cox__pass *other, uint32_t row_alignment, const uint32_t *devices,
                          uint32_t count)
 {
@@ -60,7 +60,7 @@ static void tell_pitches(const cox_runtime *runtime, const struct cox__pass *pas
 }
 
 /* Warn that few splits are possible, and name the pitches that would help. */
-static void tell_row_alignment(const cox_runtime *runtime, const struct cox__pass *pass,
+static void warn_row_alignment(const cox_runtime *runtime, const struct cox__pass *pass,
                                const uint32_t *devices, uint32_t count)
 {
     struct cox__pass other = *pass;
@@ -81,7 +81,7 @@ static void tell_row_alignment(const cox_runtime *runtime, const struct cox__pas
     cox__log(&runtime->log, COX_LOG_WARN, "%s: the row alignment is %u of %u rows%s", problem,
              pass->row_alignment, pass->rows, cause);
     if (pitches_help)
-        tell_pitches(runtime, pass, &other, row_alignment, devices, count);
+        warn_pitches(runtime, pass, &other, row_alignment, devices, count);
 }
 
 static void set_row_alignment(cox_runtime *runtime, struct cox__pass *pass, const uint32_t *devices,
@@ -92,7 +92,7 @@ static void set_row_alignment(cox_runtime *runtime, struct cox__pass *pass, cons
         pass->row_alignment = row_alignment_of(runtime, pass, devices, count, false);
 
     if (count > 1 && pass->row_alignment > 1 && pass->row_alignment > pass->rows / ROW_UNITS_MIN)
-        tell_row_alignment(runtime, pass, devices, count);
+        warn_row_alignment(runtime, pass, devices, count);
 }
 
 /* ---- shared splits ---- */

@@ -540,7 +540,7 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
 /* ---- the stream itself ---- */
 
 /* Log a look that cannot be used. Returns `status`. */
-static cox_status tell_look(const cox_video_stream *stream, cox_status status)
+static cox_status log_look(const cox_video_stream *stream, cox_status status)
 {
     if (status == COX_E_INVALID)
         cox__log(&stream->runtime->log, COX_LOG_ERROR,
@@ -572,7 +572,7 @@ cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_sessio
 
     cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
     if (status == COX_OK)
-        status = tell_look(stream, cox__options_read(&stream->look, look));
+        status = log_look(stream, cox__options_read(&stream->look, look));
     if (status == COX_OK && stream->descriptor < 0)
         status = COX_E_SYSTEM;
     if (status != COX_OK) {
@@ -616,7 +616,7 @@ cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_tonem
     if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))
         return COX_E_INVALID;
 
-    const cox_status status = tell_look(stream, cox__options_read(&look, from));
+    const cox_status status = log_look(stream, cox__options_read(&look, from));
     if (status != COX_OK)
         return status;
 
