@@ -39,8 +39,8 @@ static uint32_t row_alignment_of(const cox_runtime *runtime, const struct cox__p
     return (uint32_t)row_alignment;
 }
 
-/* Warn about the bindings whose pitches cause the large row alignment. In `other` all have better pitches,
- * which give `row_alignment`. */
+/* Warn about the bindings whose pitches cause the large row alignment. In `other` all have better
+ * pitches, which give `row_alignment`. */
 static void warn_pitches(const cox_runtime *runtime, const struct cox__pass *pass,
                          struct cox__pass *other, uint32_t row_alignment, const uint32_t *devices,
                          uint32_t count)
