@@ -1,4 +1,4 @@
-/* The memory that frames are made of.
+/* The application's calls on buffers: create, wrap, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
@@ -8,30 +8,33 @@ static cox_status make_buffer(cox_runtime *runtime, void *data, size_t bytes, co
 {
     struct cox__mem *mem;
     cox_buffer *buffer = calloc(1, sizeof *buffer);
-    const cox_status status = buffer ? runtime->backend->ops->mem_create(runtime->backend, data,
-                                                                         bytes, &mem)
-                                     : COX_E_NOMEM;
+    cox_status status = COX_E_NOMEM;
+    if (buffer)
+        status = runtime->backend->ops->mem_create(runtime->backend, data, bytes, &mem);
     if (status) {
         cox__log(&runtime->log, COX_LOG_ERROR, "%s: %zu bytes: %s",
                  data ? "cox_buffer_wrap" : "cox_buffer_create", bytes, cox_status_text(status));
         free(buffer);
         return status;
     }
+
     buffer->runtime = runtime;
     buffer->bytes = bytes;
     buffer->wrapped = data != NULL;
     atomic_init(&buffer->refs, 1);
     atomic_init(&buffer->mem, mem);
     atomic_fetch_add(&runtime->buffer_count, 1);
+
     *out = buffer;
     return COX_OK;
 }
 
-/* Whether `function` can make a buffer here; *out is NULL until it has. */
+/* Whether `function` can make a buffer here. Sets `*out` to NULL. */
 static bool can_make(const cox_runtime *runtime, cox_buffer **out, const char *function)
 {
     if (out)
         *out = NULL;
+
     return runtime && !cox__misuse_null(runtime, out, function, "out") &&
            !cox__misuse_forked(runtime, function);
 }
@@ -40,11 +43,13 @@ cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **ou
 {
     if (!can_make(runtime, out, "cox_buffer_create"))
         return COX_E_INVALID;
+
     if (!bytes || bytes > SIZE_MAX / 2) {
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "cox_buffer_create: %zu bytes; 1 to %zu are possible", bytes, SIZE_MAX / 2);
         return COX_E_INVALID;
     }
+
     return make_buffer(runtime, NULL, bytes, out);
 }
 
@@ -53,28 +58,36 @@ cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
 {
     if (!can_make(runtime, out, "cox_buffer_wrap"))
         return COX_E_INVALID;
+
     if (!data || !bytes || bytes > SIZE_MAX / 2) {
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, not at NULL", bytes,
                  data, SIZE_MAX / 2);
         return COX_E_INVALID;
     }
+
     const cox_status status = make_buffer(runtime, data, bytes, out);
     if (status == COX_OK) {
         struct cox__mem_link *link = runtime->backend->ops->mem_link((*out)->mem);
         link->released = released;
         link->user = user;
     }
+
     return status;
 }
 
-/* Whether frames use the buffer; inside a callback, others than the one whose callback it is. */
+/* Whether frames use the buffer. Inside a callback, its own frame does not count. */
 static bool is_in_use(const cox_buffer *buffer, bool in_callback)
 {
-    return atomic_load(&buffer->refs) > 1 + (in_callback ? atomic_load(&buffer->leaving) : 0);
+    const unsigned refs = atomic_load(&buffer->refs);
+    unsigned own = 1;
+    if (in_callback)
+        own += atomic_load(&buffer->leaving);
+
+    return refs > own;
 }
 
-/* The application's memory, which is its own again once this returns. False: not here. */
+/* Wait until no frame uses the application's memory, and let go of it. False: not possible here. */
 static bool take_back(cox_buffer *buffer)
 {
     cox_runtime *runtime = buffer->runtime;
@@ -82,14 +95,17 @@ static bool take_back(cox_buffer *buffer)
     if (is_in_use(buffer, in_callback) &&
         cox__misuse_in_callback(runtime, "cox_buffer_destroy, of wrapped memory in use"))
         return false;
+
     pthread_mutex_lock(&runtime->release_lock);
     while (is_in_use(buffer, in_callback))
         pthread_cond_wait(&runtime->released, &runtime->release_lock);
     pthread_mutex_unlock(&runtime->release_lock);
+
     if (!cox__memory_drop(runtime, atomic_exchange(&buffer->mem, NULL)))
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "a device that hangs may still touch %zu bytes of the application's memory",
                  buffer->bytes);
+
     return true;
 }
 
@@ -97,13 +113,17 @@ void cox_buffer_destroy(cox_buffer **out)
 {
     if (!out || !*out)
         return;
+
     cox_buffer *buffer = *out;
     cox_runtime *runtime = buffer->runtime;
     if (cox__misuse_forked(runtime, "cox_buffer_destroy"))
         return;
+
+    /* Without a `released` function the caller must know when its memory is free. */
     if (buffer->wrapped && !runtime->backend->ops->mem_link(buffer->mem)->released &&
         !take_back(buffer))
         return;
+
     *out = NULL;
     cox__buffers_unref(buffer);
     atomic_fetch_sub(&runtime->buffer_count, 1); /* the runtime may go from here on */

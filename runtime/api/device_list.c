@@ -7,7 +7,7 @@
 
 enum { ENTRY_BYTES = 192 };
 
-/* Whether `text` is decimal digits, and their value. */
+/* Whether `text` is decimal digits; `*value` is their value. */
 static bool is_number(const char *text, unsigned long *value)
 {
     char *end = NULL;
@@ -23,6 +23,7 @@ static bool is_type(const char *entry, enum cox_device_type type)
     return strcmp(entry, cox_device_type_name(type)) == 0;
 }
 
+/* Whether the entry names the device: by number, type, place or a part of its name. */
 static bool names(const char *entry, uint32_t index, const struct cox_device_info *info)
 {
     unsigned long number;
@@ -40,21 +41,23 @@ static bool names(const char *entry, uint32_t index, const struct cox_device_inf
            strcasestr(info->platform, entry);
 }
 
-/* Add the devices that the entry names. False: there is none. */
+/* Add the devices that the entry names. False: it names no device. */
 static bool add(const cox_runtime *runtime, const char *entry, bool chosen[COX_DEVICES_MAX])
 {
     struct cox__backend *backend = runtime->backend;
     bool any = false;
+
     for (uint32_t d = 0; d < backend->ops->device_count(backend); d++) {
         struct cox_device_info info;
         backend->ops->device_info(backend, d, &info);
+
         if (*entry && names(entry, d, &info))
             any = chosen[d] = true;
     }
     return any;
 }
 
-/* As cox__device_list_find; `entry` is the one that names no device. */
+/* As cox__device_list_find. If it fails, `entry` is the one that names no device. */
 static bool find(const cox_runtime *runtime, const char *text, uint32_t devices[COX_DEVICES_MAX],
                  uint32_t *count, char entry[ENTRY_BYTES])
 {
@@ -70,6 +73,7 @@ static bool find(const cox_runtime *runtime, const char *text, uint32_t devices[
             return false;
         if (!at[length])
             break;
+
         at += length + 1;
     }
 

@@ -1,4 +1,5 @@
-/* The application's calls with public parameters: a session, a frame, and one kernel run once.
+/* The application's calls with public parameters: create a session, submit or run a frame, run one
+ * kernel once. They fill in specs (base/spec.h) for session.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 #include "resolve.h"
@@ -29,7 +30,7 @@ cox_status cox_session_create(cox_runtime *runtime, const struct cox_session_par
 struct full {
     struct cox__frame_spec spec;
     cox_buffer *buffers[COX_BUFFERS_MAX];
-    uint32_t wrapped; /* a bit for each buffer that is a plain memory's, and must be destroyed */
+    uint32_t wrapped; /* a bit for each buffer around plain memory, which must be destroyed */
 };
 
 static uint32_t buffers_needed(const cox_session *session)
@@ -41,7 +42,7 @@ static uint32_t buffers_needed(const cox_session *session)
     return needed;
 }
 
-/* Elements of a list that ends with NULL, `most` + 1 at most. */
+/* Elements of a list that ends with NULL. Does not count further than `most` + 1. */
 static uint32_t length_of(const void *const *list, uint32_t most)
 {
     uint32_t length = 0;
@@ -65,7 +66,8 @@ static cox_status check_length(const cox_session *session, const void *const *li
     return COX_E_INVALID;
 }
 
-/* Whether plain memory is given twice, once to be written. */
+/* Whether the memory at index `given` is also given for a binding before it, and one of the two is
+ * written. */
 static bool is_given_twice(const cox_session *session, const void *const *data, uint32_t given,
                            uint32_t binding)
 {
@@ -102,13 +104,16 @@ static cox_status wrap_data(cox_session *session, const struct cox_frame *frame,
             status = COX_E_INVALID;
             break;
         }
+
         status = cox_buffer_wrap(session->runtime, (void *)frame->data[i++],
                                  session->pipeline.bytes[b], NULL, NULL, &full->buffers[b]);
         if (!status)
             full->wrapped |= UINT32_C(1) << b;
     }
+
     if (status)
         drop_wrapped(full);
+
     return status;
 }
 
@@ -138,6 +143,7 @@ cox_status cox_session_submit(cox_session *session, const struct cox_frame *fram
 {
     if (!session || cox__misuse_null(session->runtime, frame, "cox_session_submit", "frame"))
         return COX_E_INVALID;
+
     if (frame->data) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "cox_session_submit: plain memory is for cox_session_run; use buffers");
@@ -160,8 +166,11 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
         return COX_E_INVALID;
 
     struct full full = {.wrapped = 0};
-    cox_status status = frame->data ? wrap_data(session, frame, &full)
-                                    : place_buffers(session, frame, &full);
+    cox_status status;
+    if (frame->data)
+        status = wrap_data(session, frame, &full);
+    else
+        status = place_buffers(session, frame, &full);
     if (status)
         return status;
 
@@ -199,6 +208,7 @@ static bool is_filled_in(const struct cox__signature *signature,
         if (signature->parameters[p].kind != COX__PARAMETER_BUFFER ||
             strncmp(parameter->name, name, length) != 0)
             continue;
+
         if (strcmp(parameter->name + length, "_first_row") == 0 ||
             strcmp(parameter->name + length, "_pitch") == 0)
             return true;
@@ -216,6 +226,7 @@ static cox_status add_value(struct once *once, const struct cox__parameter *para
                  parameter->type, parameter->name);
         return COX_E_INVALID;
     }
+
     once->fields[once->field_count++] = (struct cox_field){
         .name = parameter->name, .offset = once->constants_bytes, .bytes = parameter->bytes};
     memcpy(once->constants + once->constants_bytes, value, parameter->bytes);
@@ -249,15 +260,18 @@ static cox_status take_args(struct once *once, uint32_t halo_rows, const void *c
         const struct cox__parameter *parameter = &once->signature.parameters[p];
         if (is_filled_in(&once->signature, parameter))
             continue;
+
         if (!args || !args[given]) {
             cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes '%s', which is not given",
                      once->signature.kernel, parameter->name);
             return COX_E_INVALID;
         }
+
         const cox_status status = add_parameter(once, parameter, args[given++], halo_rows, log);
         if (status)
             return status;
     }
+
     if (args && args[given]) {
         cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes %u arguments; more are given",
                  once->signature.kernel, given);
@@ -278,6 +292,7 @@ static cox_status run_once(cox_runtime *runtime, const char *source, const struc
                                               .warmup = COX_WARMUP_NONE,
                                               .no_profile = true};
     const struct cox_frame frame = {.data = once->data, .constants = once->constants};
+
     cox_session *session;
     cox_status status = cox_session_create(runtime, &params, &session);
     if (status == COX_OK)

@@ -9,6 +9,7 @@ bool cox__misuse_forked(const cox_runtime *runtime, const char *function)
     if (forked)
         cox__log(&runtime->log, COX_LOG_ERROR,
                  "%s: this is a child process, and the runtime is its parent's", function);
+
     return forked;
 }
 
@@ -17,6 +18,7 @@ bool cox__misuse_in_callback(const cox_runtime *runtime, const char *function)
     const bool inside = cox__watchdog_is_held_here(runtime->watchdog);
     if (inside)
         cox__log(&runtime->log, COX_LOG_ERROR, "%s: not from a callback", function);
+
     return inside;
 }
 

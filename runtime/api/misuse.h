@@ -1,18 +1,18 @@
-/* Calls at a wrong place: they do nothing but a line in the log.
+/* Calls from a wrong place: they only write a line to the log. All public functions use this.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_API_MISUSE_H
 #define COX_API_MISUSE_H
 
 #include "engine/engine.h"
 
-/* Whether this is another process than the one that made the runtime: a child after fork, which has none of its
- * threads. Takes no lock, since a thread that is not here may hold it. */
+/* Whether this is a child process after fork: it has none of the runtime's threads. Takes no lock,
+ * since a thread that exists only in the parent may hold it. */
 bool cox__misuse_forked(const cox_runtime *runtime, const char *function);
 
-/* Whether the caller is inside a callback of the runtime's, where `function` would wait for itself. */
+/* Whether the caller is inside a callback of the runtime: `function` would wait for itself. */
 bool cox__misuse_in_callback(const cox_runtime *runtime, const char *function);
 
-/* Either. */
+/* Either of the two. */
 bool cox__misuse(const cox_runtime *runtime, const char *function);
 
 /* Whether the argument of this name, which `function` needs, is NULL. */
@@ -21,6 +21,7 @@ static inline bool cox__misuse_null(const cox_runtime *runtime, const void *argu
 {
     if (!argument)
         cox__log(&runtime->log, COX_LOG_ERROR, "%s: %s is NULL", function, name);
+
     return !argument;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "params.h"
 
-/* An array of a session's parameters: `least` to `most` elements. */
+/* Whether an array has `least` to `most` elements. */
 static bool array_ok(const char *name, const void *elements, uint32_t count, uint32_t least,
                      uint32_t most, const struct cox__log *log)
 {
@@ -46,8 +46,9 @@ static bool passes_ok(const struct cox__pass_spec *passes, uint32_t count,
 cox_status cox__params_check(const struct cox__session_spec *params, const struct cox__log *log)
 {
     /* Either the session has stages, or each pass has its own. */
-    const uint32_t least_stages = params->pass_count ? 0 : 1;
-    const uint32_t most_stages = params->pass_count ? 0 : COX_FUSED_MAX;
+    uint32_t least_stages = 1, most_stages = COX_FUSED_MAX;
+    if (params->pass_count)
+        least_stages = most_stages = 0;
 
     const bool ok =
         array_ok("bindings", params->bindings, params->binding_count, 1, COX_BUFFERS_MAX, log) &&

@@ -1,7 +1,7 @@
 /* Checks of the arrays in a session's parameters.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_RUNTIME_PARAMS_H
-#define COX_RUNTIME_PARAMS_H
+#ifndef COX_API_PARAMS_H
+#define COX_API_PARAMS_H
 
 #include "base/log.h"
 #include "base/spec.h"

@@ -13,7 +13,7 @@ struct token {
     size_t length;
 };
 
-/* Where the reader is. */
+/* A position in a source. */
 struct reader {
     const char *at;
     const char *source;
@@ -28,11 +28,20 @@ static bool begins_line(const struct reader *reader)
     return at == reader->source || at[-1] == '\n';
 }
 
+/* The character behind one that a backslash may precede. */
+static const char *skip_escaped(const char *at)
+{
+    if (at[0] == '\\' && at[1])
+        at++;
+
+    return at + 1;
+}
+
 /* A preprocessor line ends at a newline that no backslash precedes. */
 static const char *skip_line(const char *at)
 {
     while (*at && *at != '\n')
-        at += at[0] == '\\' && at[1] ? 2 : 1;
+        at = skip_escaped(at);
 
     return at;
 }
@@ -43,16 +52,21 @@ static const char *skip_comment(const char *at)
         return skip_line(at);
 
     const char *end = strstr(at + 2, "*/");
-    return end ? end + 2 : at + strlen(at);
+    if (!end)
+        return at + strlen(at);
+
+    return end + 2;
 }
 
 static const char *skip_quoted(const char *at)
 {
     const char quote = *at++;
     while (*at && *at != quote && *at != '\n')
-        at += at[0] == '\\' && at[1] ? 2 : 1;
+        at = skip_escaped(at);
 
-    return *at == quote ? at + 1 : at;
+    if (*at == quote)
+        at++;
+    return at;
 }
 
 static bool is_word(char c)
@@ -60,6 +74,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
+/* The next token, behind spaces, comments, preprocessor lines and quoted text. */
 static struct token next(struct reader *reader)
 {
     for (;;) {
@@ -93,7 +108,7 @@ static bool is(struct token token, const char *text)
     return token.length == strlen(text) && memcmp(token.start, text, token.length) == 0;
 }
 
-/* Whether the token is a keyword, with or without the two underscores that OpenCL C allows before it. */
+/* Whether the token is a keyword. OpenCL C allows two underscores before it. */
 static bool is_keyword(struct token token, const char *word)
 {
     if (token.length > 2 && memcmp(token.start, "__", 2) == 0) {
@@ -115,7 +130,8 @@ static bool copy(struct token token, char name[COX__NAME_BYTES])
 
 /* ---- types ---- */
 
-/* Bytes of a scalar or vector type of OpenCL C; 0 for any other. A vector of three takes the room of four. */
+/* Bytes of a scalar or vector type of OpenCL C; 0 for any other. A vector of three has the size of
+ * four. */
 static uint32_t bytes_of(const char *type)
 {
     static const struct {
@@ -131,6 +147,7 @@ static uint32_t bytes_of(const char *type)
         if (!type[length])
             return scalars[i].bytes;
 
+        /* What follows the name must be a vector's width. */
         char *end = NULL;
         const unsigned long width = strtoul(type + length, &end, 10);
         if (*end)
@@ -157,10 +174,10 @@ static void make_unsigned(char type[COX__NAME_BYTES])
 
 /* ---- parameters ---- */
 
-/* One parameter while its tokens come. */
+/* A parameter that is being read. */
 struct draft {
     struct cox__parameter *parameter;
-    bool is_pointer, is_unsigned, is_const, is_constant, is_image;
+    bool is_pointer, is_unsigned, is_const, is_constant;
     char words[2][COX__NAME_BYTES]; /* the type, then the name */
     uint32_t word_count;
 };
@@ -176,7 +193,7 @@ static bool is_qualifier(struct token token)
     return false;
 }
 
-/* Take one token. False: not part of a parameter that can be read. */
+/* Add one token to the parameter. False: it cannot be read. */
 static bool take(struct draft *draft, struct token token)
 {
     struct cox__parameter *parameter = draft->parameter;
@@ -186,7 +203,7 @@ static bool take(struct draft *draft, struct token token)
         return first;
     }
     if (is_keyword(token, "const")) {
-        draft->is_const |= !draft->is_pointer; /* after the star it is the pointer that is const */
+        draft->is_const |= !draft->is_pointer; /* behind the star the pointer itself is const */
         return true;
     }
     if (is_keyword(token, "global") || is_keyword(token, "constant")) {
@@ -204,6 +221,8 @@ static bool take(struct draft *draft, struct token token)
     }
     if (is_qualifier(token))
         return true;
+
+    /* The type or the name. */
     if (is(token, "image2d_t"))
         parameter->kind = COX__PARAMETER_IMAGE;
 
@@ -211,10 +230,11 @@ static bool take(struct draft *draft, struct token token)
            copy(token, draft->words[draft->word_count++]);
 }
 
+/* Fill in the parameter when all of its tokens were read. False: it cannot be read. */
 static bool finish(struct draft *draft)
 {
     struct cox__parameter *parameter = draft->parameter;
-    const bool has_type = draft->word_count == 2;
+    const bool has_type = draft->word_count == 2; /* `unsigned` alone is one */
     if (!has_type && !(draft->word_count == 1 && draft->is_unsigned))
         return false;
 
@@ -235,7 +255,8 @@ static bool finish(struct draft *draft)
     return true;
 }
 
-/* Read from behind the opening parenthesis. False: it cannot be read. */
+/* Read the parameters; the reader stands behind the opening parenthesis. False: one cannot be
+ * read. */
 static bool read_parameters(struct reader *reader, struct cox__signature *signature)
 {
     struct token token = next(reader);
@@ -245,13 +266,14 @@ static bool read_parameters(struct reader *reader, struct cox__signature *signat
     for (;;) {
         if (signature->count == COX_ARGUMENTS_MAX)
             return false;
+
         struct cox__parameter *parameter = &signature->parameters[signature->count++];
         *parameter = (struct cox__parameter){.kind = COX__PARAMETER_VALUE};
         struct draft draft = {.parameter = parameter};
-
         for (; !is(token, ",") && !is(token, ")"); token = next(reader))
             if (!token.length || !take(&draft, token))
                 return false;
+
         if (!finish(&draft))
             return false;
         if (is(token, ")"))
@@ -267,6 +289,7 @@ static void skip_parentheses(struct reader *reader)
 {
     uint32_t depth = 0;
     struct token token;
+
     do {
         token = next(reader);
         depth += is(token, "(");
@@ -274,14 +297,15 @@ static void skip_parentheses(struct reader *reader)
     } while (token.length && depth > 0);
 }
 
-/* Go on to the next kernel's parameters, behind the opening parenthesis. `*name` has no length at the end of the
- * source. */
+/* Move the reader to the next kernel's parameters, behind the opening parenthesis. At the end of
+ * the source `*name` has no length. */
 static void find_kernel(struct reader *reader, struct token *name)
 {
     struct token token = next(reader);
     while (token.length && !is_keyword(token, "kernel"))
         token = next(reader);
 
+    /* The last word before the parenthesis is the name. */
     *name = token;
     while (token.length && !is(token, "(")) {
         *name = token;
@@ -289,6 +313,7 @@ static void find_kernel(struct reader *reader, struct token *name)
         if (is(token, "__attribute__"))
             skip_parentheses(reader);
     }
+
     if (!token.length)
         name->length = 0;
 }
@@ -303,10 +328,12 @@ cox_status cox__signature_read(const char *source, const char *kernel,
         find_kernel(&reader, &name);
         if (!name.length)
             break;
+
+        /* A kernel may be declared before its definition. */
         if (kernel && !is(name, kernel))
             continue;
         if (found && kernel)
-            break; /* a declaration and its definition */
+            break;
         if (found && is(name, signature->kernel))
             continue;
         if (found) {
@@ -329,7 +356,19 @@ cox_status cox__signature_read(const char *source, const char *kernel,
     if (found)
         return COX_OK;
 
-    cox__log(log, COX_LOG_ERROR, "the source has no kernel%s%s", kernel ? " " : "",
-             kernel ? kernel : "");
+    if (kernel)
+        cox__log(log, COX_LOG_ERROR, "the source has no kernel %s", kernel);
+    else
+        cox__log(log, COX_LOG_ERROR, "the source has no kernel");
     return COX_E_INVALID;
+}
+
+const struct cox__parameter *cox__signature_find(const struct cox__signature *signature,
+                                                 const char *name)
+{
+    for (uint32_t p = 0; p < signature->count; p++)
+        if (strcmp(signature->parameters[p].name, name) == 0)
+            return &signature->parameters[p];
+
+    return NULL;
 }

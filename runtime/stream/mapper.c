@@ -5,24 +5,26 @@
 #include "options.h"
 #include "specs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include <stdlib.h>
-
-/* So many shapes' sessions stay: a stream that goes back and forth between two, or three, makes none. */
+/* Mappers that stay: a stream that alternates between three shapes makes no new session. */
 enum { KEPT = 3 };
 
 cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
                              const struct cox_session_params *params)
 {
     static const struct cox_session_params defaults = {0};
+    if (!params)
+        params = &defaults;
+
     memset(mappers, 0, sizeof *mappers);
     mappers->runtime = runtime;
     pthread_mutex_init(&mappers->lock, NULL);
     atomic_init(&mappers->made, 0);
 
-    const cox_status status = cox__resolve_common(runtime, params ? params : &defaults,
-                                                  &mappers->params, mappers->devices);
+    const cox_status status = cox__resolve_common(runtime, params, &mappers->params,
+                                                  mappers->devices);
     if (!mappers->params.in_flight)
         mappers->params.in_flight = 2;
     mappers->params.warm_start = NULL;
@@ -45,32 +47,35 @@ void cox__mappers_clear(struct cox__mappers *mappers)
         mappers->newest = mapper->next;
         destroy(mapper);
     }
+
     pthread_mutex_destroy(&mappers->lock);
 }
 
 struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
                                       const struct cox_video_shape *shape, bool steers)
 {
-    struct cox__mapper *mapper = mappers->newest;
-    while (mapper &&
-           (mapper->steers != steers || !cox__options_shapes_alike(&mapper->shape, shape) ||
-            !cox__options_pitches_alike(&mapper->shape, shape)))
-        mapper = mapper->next;
-    return mapper;
+    for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next)
+        if (mapper->steers == steers && cox__options_shapes_alike(&mapper->shape, shape) &&
+            cox__options_pitches_alike(&mapper->shape, shape))
+            return mapper;
+
+    return NULL;
 }
 
-/* A cox_report_fn, with the stream's numbers for the session's. */
+/* A cox_report_fn: replaces the session's frame number by the stream's. */
 static void report(void *user, const struct cox_frame_report *about)
 {
     struct cox__mapper *mapper = user;
     const struct cox__session_spec *params = &mapper->all->params;
-    struct cox_frame_report told = *about;
+    struct cox_frame_report renumbered = *about;
+
     pthread_mutex_lock(&mapper->lock);
     const struct cox__number number = mapper->numbers[about->index % COX__NUMBERS];
     pthread_mutex_unlock(&mapper->lock);
-    told.index = number.frame;
+
+    renumbered.index = number.frame;
     if (!number.rehearsal || about->warmup)
-        params->report(params->report_user, &told);
+        params->report(params->report_user, &renumbered);
 }
 
 cox_status cox__mapper_prepare(struct cox__mapper *mapper,
@@ -80,6 +85,7 @@ cox_status cox__mapper_prepare(struct cox__mapper *mapper,
     *params = &mapper->params;
     if (mapper->is_prepared && cox__options_alike(&mapper->settings, settings))
         return COX_OK;
+
     const cox_status status = cox_video_prepare(&mapper->shape, settings, &mapper->params);
     mapper->settings = *settings;
     mapper->is_prepared = status == COX_OK;
@@ -100,12 +106,15 @@ void cox__mapper_take_back(struct cox__mapper *mapper)
     pthread_mutex_unlock(&mapper->lock);
 }
 
-/* The application's parameters, for a pipeline to be described in. */
+/* The application's parameters; the caller adds a pipeline to them. */
 static struct cox__session_spec params_of(struct cox__mapper *mapper)
 {
     const struct cox__mappers *all = mapper->all;
     struct cox__session_spec params = all->params;
-    params.warm_start = all->newest ? all->newest->mapping : NULL;
+
+    params.warm_start = NULL;
+    if (all->newest)
+        params.warm_start = all->newest->mapping;
     if (params.report) {
         params.report = report;
         params.report_user = mapper;
@@ -116,14 +125,16 @@ static struct cox__session_spec params_of(struct cox__mapper *mapper)
 static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape,
                        bool steers, struct cox__mapper **out)
 {
-    struct cox__pipeline_storage storage;
     struct cox__mapper *mapper = calloc(1, sizeof *mapper);
     if (!mapper)
         return COX_E_NOMEM;
+
     mapper->all = mappers;
     mapper->shape = *shape;
     mapper->steers = steers;
     pthread_mutex_init(&mapper->lock, NULL);
+
+    struct cox__pipeline_storage storage;
     struct cox__session_spec params = params_of(mapper);
     cox_status status = cox__video_mapping(shape, steers, &storage, &params);
     if (status == COX_E_INVALID)
@@ -131,6 +142,7 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
             &mappers->runtime->log, COX_LOG_ERROR,
             "a stream's frame cannot be mapped: of these formats, sizes, transfer and look (see "
             "cox_video_mapping)");
+
     mapper->mapping_bindings = params.binding_count;
     if (status == COX_OK)
         status = cox__session_create(mappers->runtime, &params, &mapper->mapping);
@@ -138,6 +150,7 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
         destroy(mapper);
         return status;
     }
+
     atomic_fetch_add(&mappers->made, 1);
     *out = mapper;
     return COX_OK;
@@ -150,34 +163,40 @@ static cox_status make_analysis(struct cox__mappers *mappers, struct cox__mapper
     params.warm_start = NULL;
     params.report = NULL;
     params.in_flight = 1;
+
     cox_session *analysis = NULL;
     cox_status status = cox__video_analysis(&mapper->shape, &storage, &params);
     mapper->analysis_bindings = params.binding_count;
     if (status == COX_OK)
         status = cox__session_create(mappers->runtime, &params, &analysis);
-    pthread_mutex_lock(&mappers->lock); /* others ask for its session_info */
+
+    pthread_mutex_lock(&mappers->lock); /* other threads may ask for its info */
     mapper->analysis = analysis;
     pthread_mutex_unlock(&mappers->lock);
     return status;
 }
 
+/* Make the mapper the newest of the list. */
 static void put_first(struct cox__mappers *mappers, struct cox__mapper *mapper)
 {
     struct cox__mapper **link = &mappers->newest;
+
     pthread_mutex_lock(&mappers->lock);
     while (*link && *link != mapper)
         link = &(*link)->next;
     if (*link)
         *link = mapper->next;
+
     mapper->next = mappers->newest;
     mappers->newest = mapper;
     pthread_mutex_unlock(&mappers->lock);
 }
 
-/* Those behind the newest few, unless frames are under way. */
+/* Destroy all but the newest few, unless they have frames. */
 static void drop_old(struct cox__mappers *mappers)
 {
     struct cox__mapper **link = &mappers->newest, *old = NULL;
+
     pthread_mutex_lock(&mappers->lock);
     for (int place = 0; *link; place++) {
         struct cox__mapper *mapper = *link;
@@ -185,11 +204,13 @@ static void drop_old(struct cox__mappers *mappers)
             link = &mapper->next;
             continue;
         }
+
         *link = mapper->next;
         mapper->next = old;
         old = mapper;
     }
     pthread_mutex_unlock(&mappers->lock);
+
     while (old) {
         struct cox__mapper *next = old->next;
         destroy(old);
@@ -201,12 +222,16 @@ cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video
                             bool steers, bool looks_ahead, struct cox__mapper **out)
 {
     struct cox__mapper *mapper = cox__mappers_find(mappers, shape, steers);
-    cox_status status = mapper ? COX_OK : make(mappers, shape, steers, &mapper);
+    cox_status status = COX_OK;
+    if (!mapper)
+        status = make(mappers, shape, steers, &mapper);
     if (status != COX_OK)
         return status;
+
     if (mapper != mappers->newest)
         put_first(mappers, mapper);
     drop_old(mappers);
+
     if (looks_ahead && !mapper->analysis)
         status = make_analysis(mappers, mapper);
     *out = mapper;
@@ -228,6 +253,7 @@ void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
                                struct cox_session_info *info)
 {
     memset(info, 0, sizeof *info);
+
     pthread_mutex_lock(&mappers->lock);
     const struct cox__mapper *newest = mappers->newest;
     if (newest)

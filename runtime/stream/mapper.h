@@ -1,6 +1,6 @@
-/* What maps the frames of one shape: a session, and where the frames are looked at first another one. A stream keeps
- * those of the shapes that it had last.
- * Thread-safety: one thread at a time; cox__mappers_cancel and _session_info from any.
+/* A mapper maps the frames of one shape: it has a session, and a second one if frames are analysed
+ * first. A stream keeps the mappers of its latest shapes.
+ * Thread-safety: one thread at a time; cox__mappers_cancel and _session_info from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_STREAM_MAPPER_H
 #define COX_STREAM_MAPPER_H
@@ -11,15 +11,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The numbers of the frames that a session had last, for its reports. */
+/* The stream's numbers of a session's latest frames, for reports. */
 enum { COX__NUMBERS = 2 * COX_IN_FLIGHT_MAX + 4 };
 struct cox__number {
     uint64_t frame; /* of the stream */
-    bool rehearsal; /* mapped to learn its light: of it warm-up runs alone are reported */
+    bool rehearsal; /* mapped to learn its light; only its warm-up runs are reported */
 };
 
 struct cox__mapper {
-    struct cox__mapper *next; /* the one in use before it */
+    struct cox__mapper *next; /* the one that was used before it */
     const struct cox__mappers *all;
     struct cox_video_shape shape;
     bool steers; /* `mapping` fills a histogram */
@@ -27,12 +27,12 @@ struct cox__mapper {
     cox_session *analysis; /* fills a histogram from the input alone; NULL = not needed yet */
     uint32_t mapping_bindings;
     uint32_t analysis_bindings;
-    struct cox_video_settings settings; /* of the last frame, */
-    struct cox_video_constants params;  /* and what they became */
-    bool is_prepared;                   /* there are such */
+    struct cox_video_settings settings; /* of the last frame */
+    struct cox_video_constants params;     /* made of `settings` */
+    bool is_prepared;                   /* whether `params` are valid */
     atomic_uint frames;                 /* sent through it and not received */
-    pthread_mutex_t lock;               /* around what follows: reports read it */
-    uint64_t submitted;                 /* to `mapping` */
+    pthread_mutex_t lock;               /* guards the fields below, which reports read */
+    uint64_t submitted;                 /* frames, to `mapping` */
     struct cox__number numbers[COX__NUMBERS];
 };
 
@@ -40,20 +40,21 @@ struct cox__mappers {
     cox_runtime *runtime;
     struct cox__session_spec params;   /* the application's, without passes */
     uint32_t devices[COX_DEVICES_MAX]; /* for `params` */
-    pthread_mutex_t lock;              /* around the list, for other threads */
+    pthread_mutex_t lock;              /* guards the list, for other threads */
     struct cox__mapper *newest;
     atomic_ullong made;
 };
 
-/* `params`: what an application gives cox_video_stream_create; may be NULL. Clear the mappers on an error too.
+/* `params`: what an application gives cox_video_stream_create; may be NULL. Clear the mappers on an
+ * error too.
  * Errors: COX_E_INVALID, COX_E_NOT_FOUND (the log says which field). */
 cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
                              const struct cox_session_params *params);
 
-/* All of them; no frame is under way. */
+/* Destroy all mappers. No frame may be under way. */
 void cox__mappers_clear(struct cox__mappers *mappers);
 
-/* The mapper of just this shape, or NULL. */
+/* The mapper of exactly this shape, or NULL. */
 struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
                                       const struct cox_video_shape *shape, bool steers);
 
@@ -64,20 +65,21 @@ struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
 cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape,
                             bool steers, bool looks_ahead, struct cox__mapper **out);
 
-/* The parameter block of a frame, which stays until the next one's. Errors: as cox_video_prepare. */
+/* Make the parameter block of a frame. It stays valid until the next frame's.
+ * Errors: as cox_video_prepare. */
 cox_status cox__mapper_prepare(struct cox__mapper *mapper,
                                const struct cox_video_settings *settings,
                                const struct cox_video_constants **params);
 
-/* The next frame that `mapping` gets is this one of the stream. */
+/* Note the stream's number of the next frame that `mapping` gets. */
 void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal);
 
-/* `mapping` refused it. */
+/* Undo cox__mapper_number: `mapping` refused the frame. */
 void cox__mapper_take_back(struct cox__mapper *mapper);
 
 void cox__mappers_cancel(struct cox__mappers *mappers);
 
-/* Of the newest mapper's mapping, or analysis; zeros if there is none. */
+/* The info of the newest mapper's mapping, or of its analysis; zeros if it does not exist. */
 void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
                                struct cox_session_info *info);
 

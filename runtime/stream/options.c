@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A shape on which to try what a look alone can get wrong. */
+/* Any valid shape: with it cox_video_prepare checks the options. */
 static const struct cox_video_shape try_on = {
     .width = 2,
     .height = 2,
@@ -20,9 +20,6 @@ static bool is_choice(enum cox_tristate choice)
 
 cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_options *from)
 {
-    struct cox_video_shape shape = try_on;
-    struct cox_video_constants params;
-
     *to = (struct cox__look){0};
     if (from)
         to->look = *from;
@@ -36,13 +33,19 @@ cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_opti
     if (!is_choice(to->look.dither) || !is_choice(to->look.compress) ||
         (unsigned)to->look.peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
+
+    struct cox_video_shape shape = try_on;
+    struct cox_video_constants params;
     shape.op = to->look.op;
     return cox_video_prepare(&shape, &to->settings, &params);
 }
 
 static bool chosen(enum cox_tristate choice, bool otherwise)
 {
-    return choice == COX_AUTO ? otherwise : choice == COX_YES;
+    if (choice == COX_AUTO)
+        return otherwise;
+
+    return choice == COX_YES;
 }
 
 void cox__options_shape(const struct cox__look *look, const struct cox_video_image *in,
@@ -51,6 +54,7 @@ void cox__options_shape(const struct cox__look *look, const struct cox_video_ima
     const bool halved = in->width == 2 * (uint64_t)out->width &&
                         in->height == 2 * (uint64_t)out->height;
     const bool scaled = in->width != out->width || in->height != out->height;
+
     memset(shape, 0, sizeof *shape);
     shape->width = in->width;
     shape->height = in->height;
@@ -60,15 +64,17 @@ void cox__options_shape(const struct cox__look *look, const struct cox_video_ima
     shape->primaries = in->primaries;
     shape->op = look->look.op;
     shape->desaturate_highlights = look->settings.desaturate >= 0;
-    shape->dither = chosen(look->look.dither, out->format.depth < in->format.depth)
-                        ? COX_DITHER_ORDERED
-                        : COX_DITHER_NONE;
-    shape->gamut = chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020)
-                       ? COX_GAMUT_COMPRESS
-                       : COX_GAMUT_CLIP;
-    if (halved && look->look.box_downscale)
+
+    shape->dither = COX_DITHER_NONE;
+    if (chosen(look->look.dither, out->format.depth < in->format.depth))
+        shape->dither = COX_DITHER_ORDERED;
+    shape->gamut = COX_GAMUT_CLIP;
+    if (chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020))
+        shape->gamut = COX_GAMUT_COMPRESS;
+
+    if (halved && look->look.box_downscale) {
         shape->scale = COX_SCALE_HALF;
-    else if (scaled) {
+    } else if (scaled) {
         shape->scale = COX_SCALE_FILTER;
         shape->out_width = out->width;
         shape->out_height = out->height;
@@ -112,12 +118,17 @@ bool cox__options_alike(const struct cox_video_settings *a, const struct cox_vid
            same(a->gamut_knee, b->gamut_knee);
 }
 
-/* HDR is brighter than SDR white, and PQ ends at 10 000 cd/m2: all else that a stream says is nonsense. */
+/* The peak that a stream declares, if it can be true: HDR is brighter than SDR white, and PQ ends
+ * at 10 000 cd/m2. Otherwise 0. */
 static float believed_nits(const struct cox__look *look, float said_nits)
 {
-    const float white_nits = look->settings.sdr_white_nits > 0 ? look->settings.sdr_white_nits
-                                                               : 203.0f;
-    return said_nits >= white_nits && said_nits <= 10000.0f ? said_nits : 0.0f;
+    float white_nits = 203.0f;
+    if (look->settings.sdr_white_nits > 0)
+        white_nits = look->settings.sdr_white_nits;
+
+    if (said_nits >= white_nits && said_nits <= 10000.0f)
+        return said_nits;
+    return 0.0f;
 }
 
 void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look *look,
@@ -132,26 +143,34 @@ void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look 
         options.prior_nits = said_nits;
     if (look->look.trust_peak && said_nits > 0)
         options.most_nits = said_nits;
+
     cox_video_read_scene(shape, &look->settings, counts, &result->scene);
     result->cut = cox_video_adapt(&curve->steer, &options, shape, counts, &found);
+
     curve->peak_nits = found.peak_nits;
     curve->gain = found.gain;
     curve->begun = true;
 }
 
-/* What cox_video_prepare takes ends here: gain times the frames' own can be beyond. */
+/* Keep a value in the range that cox_video_prepare accepts; with the gain it may leave that. */
 static float within(float value, float least, float most)
 {
-    return value < least ? least : value > most ? most : value;
+    if (value < least)
+        return least;
+    if (value > most)
+        return most;
+
+    return value;
 }
 
 struct cox_video_settings cox__options_curve_settings(const struct cox__curve *curve,
                                                       const struct cox__look *look)
 {
     struct cox_video_settings settings = look->settings;
-    const float gain = settings.gain > 0 ? settings.gain : 1.0f;
     if (look->look.peak == COX_PEAK_FIXED || !curve->begun)
         return settings;
+
+    const float gain = settings.gain > 0 ? settings.gain : 1.0f;
     settings.gain = within(curve->gain * gain, 0x1p-32f, 0x1p32f);
     settings.peak_nits = within(curve->peak_nits * gain, 1.0f, 1e6f);
     return settings;

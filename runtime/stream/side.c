@@ -3,17 +3,18 @@
 
 #include <stdlib.h>
 
-/* ---- Buffers that go round --------------------------------------------------------------------------------------- */
+/* ---- the pool ---- */
 
-/* As many stay: three planes of input and output of all frames that can be in flight. Of the stream's own memory what
- * was not wanted while so many others were goes too: one that has changed its size keeps none of the size before. */
+/* IDLE_MAX buffers stay: the input and output planes of all frames that can be in flight. The
+ * stream's own buffers also go after IDLE_TAKES takes of others, so that a stream with a new frame
+ * size keeps no buffers of the old size. */
 enum { IDLE_MAX = 2 * COX_VIDEO_PLANES_MAX * COX_IN_FLIGHT_MAX, IDLE_TAKES = 64 };
 
 struct cox__idle {
     struct cox__idle *next;
-    uint64_t since; /* the pool's `takes` then */
+    uint64_t since; /* the pool's `takes` when it was given back */
     cox_buffer *buffer;
-    const void *data; /* the application's memory that it lies around; NULL = it is the stream's */
+    const void *data; /* the application's memory around which it is; NULL = the stream's memory */
     size_t bytes;
 };
 
@@ -25,6 +26,7 @@ void cox__side_pool_init(struct cox__pool *pool, cox_runtime *runtime)
     pthread_mutex_init(&pool->lock, NULL);
 }
 
+/* Destroy a list of buffers. */
 static void drop(struct cox__idle *idle)
 {
     while (idle) {
@@ -42,10 +44,11 @@ void cox__side_pool_clear(struct cox__pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-/* `data` as in struct cox__idle. */
+/* Take a buffer from the pool, or make one. `data` as in struct cox__idle. */
 static cox_status take(struct cox__pool *pool, void *data, size_t bytes, cox_buffer **out)
 {
     struct cox__idle **link = &pool->idle;
+
     pthread_mutex_lock(&pool->lock);
     pool->takes++;
     while (*link && ((*link)->data != data || (*link)->bytes != bytes))
@@ -54,13 +57,37 @@ static cox_status take(struct cox__pool *pool, void *data, size_t bytes, cox_buf
     if (idle)
         *link = idle->next;
     pthread_mutex_unlock(&pool->lock);
+
     if (!idle && data)
         return cox_buffer_wrap(pool->runtime, data, bytes, NULL, NULL, out);
     if (!idle)
         return cox_buffer_create(pool->runtime, bytes, out);
+
     *out = idle->buffer;
     free(idle);
     return COX_OK;
+}
+
+/* Take the buffers that are too many or too old off the list. Called with the lock held. */
+static struct cox__idle *take_unwanted(struct cox__pool *pool)
+{
+    struct cox__idle **link = &pool->idle, *unwanted = NULL;
+    int count = 0;
+
+    while (*link) {
+        struct cox__idle *idle = *link;
+        const bool is_recent = idle->data || pool->takes - idle->since <= IDLE_TAKES;
+        if (count < IDLE_MAX && is_recent) {
+            count++;
+            link = &idle->next;
+            continue;
+        }
+
+        *link = idle->next;
+        idle->next = unwanted;
+        unwanted = idle;
+    }
+    return unwanted;
 }
 
 static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *data, size_t bytes)
@@ -70,36 +97,29 @@ static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *d
         cox_buffer_destroy(buffer);
         return;
     }
+
     *idle = (struct cox__idle){.buffer = *buffer, .data = data, .bytes = bytes};
     *buffer = NULL;
+
     pthread_mutex_lock(&pool->lock);
     idle->since = pool->takes;
     idle->next = pool->idle;
     pool->idle = idle;
-    struct cox__idle **link = &pool->idle, *unwanted = NULL;
-    for (int count = 0; *link;) {
-        idle = *link;
-        const bool stays = count < IDLE_MAX &&
-                           (idle->data || pool->takes - idle->since <= IDLE_TAKES);
-        if (stays) {
-            count++;
-            link = &idle->next;
-            continue;
-        }
-        *link = idle->next;
-        idle->next = unwanted;
-        unwanted = idle;
-    }
+    struct cox__idle *unwanted = take_unwanted(pool);
     pthread_mutex_unlock(&pool->lock);
+
     drop(unwanted);
 }
 
-/* ---- Planes ------------------------------------------------------------------------------------------------------ */
+/* ---- planes ---- */
 
-/* What the plane's buffer lies around; NULL: memory of the stream's. */
+/* The application's memory around which the plane's buffer is; NULL: it is the stream's memory. */
 static void *wrapped_data(const struct cox__side *side, uint32_t p)
 {
-    return side->place[p] == COX__PLACE_WRAP ? side->image.image.data[p] : NULL;
+    if (side->place[p] == COX__PLACE_WRAP)
+        return side->image.image.data[p];
+
+    return NULL;
 }
 
 static size_t bytes_of(const struct cox__side *side, uint32_t p)
@@ -112,16 +132,21 @@ cox_status cox__side_bind(struct cox__side *side, const struct cox__image_device
 {
     const struct cox__image *image = &side->image;
     cox_status status = COX_OK;
+
     for (uint32_t p = 0; p < image->plane_count && status == COX_OK; p++) {
         const bool same = image->image.pitch_bytes[p] > 0 &&
                           (size_t)image->image.pitch_bytes[p] == pitch_bytes[p];
-        side->place[p] = same ? cox__video_image_place(image, p, devices) : COX__PLACE_COPY;
+        side->place[p] = COX__PLACE_COPY;
+        if (same)
+            side->place[p] = cox__video_image_place(image, p, devices);
+
         side->pitch_bytes[p] = pitch_bytes[p];
         if (side->place[p] == COX__PLACE_BUFFER)
             side->buffers[p] = image->image.memory[p];
         else
             status = take(pool, wrapped_data(side, p), bytes_of(side, p), &side->buffers[p]);
     }
+
     if (status != COX_OK)
         cox__side_release(side, pool, true);
     return status;
@@ -154,6 +179,7 @@ void cox__side_release(struct cox__side *side, struct cox__pool *pool, bool reus
             else
                 cox_buffer_destroy(&side->buffers[p]);
         }
+
         side->buffers[p] = NULL;
     }
 }

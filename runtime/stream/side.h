@@ -1,21 +1,21 @@
-/* A frame's planes as the session gets them: the application's own buffers, buffers put around its memory, or buffers
- * of the stream's to which rows are copied.
- * Thread-safety: one thread at a time for a frame; the pool of a stream is safe from any.
+/* A frame's planes as the session gets them: the application's own buffers, buffers around its
+ * memory, or buffers of the stream to which rows are copied.
+ * Thread-safety: one thread at a time for a frame; any thread for a stream's pool.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_STREAM_SIDES_H
-#define COX_STREAM_SIDES_H
+#ifndef COX_STREAM_SIDE_H
+#define COX_STREAM_SIDE_H
 
 #include "video_image.h"
 
 #include <pthread.h>
 
-/* A buffer that no frame has. */
+/* A buffer that no frame uses. */
 struct cox__idle;
 
-/* Buffers that frames have had and others may have again: of the stream's memory, for copies, and around memory of the
- * application's. What lies around memory that the application has given up meanwhile is not touched: it is used again
- * only where a frame has the same memory, which then is the application's. Only processors that work in the host's
- * memory have such buffers (COX__PLACE_WRAP). */
+/* Buffers that frames have used and that later frames can use again. Some are of the stream's
+ * memory, for copies. Others are around the application's memory (COX__PLACE_WRAP); only CPU
+ * devices that work in host memory have these. They are used again only for a frame with the same
+ * memory. Nothing touches them before, since the application may have freed that memory. */
 struct cox__pool {
     cox_runtime *runtime;
     pthread_mutex_t lock;
@@ -35,17 +35,17 @@ struct cox__side {
     uint64_t copied_bytes;
 };
 
-/* Buffers for planes of those pitches, each in the place that is best for it.
- * Errors: COX_E_NOMEM and what cox_buffer_wrap gives; nothing is held then. */
+/* Get a buffer of the given pitch for each plane, in the place that is best for it.
+ * Errors: COX_E_NOMEM and those of cox_buffer_wrap; then nothing is held. */
 cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices,
                           const size_t *pitch_bytes, struct cox__pool *pool);
 
-/* Copy what has to be copied, before the frame is mapped or when it has been. */
+/* Copy the rows of planes with COX__PLACE_COPY: in before the frame is mapped, out afterwards. */
 void cox__side_copy_in(struct cox__side *side);
 void cox__side_copy_out(struct cox__side *side);
 
-/* Give back what binding took. The frame is over. `reuse`: no device has its planes; else one may, and no frame gets
- * them again. */
+/* Give back what cox__side_bind took, when the frame is over. `reuse`: no device uses its planes,
+ * so other frames may get them. */
 void cox__side_release(struct cox__side *side, struct cox__pool *pool, bool reuse);
 
 #endif

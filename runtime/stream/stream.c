@@ -1,20 +1,19 @@
-/* A stream: frames go in on one thread, come back on one, in order.
+/* A stream: one thread sends frames, one thread receives them in the same order.
  *
- *     send ──► [shape ─► mapper] ─► planes to buffers ─► session ──► done, on the scheduler thread ──► receive
+ *     send ─► [shape ─► mapper] ─► planes to buffers ─► session ─► done ─► receive
  *
- * Frames that were sent and not received stand in a list, oldest first. `lock` guards it and all that the scheduler
- * thread touches; what belongs to sending alone needs none, since one thread sends. Rows are copied without the lock:
- * in on the sending thread, out on the receiving one.
+ * `done` runs on the scheduler thread. Frames that were sent and not received are in a list, oldest
+ * first. `lock` guards the list and all that the scheduler thread uses. Fields that only the
+ * sending thread uses need no lock. Rows are copied without the lock: in on the sending thread, out
+ * on the receiving one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/misuse.h"
-#include "api/params.h"
-#include "options.h"
 #include "mapper.h"
+#include "options.h"
 #include "side.h"
 
-#include <string.h>
-
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -25,11 +24,11 @@ struct sent {
     struct cox__mapper *mapper;
     struct cox__side in, out;
     struct cox__look look;
-    bool steers; /* the frames after it: its mapping fills the histogram */
-    bool learnt; /* its histogram has had its say already */
+    bool steers; /* its mapping fills the histogram, which steers later frames */
+    bool learnt; /* the curve has followed its histogram already */
     bool admitted;
-    struct cox__curve curve_before; /* for a frame that is refused after it had its turn */
-    bool done;                      /* mapped, or failed: under the lock */
+    struct cox__curve curve_before; /* if the frame is refused after its turn */
+    bool done;                      /* mapped or failed; under the lock */
     struct cox_video_result result;
 };
 
@@ -39,34 +38,39 @@ struct cox_video_stream {
     struct cox__mappers mappers;
     struct cox__pool pool;
 
-    /* Of sending alone. */
-    struct cox_video_shape wanted_before; /* what the frame before would have liked best */
+    /* Used by the sending thread only. */
+    struct cox_video_shape wanted_before; /* the shape that the frame before preferred */
     cox_buffer *histogram;                /* NULL until a frame has steered */
 
-    pthread_mutex_t lock; /* around what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     struct cox__look look;
     struct cox__curve curve;
     struct sent *oldest, *newest;
-    uint32_t on_devices; /* sent and not done */
-    uint32_t steering;   /* of them, will steer */
-    bool readable;       /* the descriptor is */
+    uint32_t on_devices; /* frames that were sent and are not done */
+    uint32_t steering;   /* those of them that steer */
+    bool readable;       /* whether the descriptor is readable */
     struct cox_video_stream_info totals;
     int descriptor;
 };
 
-/* ---- The way back ------------------------------------------------------------------------------------------------ */
+/* ---- receiving ---- */
 
-/* The descriptor is readable while the oldest frame is done. The lock is held. */
+/* Make the descriptor readable while the oldest frame is done. Called with the lock held. */
 static void show_readable(cox_video_stream *stream)
 {
     const bool readable = stream->oldest && stream->oldest->done;
-    uint64_t count = 1;
     if (readable == stream->readable)
         return;
-    const ssize_t moved = readable ? write(stream->descriptor, &count, sizeof count)
-                                   : read(stream->descriptor, &count, sizeof count);
-    stream->readable = moved == sizeof count ? readable : stream->readable;
+
+    uint64_t count = 1;
+    ssize_t moved;
+    if (readable)
+        moved = write(stream->descriptor, &count, sizeof count);
+    else
+        moved = read(stream->descriptor, &count, sizeof count);
+    if (moved == sizeof count)
+        stream->readable = readable;
 }
 
 /* A cox_done_fn. */
@@ -75,11 +79,13 @@ static void on_done(void *user, uint64_t index, cox_status status)
     struct sent *sent = user;
     cox_video_stream *stream = sent->stream;
     (void)index;
+
     pthread_mutex_lock(&stream->lock);
     sent->result.status = status;
     if (sent->steers && !sent->learnt && status == COX_OK)
         cox__options_follow_curve(&stream->curve, &sent->look, &sent->mapper->shape,
                                   sent->in.image.image.peak_nits, stream->histogram, &sent->result);
+
     stream->steering -= sent->steers;
     stream->on_devices--;
     sent->done = true;
@@ -91,39 +97,49 @@ static void on_done(void *user, uint64_t index, cox_status status)
 static void free_sent(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
+
     cox__side_release(&sent->in, &stream->pool, sent->result.status == COX_OK);
     cox__side_release(&sent->out, &stream->pool, sent->result.status == COX_OK);
     if (sent->mapper)
         atomic_fetch_sub(&sent->mapper->frames, 1);
+
     free(sent);
 }
 
-/* Take the oldest frame off the list, if it is done. */
+/* Take the oldest frame off the list if it is done; with `wait`, when it is done.
+ * Errors: COX_E_BUSY (it is not done), COX_E_NOT_FOUND (the list is empty). */
 static cox_status take_oldest(cox_video_stream *stream, bool wait, struct sent **out)
 {
     cox_status status = COX_OK;
     pthread_mutex_lock(&stream->lock);
     while (wait && stream->oldest && !stream->oldest->done)
         pthread_cond_wait(&stream->changed, &stream->lock);
+
     struct sent *sent = stream->oldest;
-    if (!sent || !sent->done)
-        status = sent ? COX_E_BUSY : COX_E_NOT_FOUND;
-    else {
+    if (!sent) {
+        status = COX_E_NOT_FOUND;
+    } else if (!sent->done) {
+        status = COX_E_BUSY;
+    } else {
         stream->oldest = sent->next;
         if (!stream->oldest)
             stream->newest = NULL;
         show_readable(stream);
     }
     pthread_mutex_unlock(&stream->lock);
+
     *out = sent;
     return status;
 }
 
-/* Where a plane lies now. */
+/* Where a plane is in memory. */
 static void *data_of(const struct cox__side *side, uint32_t p)
 {
     const struct cox_video_image *image = &side->image.image;
-    return side->place[p] == COX__PLACE_BUFFER ? cox_buffer_data(image->memory[p]) : image->data[p];
+    if (side->place[p] == COX__PLACE_BUFFER)
+        return cox_buffer_data(image->memory[p]);
+
+    return image->data[p];
 }
 
 cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
@@ -132,18 +148,22 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
     struct sent *sent;
     if (!stream || !result || cox__misuse(stream->runtime, "cox_video_stream_receive"))
         return COX_E_INVALID;
+
     const cox_status status = take_oldest(stream, wait, &sent);
     if (status != COX_OK)
         return status;
+
     struct cox_video_result *about = &sent->result;
     if (about->status == COX_OK)
         cox__side_copy_out(&sent->out);
+
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
         about->in_data[p] = data_of(&sent->in, p);
         about->out_data[p] = data_of(&sent->out, p);
     }
     about->bytes_copied_in = sent->in.copied_bytes;
     about->bytes_copied_out = sent->out.copied_bytes;
+
     pthread_mutex_lock(&stream->lock);
     stream->totals.received++;
     stream->totals.bytes_copied_in += about->bytes_copied_in;
@@ -151,25 +171,34 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
     stream->totals.frames_copied_in += about->bytes_copied_in > 0;
     stream->totals.frames_copied_out += about->bytes_copied_out > 0;
     pthread_mutex_unlock(&stream->lock);
+
     *result = *about;
     free_sent(sent);
     return COX_OK;
 }
 
-/* ---- The way in -------------------------------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
-/* The pitches that a side would like: its own where devices can use them. `any`: every one will do, it is copied. */
+/* Whether all pitches suit a plane, because its rows are copied. It has no data if it is only
+ * prepared for. */
+static bool is_copied(const cox_video_stream *stream, const struct cox__image *image, uint32_t p)
+{
+    if (!image->image.data[p])
+        return !cox__video_image_pitch_suits(image, p, &stream->devices);
+
+    return cox__video_image_place(image, p, &stream->devices) == COX__PLACE_COPY;
+}
+
+/* The pitches that a side prefers: its own if devices can use them. `any[p]`: all will do. */
 static void like_pitches(const cox_video_stream *stream, const struct cox__image *image,
                          size_t *pitch_bytes, bool *any)
 {
     for (uint32_t p = 0; p < image->plane_count; p++) {
-        any[p] = image->image.data[p]
-                     ? cox__video_image_place(image, p, &stream->devices) == COX__PLACE_COPY
-                     : !cox__video_image_pitch_suits(image, p,
-                                                     &stream->devices); /* to be prepared for */
-        pitch_bytes[p] = any[p]
-                             ? cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes)
-                             : (size_t)image->image.pitch_bytes[p];
+        any[p] = is_copied(stream, image, p);
+        if (any[p])
+            pitch_bytes[p] = cox_runtime_pitch_bytes(stream->runtime, image->planes[p].row_bytes);
+        else
+            pitch_bytes[p] = (size_t)image->image.pitch_bytes[p];
     }
 }
 
@@ -180,9 +209,12 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
 {
     const struct cox__mapper *last = stream->mappers.newest;
     bool any_in[COX_VIDEO_PLANES_MAX] = {false}, any_out[COX_VIDEO_PLANES_MAX] = {false};
+
     cox__options_shape(&sent->look, &sent->in.image.image, &sent->out.image.image, shape);
     like_pitches(stream, &sent->in.image, shape->in_pitch_bytes, any_in);
     like_pitches(stream, &sent->out.image, shape->out_pitch_bytes, any_out);
+
+    /* Where all pitches will do, keep the last mapper's. */
     const bool alike = last && cox__options_shapes_alike(&last->shape, shape);
     for (uint32_t p = 0; alike && p < COX_VIDEO_PLANES_MAX; p++) {
         if (any_in[p])
@@ -190,79 +222,103 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
         if (any_out[p])
             shape->out_pitch_bytes[p] = last->shape.out_pitch_bytes[p];
     }
+
     const struct cox_video_shape wanted = *shape;
-    if (alike &&
-        !(cox__options_shapes_alike(&wanted, &stream->wanted_before) &&
-          cox__options_pitches_alike(&wanted, &stream->wanted_before)) &&
-        !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
+    const bool wanted_twice = cox__options_shapes_alike(&wanted, &stream->wanted_before) &&
+                              cox__options_pitches_alike(&wanted, &stream->wanted_before);
+    if (alike && !wanted_twice && !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
         *shape = last->shape;
+
     stream->wanted_before = wanted;
 }
 
-/* Wait until the frame's turn has come. The lock is held. */
+/* Wait until it is the frame's turn. A frame that steers has the devices to itself. Called with the
+ * lock held. */
 static cox_status await_turn(cox_video_stream *stream, bool steers, bool nowait)
 {
-    const uint32_t most = steers ? 1 : stream->mappers.params.in_flight;
+    uint32_t most = 1;
+    if (!steers)
+        most = stream->mappers.params.in_flight;
+
     while (stream->on_devices >= most || stream->steering) {
         if (nowait)
             return COX_E_BUSY;
+
         pthread_cond_wait(&stream->changed, &stream->lock);
     }
     return COX_OK;
 }
 
-/* The buffers of a frame of the mapping, or of the analysis. */
+/* The buffers of a frame: of the mapping, or of the analysis. */
 static void fill_buffers(const struct sent *sent, bool mapping,
                          cox_buffer *buffers[COX_BUFFERS_MAX])
 {
     uint32_t count = sent->in.image.plane_count;
+
     memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
     if (mapping) {
         memcpy(buffers + count, sent->out.buffers, sent->out.image.plane_count * sizeof *buffers);
         count += sent->out.image.plane_count;
     }
+
     if (sent->steers || !mapping)
         buffers[count] = sent->stream->histogram;
 }
 
-/* Map the frame once for its histogram alone; it is no frame of the application's. */
+/* Map the frame once for its histogram alone. The application does not see this frame. */
 static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec *frame)
 {
     cox__mapper_number(sent->mapper, sent->result.frame, true);
     const cox_status status = cox__session_run(sent->mapper->mapping, frame);
-    if (status == COX_OK)
-        return cox_session_wait(sent->mapper->mapping); /* the report of a shadow may come later */
-    return status;
+    if (status)
+        return status;
+
+    /* The report of a shadow may come later. */
+    return cox_session_wait(sent->mapper->mapping);
 }
 
-/* Learn the light of the frame before it is mapped: with COX_PEAK_CURRENT by analysis, else by a rehearsal. */
+/* Fill the histogram before the frame is mapped: by analysis with COX_PEAK_CURRENT, otherwise by a
+ * rehearsal. */
+static cox_status fill_histogram(const struct sent *sent)
+{
+    const struct cox__mapper *mapper = sent->mapper;
+    const bool by_analysis = sent->look.look.peak == COX_PEAK_CURRENT;
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
+    struct cox_video_constants params;
+    struct cox__frame_spec frame = {.buffers = buffers,
+                                    .buffer_count = mapper->mapping_bindings,
+                                    .params = &params,
+                                    .deadline_ns = UINT64_MAX};
+    fill_buffers(sent, !by_analysis, buffers);
+    const cox_status status = cox_video_prepare(&mapper->shape, &sent->look.settings, &params);
+    if (status != COX_OK)
+        return status;
+    if (!by_analysis)
+        return rehearse(sent, &frame);
+
+    frame.buffer_count = mapper->analysis_bindings;
+    return cox__session_run(mapper->analysis, &frame);
+}
+
+/* Learn the light of the frame before it is mapped. */
 static cox_status learn_light(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    const struct cox__mapper *mapper = sent->mapper;
-    const bool own = sent->look.look.peak == COX_PEAK_CURRENT;
-    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    struct cox_video_constants params;
-    const struct cox__frame_spec frame = {.buffers = buffers,
-                                          .buffer_count = own ? mapper->analysis_bindings
-                                                              : mapper->mapping_bindings,
-                                          .params = &params,
-                                          .deadline_ns = UINT64_MAX};
-    fill_buffers(sent, !own, buffers);
-    cox_status status = cox_video_prepare(&mapper->shape, &sent->look.settings, &params);
-    if (status == COX_OK)
-        status = own ? cox__session_run(mapper->analysis, &frame) : rehearse(sent, &frame);
+    const cox_status status = fill_histogram(sent);
     if (status != COX_OK)
         return status;
+
     pthread_mutex_lock(&stream->lock);
-    cox__options_follow_curve(&stream->curve, &sent->look, &mapper->shape,
+    cox__options_follow_curve(&stream->curve, &sent->look, &sent->mapper->shape,
                               sent->in.image.image.peak_nits, stream->histogram, &sent->result);
     pthread_mutex_unlock(&stream->lock);
+
     sent->learnt = true;
     return COX_OK;
 }
 
-/* Put the frame at the end of the list, where the scheduler thread and the receiver find it. The lock is held. */
+/* Put the frame at the end of the list, where the scheduler thread and the receiver find it. Called
+ * with the lock held. */
 static void append(cox_video_stream *stream, struct sent *sent)
 {
     if (stream->newest)
@@ -270,26 +326,47 @@ static void append(cox_video_stream *stream, struct sent *sent)
     else
         stream->oldest = sent;
     stream->newest = sent;
+
     stream->on_devices++;
     stream->steering += sent->steers;
     stream->totals.sent++;
 }
 
-/* The frame was refused: as before it was appended. The lock is held. */
+/* Undo `append` for a frame that was refused. Called with the lock held. */
 static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
 {
     struct sent *before = stream->oldest == sent ? NULL : stream->oldest;
     while (before && before->next != sent)
         before = before->next;
+
     if (before)
         before->next = NULL;
     else
         stream->oldest = NULL;
     stream->newest = before;
+
     stream->on_devices--;
     stream->steering -= sent->steers;
     stream->totals.sent--;
     pthread_cond_broadcast(&stream->changed);
+}
+
+/* The parameters of the frame's mapping, and what the result says about them. */
+static cox_status prepare(struct sent *sent, const struct cox_video_constants **params)
+{
+    cox_video_stream *stream = sent->stream;
+    pthread_mutex_lock(&stream->lock);
+    const struct cox_video_settings settings = cox__options_curve_settings(&stream->curve,
+                                                                           &sent->look);
+    pthread_mutex_unlock(&stream->lock);
+
+    const cox_status status = cox__mapper_prepare(sent->mapper, &settings, params);
+    if (status != COX_OK)
+        return status;
+
+    sent->result.peak_nits = settings.peak_nits > 0 ? settings.peak_nits : 1000.0f;
+    sent->result.gain = settings.gain > 0 ? settings.gain : 1.0f;
+    return COX_OK;
 }
 
 static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
@@ -302,23 +379,20 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
                                     .deadline_ns = from->deadline_ns,
                                     .late = from->late};
     fill_buffers(sent, true, buffers);
-    pthread_mutex_lock(&stream->lock);
-    const struct cox_video_settings settings = cox__options_curve_settings(&stream->curve,
-                                                                           &sent->look);
-    pthread_mutex_unlock(&stream->lock);
-    cox_status status = cox__mapper_prepare(sent->mapper, &settings, &params);
+    cox_status status = prepare(sent, &params);
     if (status != COX_OK)
         return status;
+
     frame.params = params;
-    sent->result.peak_nits = settings.peak_nits > 0 ? settings.peak_nits : 1000.0f;
-    sent->result.gain = settings.gain > 0 ? settings.gain : 1.0f;
     pthread_mutex_lock(&stream->lock);
     append(stream, sent);
     pthread_mutex_unlock(&stream->lock);
+
     cox__mapper_number(sent->mapper, sent->result.frame, false);
     status = cox__session_submit(sent->mapper->mapping, &frame, on_done, sent);
     if (status == COX_OK)
         return COX_OK;
+
     cox__mapper_take_back(sent->mapper);
     pthread_mutex_lock(&stream->lock);
     take_off_newest(stream, sent);
@@ -329,18 +403,21 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
 static cox_status find_mapper(struct sent *sent)
 {
     struct cox_video_shape shape;
+
     choose_shape(sent->stream, sent, &shape);
     const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->steers,
                                                sent->look.look.peak == COX_PEAK_CURRENT,
                                                &sent->mapper);
-    if (status != COX_OK)
+    if (status != COX_OK) {
         sent->mapper = NULL;
-    else
-        atomic_fetch_add(&sent->mapper->frames, 1);
-    return status;
+        return status;
+    }
+
+    atomic_fetch_add(&sent->mapper->frames, 1);
+    return COX_OK;
 }
 
-/* What the frame needs: a mapper, buffers, and what the curve has to know before it. */
+/* Get what the frame needs: a mapper, buffers, and its light if the curve must know it first. */
 static cox_status make_ready(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
@@ -356,17 +433,20 @@ static cox_status make_ready(struct sent *sent)
         status = cox_buffer_create(stream->runtime, COX_VIDEO_HISTOGRAM_BYTES, &stream->histogram);
     if (status != COX_OK)
         return status;
+
     cox__side_copy_in(&sent->in);
     if (peak == COX_PEAK_CURRENT || (peak == COX_PEAK_PREVIOUS && !stream->curve.begun))
         status = learn_light(sent);
     return status;
 }
 
-/* Take a frame's description and its turn. */
+/* Read a frame's description, and wait for its turn. */
 static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *frame,
                         struct sent *sent)
 {
     sent->stream = stream;
+    sent->result.user = frame->user;
+
     cox_status status = cox__video_image_read(&sent->in.image, frame->in, "a frame's input",
                                               stream->runtime);
     if (status == COX_OK)
@@ -374,6 +454,7 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
                                        stream->runtime);
     if (status != COX_OK)
         return status;
+
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
     sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
@@ -384,20 +465,21 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
         memset(&stream->curve, 0, sizeof stream->curve);
     sent->result.frame = stream->totals.sent;
     pthread_mutex_unlock(&stream->lock);
-    sent->result.user = frame->user;
     return status;
 }
 
-/* The frame is not taken: the curve is as if it had never been sent. */
+/* Drop a frame that was not taken, and restore the curve. */
 static void forget(struct sent *sent, cox_status why)
 {
     cox_video_stream *stream = sent->stream;
+
+    /* No other frame steers during the turn of one that does. */
     pthread_mutex_lock(&stream->lock);
     if (sent->admitted)
-        stream->curve =
-            sent->curve_before; /* no other frame steers while one that does has its turn */
+        stream->curve = sent->curve_before;
     pthread_mutex_unlock(&stream->lock);
-    sent->result.status = why; /* a device may have its buffers still */
+
+    sent->result.status = why; /* a device may still use its buffers */
     free_sent(sent);
 }
 
@@ -410,6 +492,7 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
     struct sent *sent = calloc(1, sizeof *sent);
     if (!sent)
         return COX_E_NOMEM;
+
     cox_status status = admit(stream, frame, sent);
     if (status == COX_OK)
         status = make_ready(sent);
@@ -425,38 +508,45 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
 {
     if (!stream || cox__misuse(stream->runtime, "cox_video_stream_prepare"))
         return COX_E_INVALID;
+
     struct sent *sent = calloc(1, sizeof *sent);
     if (!sent)
         return COX_E_NOMEM;
+
     sent->stream = stream;
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
     sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
     pthread_mutex_unlock(&stream->lock);
+
     cox_status status = cox__video_image_describe(&sent->in.image, in, "the input to prepare for",
                                                   stream->runtime);
     if (status == COX_OK)
         status = cox__video_image_describe(&sent->out.image, out, "the output to prepare for",
                                            stream->runtime);
-    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) { /* are not there yet, or not any more */
+
+    /* There are no frames yet: their memory does not count. */
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
         sent->in.image.image.data[p] = sent->out.image.image.data[p] = NULL;
         sent->in.image.image.memory[p] = sent->out.image.image.memory[p] = NULL;
     }
     if (status == COX_OK)
         status = find_mapper(sent);
+
     free_sent(sent);
     return status;
 }
 
-/* ---- Beginning, end, and what may be asked in between ------------------------------------------------------------ */
+/* ---- the stream itself ---- */
 
-/* A look's status, after a line in the log where it is none. */
-static cox_status told_of_look(const cox_video_stream *stream, cox_status status)
+/* Log a look that cannot be used. Returns `status`. */
+static cox_status log_look(const cox_video_stream *stream, cox_status status)
 {
     if (status == COX_E_INVALID)
-        cox__log(
-            &stream->runtime->log, COX_LOG_ERROR,
-            "a stream's look: a field is out of its range (see cox_video_mapping and cox_video_prepare)");
+        cox__log(&stream->runtime->log, COX_LOG_ERROR,
+                 "a stream's look: a field is out of its range (see cox_video_mapping and "
+                 "cox_video_prepare)");
+
     return status;
 }
 
@@ -468,24 +558,28 @@ cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_sessio
     if (!runtime || cox__misuse_null(runtime, out, "cox_video_stream_create", "out") ||
         cox__misuse(runtime, "cox_video_stream_create"))
         return COX_E_INVALID;
+
     cox_video_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return COX_E_NOMEM;
+
     stream->runtime = runtime;
     cox__video_image_devices_read(runtime, &stream->devices);
     cox__side_pool_init(&stream->pool, runtime);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     stream->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
     cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
     if (status == COX_OK)
-        status = told_of_look(stream, cox__options_read(&stream->look, look));
+        status = log_look(stream, cox__options_read(&stream->look, look));
     if (status == COX_OK && stream->descriptor < 0)
         status = COX_E_SYSTEM;
     if (status != COX_OK) {
         cox_video_stream_destroy(&stream);
         return status;
     }
+
     *out = stream;
     return COX_OK;
 }
@@ -494,19 +588,23 @@ void cox_video_stream_destroy(cox_video_stream **out)
 {
     if (!out || !*out)
         return;
+
     cox_video_stream *stream = *out;
-    struct sent *sent;
     if (cox__misuse(stream->runtime, "cox_video_stream_destroy"))
         return;
+
     *out = NULL;
     cox__mappers_cancel(&stream->mappers);
+    struct sent *sent;
     while (take_oldest(stream, true, &sent) == COX_OK)
         free_sent(sent);
+
     cox__mappers_clear(&stream->mappers);
     cox_buffer_destroy(&stream->histogram);
     cox__side_pool_clear(&stream->pool);
     if (stream->descriptor >= 0)
         close(stream->descriptor);
+
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->lock);
     free(stream);
@@ -517,9 +615,11 @@ cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_tonem
     struct cox__look look;
     if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))
         return COX_E_INVALID;
-    const cox_status status = told_of_look(stream, cox__options_read(&look, from));
+
+    const cox_status status = log_look(stream, cox__options_read(&look, from));
     if (status != COX_OK)
         return status;
+
     pthread_mutex_lock(&stream->lock);
     stream->look = look;
     pthread_mutex_unlock(&stream->lock);
@@ -543,12 +643,13 @@ void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_inf
         return;
 
     *info = (struct cox_video_stream_info){0};
-    if (stream) {
-        pthread_mutex_lock(&stream->lock);
-        *info = stream->totals;
-        pthread_mutex_unlock(&stream->lock);
-        info->sessions_made = atomic_load(&stream->mappers.made);
-    }
+    if (!stream)
+        return;
+
+    pthread_mutex_lock(&stream->lock);
+    *info = stream->totals;
+    pthread_mutex_unlock(&stream->lock);
+    info->sessions_made = atomic_load(&stream->mappers.made);
 }
 
 void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "groups.h"
+#include "device_list.h"
+
+#include <string.h>
+
+/* ---- lists ---- */
+
+static bool is_last_pass(const struct cox_pass *pass)
+{
+    return !pass->source && !pass->kernel;
+}
+
+const struct cox_argument *cox__group_argument(const struct cox_pass *pass, const char *name)
+{
+    for (const struct cox_argument *a = pass->arguments; a && a->name; a++)
+        if (strcmp(a->name, name) == 0)
+            return a;
+
+    return NULL;
+}
+
+/* UINT32_MAX if there is no buffer of that name. */
+static uint32_t find_buffer(const struct cox__resolved *r, const char *name)
+{
+    for (uint32_t b = 0; b < r->spec.binding_count; b++)
+        if (strcmp(r->buffers[b].name, name) == 0)
+            return b;
+
+    return UINT32_MAX;
+}
+
+/* The session's name of the buffer that a kernel calls `name`. */
+static const char *buffer_name(const struct cox_pass *pass, const char *name)
+{
+    const struct cox_argument *argument = cox__group_argument(pass, name);
+    if (argument && argument->buffer)
+        return argument->buffer;
+
+    return name;
+}
+
+uint32_t cox__group_buffer_of(const struct cox__resolved *r, const struct cox_pass *pass,
+                              const char *name)
+{
+    return find_buffer(r, buffer_name(pass, name));
+}
+
+/* ---- signatures and variants ---- */
+
+enum { GROUP_COLUMNS = 64 };
+
+/* Columns of a work-group if the pass does not say. Work-items side by side in a row suit GPUs and
+ * the vectors of CPUs. If the kernel uses local memory, its author must say the size. */
+static uint32_t default_columns(const struct cox__group_member *member, uint32_t columns,
+                                uint32_t item_columns)
+{
+    for (uint32_t p = 0; p < member->signature.count; p++)
+        if (member->signature.parameters[p].kind == COX__PARAMETER_LOCAL)
+            return 1;
+
+    uint32_t items = columns;
+    if (item_columns)
+        items = columns / item_columns;
+
+    uint32_t group = 1;
+    while (group < GROUP_COLUMNS && group < items)
+        group *= 2;
+    return group;
+}
+
+/* The kernel as the pass has it, for devices that no variant names. */
+static struct cox__variant variant_of_pass(const struct cox__group_member *member)
+{
+    const struct cox_pass *pass = member->pass;
+    return (struct cox__variant){.source = member->source,
+                                 .options = pass->options,
+                                 .local_columns = pass->local_columns,
+                                 .local_rows = pass->local_rows,
+                                 .item_columns = pass->item_columns,
+                                 .item_rows = pass->item_rows};
+}
+
+/* Add a variant for each device that its list names and that has none yet. */
+static void add_variant(const struct cox__resolved *r, const struct cox_variant *from,
+                        bool has_own[COX_DEVICES_MAX], struct cox__group_member *member,
+                        struct cox__stage *stage)
+{
+    uint32_t devices[COX_DEVICES_MAX], listed;
+    if (!cox__device_list_find(r->runtime, from->devices, devices, &listed))
+        return; /* for devices that this machine lacks */
+
+    uint32_t count = listed;
+    if (!listed)
+        count = r->runtime->backend->ops->device_count(r->runtime->backend);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t device = listed ? devices[i] : i;
+        if (has_own[device])
+            continue;
+
+        has_own[device] = true;
+        member->variants[stage->variant_count++] = (struct cox__variant){
+            .device_plus_1 = device + 1,
+            .source = from->source,
+            .options = from->options,
+            .local_columns = from->local_columns,
+            .local_rows = from->local_rows,
+            .item_columns = from->item_columns,
+            .item_rows = from->item_rows};
+    }
+}
+
+static void read_variants(const struct cox__resolved *r, struct cox__group_member *member,
+                          struct cox__stage *stage)
+{
+    const uint32_t all = r->runtime->backend->ops->device_count(r->runtime->backend);
+    bool has_own[COX_DEVICES_MAX] = {false};
+    for (const struct cox_variant *v = member->pass->variants; v && v->source; v++)
+        add_variant(r, v, has_own, member, stage);
+
+    if (stage->variant_count < all || !all)
+        member->variants[stage->variant_count++] = variant_of_pass(member);
+
+    for (uint32_t v = 0; v < stage->variant_count; v++) {
+        struct cox__variant *variant = &member->variants[v];
+        if (!variant->local_columns && !variant->local_rows)
+            variant->local_columns = default_columns(member, stage->columns, variant->item_columns);
+    }
+}
+
+static cox_status check_arguments(const struct cox__resolved *r,
+                                  const struct cox__group_member *member)
+{
+    for (const struct cox_argument *a = member->pass->arguments; a && a->name; a++)
+        if (!cox__signature_find(&member->signature, a->name))
+            return COX__REFUSE(r->log, "kernel %s has no parameter '%s', which its pass lists",
+                               member->signature.kernel, a->name);
+
+    return COX_OK;
+}
+
+static cox_status read_member(struct cox__resolved *r, struct cox__group *group, uint32_t index)
+{
+    struct cox__group_member *member = &group->members[index];
+    struct cox__stage *stage = &group->stages[index];
+    cox_status status = cox__signature_read(member->source, member->pass->kernel,
+                                            &member->signature, r->log);
+    if (!status)
+        status = check_arguments(r, member);
+
+    stage->kernel = member->signature.kernel;
+    stage->columns = member->pass->columns;
+    if (!stage->columns)
+        stage->columns = r->params->columns;
+    read_variants(r, member, stage);
+    stage->variants = member->variants;
+    stage->args = member->args;
+    return status;
+}
+
+/* Refuse what only the first pass of a group may have. */
+static cox_status check_fused(const struct cox__resolved *r, const struct cox_pass *pass)
+{
+    if (!pass->rows && !pass->devices && !pass->policy && !pass->done)
+        return COX_OK;
+
+    return COX__REFUSE(
+        r->log, "a fused pass has no rows, devices, policy or `done` of its own; the pass that "
+                "it is fused with has them");
+}
+
+/* Find the group of a pass; begin a new one if the pass is not fused. */
+static cox_status enter_group(struct cox__resolved *r, const struct cox_pass *pass,
+                              struct cox__group **group, uint32_t *index)
+{
+    const uint32_t count = r->spec.pass_count;
+    if (!pass->fused) {
+        if (count == COX_PASSES_MAX)
+            return COX__REFUSE(r->log,
+                               "passes: at most %d are possible, those that are fused aside",
+                               COX_PASSES_MAX);
+        r->passes[count].stages = r->groups[count].stages;
+        r->spec.pass_count++;
+    } else if (!count) {
+        return COX__REFUSE(r->log, "the first pass is fused, but no pass is before it");
+    }
+
+    if (pass->fused && check_fused(r, pass))
+        return COX_E_INVALID;
+
+    struct cox__pass_spec *entered = &r->passes[r->spec.pass_count - 1];
+    if (entered->stage_count == COX_FUSED_MAX)
+        return COX__REFUSE(r->log, "at most %d passes can be fused", COX_FUSED_MAX);
+
+    *group = &r->groups[r->spec.pass_count - 1];
+    *index = entered->stage_count++;
+    return COX_OK;
+}
+
+static cox_status read_passes(struct cox__resolved *r)
+{
+    const struct cox_pass *passes = r->params->passes;
+    if (!passes || is_last_pass(passes))
+        return COX__REFUSE(r->log, "the session has no passes");
+
+    const char *source = NULL;
+    for (const struct cox_pass *pass = passes; !is_last_pass(pass); pass++) {
+        if (pass->source)
+            source = pass->source;
+        if (!source)
+            return COX__REFUSE(r->log, "pass %s has no source", pass->kernel);
+
+        struct cox__group *group;
+        uint32_t index;
+        cox_status status = enter_group(r, pass, &group, &index);
+        if (!status) {
+            group->members[index].pass = pass;
+            group->members[index].source = source;
+            status = read_member(r, group, index);
+        }
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+/* ---- buffers ---- */
+
+static cox_status add_buffer(struct cox__resolved *r, const char *name,
+                             const struct cox_buffer_layout *layout)
+{
+    if (r->spec.binding_count == COX_BUFFERS_MAX)
+        return COX__REFUSE(r->log, "buffer %s: a session has at most %d buffers", name,
+                           COX_BUFFERS_MAX);
+    if (strlen(name) >= COX__NAME_BYTES)
+        return COX__REFUSE(r->log, "buffer %s: a name has at most %d characters", name,
+                           COX__NAME_BYTES - 1);
+    if (find_buffer(r, name) != UINT32_MAX)
+        return COX__REFUSE(r->log, "buffer %s is listed twice", name);
+
+    struct cox__group_buffer *buffer = &r->buffers[r->spec.binding_count++];
+    strcpy(buffer->name, name);
+    buffer->layout = layout;
+    return COX_OK;
+}
+
+/* Note what the signature says about the buffer. Add the buffer if the session lists none. */
+static cox_status meet_buffer(struct cox__resolved *r, const struct cox_pass *pass,
+                              const struct cox__parameter *parameter,
+                              const struct cox__stage *stage)
+{
+    const char *name = buffer_name(pass, parameter->name);
+    uint32_t b = find_buffer(r, name);
+    if (b == UINT32_MAX && r->params->buffers)
+        return COX__REFUSE(r->log, "kernel %s takes '%s', which is no buffer of the session",
+                           stage->kernel, name);
+    if (b == UINT32_MAX) {
+        b = r->spec.binding_count;
+        const cox_status status = add_buffer(r, name, NULL);
+        if (status)
+            return status;
+    }
+
+    struct cox__group_buffer *buffer = &r->buffers[b];
+    if (!buffer->element_bytes)
+        buffer->element_bytes = parameter->bytes;
+    if (!buffer->columns)
+        buffer->columns = stage->columns;
+    return COX_OK;
+}
+
+static cox_status meet_buffers(struct cox__resolved *r, const struct cox__group_member *member,
+                               const struct cox__stage *stage)
+{
+    const struct cox__signature *signature = &member->signature;
+    for (uint32_t p = 0; p < signature->count; p++) {
+        const struct cox__parameter *parameter = &signature->parameters[p];
+        if (!cox__signature_takes_buffer(parameter))
+            continue;
+
+        const cox_status status = meet_buffer(r, member->pass, parameter, stage);
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+static cox_status find_buffers(struct cox__resolved *r)
+{
+    for (const struct cox_buffer_layout *l = r->params->buffers; l && l->name; l++) {
+        const cox_status status = add_buffer(r, l->name, l);
+        if (status)
+            return status;
+    }
+
+    for (uint32_t g = 0; g < r->spec.pass_count; g++)
+        for (uint32_t s = 0; s < r->passes[g].stage_count; s++) {
+            const struct cox__group *group = &r->groups[g];
+            const cox_status status = meet_buffers(r, &group->members[s], &group->stages[s]);
+            if (status)
+                return status;
+        }
+    return COX_OK;
+}
+
+/* Fill in the memory of a buffer. How passes access it is resolved later. */
+static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
+{
+    static const struct cox_buffer_layout no_layout = {0};
+    const struct cox__group_buffer *buffer = &r->buffers[b];
+    const struct cox_buffer_layout *given = buffer->layout ? buffer->layout : &no_layout;
+    struct cox__binding *binding = &r->bindings[b];
+
+    binding->name = buffer->name;
+    binding->row_divisor = given->row_divisor ? given->row_divisor : 1;
+    binding->scratch = given->scratch;
+    binding->merge = given->merge;
+    binding->merge_user = given->merge_user;
+    binding->pitch_bytes = given->pitch_bytes;
+    binding->bytes = given->bytes;
+    if (!binding->pitch_bytes)
+        binding->pitch_bytes = (size_t)buffer->columns * buffer->element_bytes;
+
+    if (given->merge && !given->bytes)
+        return COX__REFUSE(r->log, "buffer %s is merged: `bytes` must say its size", buffer->name);
+    if (!binding->pitch_bytes && !binding->bytes)
+        return COX__REFUSE(r->log,
+                           "buffer %s: the size of its elements is not known; give `pitch_bytes`, "
+                           "or `bytes` if it is read whole",
+                           buffer->name);
+
+    const uint32_t rows = r->params->rows / binding->row_divisor +
+                          (r->params->rows % binding->row_divisor != 0);
+    if (!binding->bytes && binding->pitch_bytes <= SIZE_MAX / 2 / rows)
+        binding->bytes = binding->pitch_bytes * rows;
+    return COX_OK;
+}
+
+static cox_status lay_out_buffers(struct cox__resolved *r)
+{
+    for (uint32_t b = 0; b < r->spec.binding_count; b++) {
+        const cox_status status = lay_out_buffer(r, b);
+        if (status)
+            return status;
+    }
+    return COX_OK;
+}
+
+cox_status cox__groups_read(struct cox__resolved *r)
+{
+    cox_status status = read_passes(r);
+    if (!status)
+        status = find_buffers(r);
+    if (!status)
+        status = lay_out_buffers(r);
+    return status;
+}
