@@ -57,6 +57,14 @@ static bool add(const cox_runtime *runtime, const char *entry, bool chosen[COX_D
     return any;
 }
 
+/* Drop spaces at the end. */
+static void trim(char *entry)
+{
+    size_t length = strlen(entry);
+    while (length > 0 && entry[length - 1] == ' ')
+        entry[--length] = '\0';
+}
+
 /* As cox__device_list_find. If it fails, `entry` is the one that names no device. */
 static bool find(const cox_runtime *runtime, const char *text, uint32_t devices[COX_DEVICES_MAX],
                  uint32_t *count, char entry[ENTRY_BYTES])
@@ -67,8 +75,10 @@ static bool find(const cox_runtime *runtime, const char *text, uint32_t devices[
         return true;
 
     for (const char *at = text;;) {
+        at += strspn(at, " ");
         const size_t length = strcspn(at, ",");
         snprintf(entry, ENTRY_BYTES, "%.*s", (int)length, at);
+        trim(entry);
         if (!add(runtime, entry, chosen))
             return false;
         if (!at[length])

@@ -55,6 +55,8 @@ enum { GROUP_COLUMNS = 64 };
 static uint32_t default_columns(const struct cox__group_member *member, uint32_t columns,
                                 uint32_t item_columns)
 {
+    if (member->signature.says_group)
+        return 1;
     for (uint32_t p = 0; p < member->signature.count; p++)
         if (member->signature.parameters[p].kind == COX__PARAMETER_LOCAL)
             return 1;
@@ -129,14 +131,40 @@ static void read_variants(const struct cox__resolved *r, struct cox__group_membe
     }
 }
 
+/* Whether the argument says something that its parameter cannot have; returns what. */
+static const char *find_misfit(const struct cox_argument *argument,
+                               const struct cox__parameter *parameter)
+{
+    const bool is_buffer = parameter->kind == COX__PARAMETER_BUFFER ||
+                           parameter->kind == COX__PARAMETER_IMAGE;
+    if (argument->local_bytes && parameter->kind != COX__PARAMETER_LOCAL)
+        return "local_bytes, but it is no local memory";
+    if (!is_buffer && (argument->buffer || argument->halo_rows || argument->whole ||
+                       argument->in_place || argument->row_divisor))
+        return "how it is read or written, but it is no buffer";
+    if (argument->in_place && parameter->reads_only)
+        return "in_place, but the kernel only reads it";
+    if (argument->whole && argument->halo_rows)
+        return "halo_rows, but also that it is read whole";
+
+    return NULL;
+}
+
 static cox_status check_arguments(const struct cox__resolved *r,
                                   const struct cox__group_member *member)
 {
-    for (const struct cox_argument *a = member->pass->arguments; a && a->name; a++)
-        if (!cox__signature_find(&member->signature, a->name))
+    const char *kernel = member->signature.kernel;
+    for (const struct cox_argument *a = member->pass->arguments; a && a->name; a++) {
+        const struct cox__parameter *parameter = cox__signature_find(&member->signature, a->name);
+        if (!parameter)
             return COX__REFUSE(r->log, "kernel %s has no parameter '%s', which its pass lists",
-                               member->signature.kernel, a->name);
+                               kernel, a->name);
 
+        const char *misfit = find_misfit(a, parameter);
+        if (misfit)
+            return COX__REFUSE(r->log, "kernel %s: cox_argument of '%s' says %s", kernel, a->name,
+                               misfit);
+    }
     return COX_OK;
 }
 

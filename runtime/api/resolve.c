@@ -35,6 +35,7 @@ static bool ends_as(const struct cox__resolved *r, const struct cox__group_membe
 }
 
 /* Elements from one row to the next, of the type that the kernel has for the buffer. */
+/* 0 = it is not a whole number of elements, or too large for an int. */
 static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_member *member,
                        const char *name, uint32_t b)
 {
@@ -51,7 +52,11 @@ static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_me
 
     if (!bytes)
         bytes = 1;
-    return r->bindings[b].pitch_bytes / bytes;
+    const size_t pitch_bytes = r->bindings[b].pitch_bytes;
+    if (pitch_bytes % bytes || pitch_bytes / bytes > INT32_MAX)
+        return 0;
+
+    return pitch_bytes / bytes;
 }
 
 /* Resolve a number that the library gives. False: the name is not one of these. */
@@ -94,9 +99,18 @@ static cox_status resolve_value(const struct cox__resolved *r,
         if (strcmp(parameter->type, "int") != 0 && strcmp(parameter->type, "uint") != 0)
             return COX__REFUSE(r->log, "kernel %s: '%s' must be an int, not %s", kernel,
                                parameter->name, parameter->type);
+        if (arg->kind == COX__ARG_KIND_VALUE && !arg->offset)
+            return COX__REFUSE(r->log,
+                               "kernel %s: '%s' cannot be told, because the buffer's pitch is not "
+                               "a whole number of elements that fits in an int",
+                               kernel, parameter->name);
         return COX_OK;
     }
     if (strcmp(parameter->name, "constants") == 0) {
+        if (parameter->bytes && parameter->bytes != r->params->constants_bytes)
+            return COX__REFUSE(r->log, "kernel %s: %s constants has %u bytes, the constants %zu",
+                               kernel, parameter->type, parameter->bytes,
+                               r->params->constants_bytes);
         *arg = (struct cox__arg){.kind = COX__ARG_KIND_PARAMS, .bytes = r->params->constants_bytes};
         return COX_OK;
     }
@@ -192,7 +206,7 @@ static cox_status resolve_arguments(struct cox__resolved *r)
 struct touch {
     bool used, reads, writes;
     bool writes_before_reading; /* a later parameter of the group reads it */
-    bool whole, in_place;
+    bool whole, in_place, has_two_divisors;
     uint32_t halo_rows, row_divisor;
 
     /* A kernel that takes a pointer to the buffer, but not the row at which this begins. */
@@ -207,6 +221,8 @@ static void touch_parameter(struct touch *touch, const struct cox__group_member 
     if (!given)
         given = &nothing;
 
+    touch->has_two_divisors |= touch->used && touch->row_divisor != given->row_divisor;
+    touch->row_divisor = given->row_divisor;
     touch->used = true;
     if (parameter->reads_only) {
         touch->reads = true;
@@ -218,8 +234,6 @@ static void touch_parameter(struct touch *touch, const struct cox__group_member 
     touch->in_place |= given->in_place;
     if (given->halo_rows > touch->halo_rows)
         touch->halo_rows = given->halo_rows;
-    if (given->row_divisor)
-        touch->row_divisor = given->row_divisor;
 
     char first_row[COX__NAME_BYTES + 16];
     strcpy(stpcpy(first_row, parameter->name), "_first_row");
@@ -264,6 +278,11 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
     *out = (struct cox__pass_binding){.binding = b, .row_divisor = touch->row_divisor};
     if (!out->row_divisor)
         out->row_divisor = buffer->row_divisor;
+    if (touch->has_two_divisors)
+        return COX__REFUSE(r->log,
+                           "buffer %s: kernels that run on the same bands say different "
+                           "row_divisor",
+                           buffer->name);
 
     /* A whole buffer, or one that each band has for itself and that is merged. */
     if (buffer->merge && touch->writes) {

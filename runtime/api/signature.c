@@ -31,13 +31,15 @@ static bool begins_line(const struct reader *reader)
 /* The character behind one that a backslash may precede. */
 static const char *skip_escaped(const char *at)
 {
+    if (at[0] == '\\' && at[1] == '\r' && at[2] == '\n')
+        return at + 3;
     if (at[0] == '\\' && at[1])
         at++;
 
     return at + 1;
 }
 
-/* A preprocessor line ends at a newline that no backslash precedes. */
+/* A line ends at a newline that no backslash precedes. */
 static const char *skip_line(const char *at)
 {
     while (*at && *at != '\n')
@@ -56,6 +58,18 @@ static const char *skip_comment(const char *at)
         return at + strlen(at);
 
     return end + 2;
+}
+
+/* A preprocessor line. A comment that begins on it may go on. */
+static const char *skip_directive(const char *at)
+{
+    while (*at && *at != '\n') {
+        if (at[0] == '/' && at[1] == '*')
+            at = skip_comment(at);
+        else
+            at = skip_escaped(at);
+    }
+    return at;
 }
 
 static const char *skip_quoted(const char *at)
@@ -84,7 +98,7 @@ static struct token next(struct reader *reader)
         else if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
             reader->at = skip_comment(at);
         else if (at[0] == '#' && begins_line(reader))
-            reader->at = skip_line(at);
+            reader->at = skip_directive(at);
         else if (at[0] == '"' || at[0] == '\'')
             reader->at = skip_quoted(at);
         else
@@ -184,8 +198,8 @@ struct draft {
 
 static bool is_qualifier(struct token token)
 {
-    static const char *const words[] = {"restrict", "volatile",   "private", "read_only",
-                                        "signed",   "write_only", "struct",  "read_write"};
+    static const char *const words[] = {"restrict",  "volatile", "private",
+                                        "read_only", "signed",   "struct"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (is_keyword(token, words[i]))
             return true;
@@ -260,6 +274,8 @@ static bool finish(struct draft *draft)
 static bool read_parameters(struct reader *reader, struct cox__signature *signature)
 {
     struct token token = next(reader);
+    if (is(token, "void"))
+        token = next(reader);
     if (is(token, ")"))
         return true;
 
@@ -285,22 +301,45 @@ static bool read_parameters(struct reader *reader, struct cox__signature *signat
 
 /* ---- kernels ---- */
 
-static void skip_parentheses(struct reader *reader)
+/* Skip what is in the parentheses of an attribute. Returns whether it says the size of groups. */
+static bool skip_attribute(struct reader *reader)
 {
+    bool says_group = false;
     uint32_t depth = 0;
     struct token token;
-
     do {
         token = next(reader);
         depth += is(token, "(");
         depth -= is(token, ")");
+        says_group |= is_keyword(token, "reqd_work_group_size");
     } while (token.length && depth > 0);
+
+    return says_group;
+}
+
+/* Whether a kernel's body, which comes next, declares local memory. A declaration has no body. */
+static bool has_local_memory(const struct reader *behind_parameters)
+{
+    struct reader reader = *behind_parameters;
+    struct token token = next(&reader);
+    if (!is(token, "{"))
+        return false;
+
+    bool found = false;
+    for (uint32_t depth = 1; token.length && depth > 0;) {
+        token = next(&reader);
+        depth += is(token, "{");
+        depth -= is(token, "}");
+        found |= is_keyword(token, "local");
+    }
+    return found;
 }
 
 /* Move the reader to the next kernel's parameters, behind the opening parenthesis. At the end of
  * the source `*name` has no length. */
-static void find_kernel(struct reader *reader, struct token *name)
+static void find_kernel(struct reader *reader, struct token *name, bool *says_group)
 {
+    *says_group = false;
     struct token token = next(reader);
     while (token.length && !is_keyword(token, "kernel"))
         token = next(reader);
@@ -311,7 +350,7 @@ static void find_kernel(struct reader *reader, struct token *name)
         *name = token;
         token = next(reader);
         if (is(token, "__attribute__"))
-            skip_parentheses(reader);
+            *says_group |= skip_attribute(reader);
     }
 
     if (!token.length)
@@ -325,7 +364,8 @@ cox_status cox__signature_read(const char *source, const char *kernel,
     bool found = false;
     for (;;) {
         struct token name;
-        find_kernel(&reader, &name);
+        bool says_group;
+        find_kernel(&reader, &name, &says_group);
         if (!name.length)
             break;
 
@@ -351,6 +391,7 @@ cox_status cox__signature_read(const char *source, const char *kernel,
                      (int)name.length, name.start, signature->count, COX_ARGUMENTS_MAX);
             return COX_E_INVALID;
         }
+        signature->says_group |= says_group || has_local_memory(&reader);
         found = true;
     }
     if (found)

@@ -37,6 +37,7 @@ static inline bool cox__signature_takes_buffer(const struct cox__parameter *para
 
 struct cox__signature {
     char kernel[COX__NAME_BYTES];
+    bool says_group; /* by an attribute, or it declares local memory in its body */
     uint32_t count;
     struct cox__parameter parameters[COX_ARGUMENTS_MAX];
 };

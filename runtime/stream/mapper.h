@@ -28,7 +28,7 @@ struct cox__mapper {
     uint32_t mapping_bindings;
     uint32_t analysis_bindings;
     struct cox_video_settings settings; /* of the last frame */
-    struct cox_video_constants params;     /* made of `settings` */
+    struct cox_video_constants params;  /* made of `settings` */
     bool is_prepared;                   /* whether `params` are valid */
     atomic_uint frames;                 /* sent through it and not received */
     pthread_mutex_t lock;               /* guards the fields below, which reports read */

@@ -404,11 +404,11 @@ Test(front_door, variants_and_devices_are_chosen_by_a_text)
     snprintf(text, sizeof text, "#%u", last);
     const struct cox_variant variants[] = {
         {.devices = "nowhere", .source = "no kernel"}, {.devices = text, .source = one}, {.devices = NULL}};
-    const char *const devices[] = {NULL, text, "cpu", "all"};
+    const char *const devices[] = {NULL, text, " cpu , #0 ", "all"};
     for (size_t d = 0; d < 4; d++) {
         memset(out, 0, sizeof out);
         open_session(&(const struct cox_session_params){
-            .passes = COX_LIST(struct cox_pass, {.source = two, .variants = variants}), .devices = devices[d]});
+            .passes = COX_LIST(struct cox_pass, {.source = two, .variants = variants}), .devices = devices[d], .policy = "static"});
         run_frames(&(const struct cox_frame){.data = COX_ARGS(out)});
         struct cox_session_info info;
         cox_session_info(session, &info);
@@ -519,6 +519,23 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("kernel f takes 'out', which is no buffer", PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"})));
     refuse("buffer in is listed twice",
            PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "in"})));
+    refuse("'in' says local_bytes, but it is no local",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .local_bytes = 4})})));
+    refuse("'rows' says how it is read or written, but it is no buffer",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
+    refuse("'in' says in_place, but the kernel only reads it",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .in_place = true})})));
+    refuse("'in' says halo_rows, but also that it is read whole",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .whole = true, .halo_rows = 1})})));
+    refuse("buffer in: kernels that run on the same bands say different row_divisor",
+           PARAMS(PASSES({.source = copying}, {.source = KERNEL("g", "global const uint *in, global uint *other", ""),
+                                               .fused = true,
+                                               ARGUMENTS({.name = "in", .row_divisor = 2})})));
+    refuse("'in_pitch' cannot be told",
+           PARAMS(PASSES({.source = KERNEL("f", "global const uint *in, int in_pitch, global uint *out", "")}),
+                  BUFFERS_OF({.name = "in", .pitch_bytes = 4 * W + 2}, {.name = "out"})));
+    refuse("int constants has 4 bytes, the constants 8",
+           PARAMS(PASSES({.source = KERNEL("f", "global uint *out, int constants", "")}), .constants_bytes = 8));
     refuse("nothing is known of 'gain'", PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float gain", "")})));
     refuse("'first_row' must be an int, not float",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float first_row", "")})));

@@ -53,6 +53,9 @@ Test(signature, says_what_each_parameter_is)
          "f: VALUE int/4 a"},
         {"int kernels(int kernel_rows); constant char text[] = \"kernel void g(int a)\"; kernel void f(int a)",
          "f: VALUE int/4 a"},
+        {"#define ROWS 4 /* of the\n kernel (see below) */\nkernel void f(int a)", "f: VALUE int/4 a"},
+        {"#define X \\\r\n kernel void g(int b)\r\nkernel void f(int a)", "f: VALUE int/4 a"},
+        {"kernel void f(void)", "f:"},
         {"kernel void f(int a); kernel void f(int a) {}", "f: VALUE int/4 a"},
         {"kernel void f(float5 a, int33 b, char16x c)", "f: VALUE float5/0 a VALUE int33/0 b VALUE char16x/0 c"},
     };
@@ -98,6 +101,8 @@ Test(signature, says_what_cannot_be_read)
         {"kernel void f(global int x)", NULL, "kernel f: parameter 1 cannot be read"},
         {"kernel void f(int *x)", NULL, "kernel f: parameter 1 cannot be read"},
         {"kernel void f(global int **x)", NULL, "kernel f: parameter 1 cannot be read"},
+        {"kernel void f(write_only image2d_t a)", NULL, "kernel f: parameter 1 cannot be read"},
+        {"kernel void f(read_write image2d_t a)", NULL, "kernel f: parameter 1 cannot be read"},
         {"kernel void f(int a, long long b)", NULL, "kernel f: parameter 2 cannot be read"},
         {many, NULL, "cannot be read; it must be a type and a name"},
         {"kernel void f(int a123456789_123456789_123456789_123456789_123456789_123456789_12345)", NULL,
@@ -107,5 +112,28 @@ Test(signature, says_what_cannot_be_read)
         struct cox__signature signature;
         cr_expect_eq(read(cases[i].source, cases[i].kernel, &signature), COX_E_INVALID, "%s", cases[i].source);
         cr_expect(strstr(logged, cases[i].line), "%s: %s", cases[i].source, logged);
+    }
+}
+
+Test(signature, knows_who_says_the_group)
+{
+    static const struct {
+        const char *source;
+        bool says_group;
+    } cases[] = {
+        {"kernel void f(int a) { int b = a; }", false},
+        {"kernel void g(int a) { local int b; } kernel void f(int a) {}", false},
+        {"kernel void f(int a) { if (a) { local int b[8]; } }", true},
+        {"kernel void f(int a) { __local int b[8]; }", true},
+        {"kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(int a) {}", true},
+        {"kernel void __attribute__((vec_type_hint(int))) __attribute__((reqd_work_group_size(8, 8, 1))) f(int a)",
+         true},
+        {"kernel __attribute__((vec_type_hint(int))) void f(int a); void h() { local int b; }", false},
+        {"kernel void f(int a) { local", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cox__signature signature;
+        cr_expect_eq(read(cases[i].source, "f", &signature), COX_OK, "%s", logged);
+        cr_expect_eq(signature.says_group, cases[i].says_group, "%s", cases[i].source);
     }
 }

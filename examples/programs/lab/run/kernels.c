@@ -328,6 +328,7 @@ static void delay_passes(struct delay *delay, struct cox_session_params *session
                                       .name = pass->name};
         *to = *pass;
         to->fused = true;
+        to->rows = 0; /* the delay's pass, the first of the group, says it */
         to++;
     }
 
