@@ -155,9 +155,9 @@ struct cox__pass_spec {
 /* The first device can take frames: COX_OK. Or none will: the status that cox_session_create would have returned. Runs
  * once, on the scheduler thread, after create has set `*out`, perhaps before it has returned.
  *
- * Devices begin as COX_DEVICE_JOINING while all kernels compile in the background. Frames wait for the first device. Each
- * other device first repeats some rows of a frame (COX_DEVICE_PROBATION), in place of a warm-up. A device on which a
- * kernel does not build is COX_DEVICE_ABSENT for good; then the session saves no timings. */
+ * Devices begin as COX_DEVICE_JOINING while all kernels compile in the background. Frames wait for the first device.
+ * Each other device first repeats some rows of a frame (COX_DEVICE_PROBATION), in place of a warm-up. A device on which
+ * a * kernel does not build is COX_DEVICE_ABSENT for good; then the session saves no timings. */
 typedef void cox__ready_fn(void *user, cox_status status);
 
 /* Read only during cox__session_create; everything is copied. */

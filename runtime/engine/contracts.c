@@ -292,7 +292,7 @@ static cox_status check_bindings(const struct check *check)
         cox_status status = COX_OK;
         if (is_whole_of_rows(check, i)) {
             status = check_pitch(&check->params->bindings[i], i, check->params->rows, check->log);
-            binding.bytes = 1; /* a stand-in: the passes together decide its size */
+            binding.bytes = 1; /* not its size, which the passes together decide */
         }
 
         if (status == COX_OK)

@@ -81,7 +81,7 @@ void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, 
 struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame,
                                         uint32_t overlap, uint32_t settle);
 
-/* Report the time of a frame, in order; the caller chooses the unit. */
+/* Report the time of a frame, in order, in nanoseconds or whatever the caller counts in. */
 enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t frame, double time);
 
 #endif

@@ -1,7 +1,7 @@
 /* The exact minimiser of the frame time.
  *
- * Let a unit be one row alignment, and N the rows. Without a minimum band the problem is: take the
- * N / alignment smallest of the values t_d(k units), k = 1, 2, ..., over all devices. Each device's
+ * Let a step be one row alignment, and N the rows. Without a minimum band the problem is: take the
+ * N / alignment smallest of the values t_d(k steps), k = 1, 2, ..., over all devices. Each device's
  * values rise with k, so the smallest ones are a prefix for each device, and the largest value
  * taken is the frame time. The water level of the continuous problem (T_k in
  * docs/internals/scheduling.md) gives all but a few of them at once; the rest are taken one by one.
@@ -60,7 +60,7 @@ static double finish(const struct item *item, uint64_t row_units, uint64_t row_a
     return time_of(item, item->base + row_units * row_alignment);
 }
 
-/* The device that ends last and could give a unit away; -1 if none. */
+/* The device that ends last and could give rows away; -1 if none. */
 static int latest(const struct item *items, uint32_t count, uint64_t row_alignment)
 {
     int found = -1;
@@ -96,7 +96,7 @@ static uint32_t earliest_next(const struct item *items, uint32_t count, uint64_t
     return found;
 }
 
-/* A number of units from a quotient of times: rounded down, from 0 to `most`. */
+/* A number of steps from a quotient of times: rounded down, from 0 to `most`. */
 static uint64_t whole_units(double quotient, uint64_t most)
 {
     double units = floor(quotient);
@@ -120,7 +120,7 @@ static void sort_by_start(struct item *items, uint32_t count)
     }
 }
 
-/* Rounding in the level may have put a unit on the wrong device: move units while that helps. */
+/* Rounding in the level may have put rows on the wrong device: move them while that helps. */
 static void move_units(struct item *items, uint32_t count, uint64_t row_alignment)
 {
     for (uint32_t tries = 0; tries < 4 * count; tries++) {

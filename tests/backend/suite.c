@@ -399,7 +399,7 @@ static void random_shadow(uint64_t *seed, const struct cox_sched_view *view, uin
     out->shadow = (struct cox_band){device, rows_before(view, from), rows_before(view, to) - rows_before(view, from)};
 }
 
-/* Up to two bands for each device, boundaries anywhere on the row alignment; every second time one of the bands is left in
+/* Up to two bands for each device, boundaries anywhere on the row alignment. Every second time one band is left in
  * the pool; a shadow where a device is idle. */
 static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {

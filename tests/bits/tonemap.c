@@ -8,7 +8,8 @@
  *   (a) by each device alone,
  *   (b) by all devices under random splits, each frame under another one: --splits N of them for each picture, 100
  *       unless said, shared out over its nine mappings.
- * The analysis pass does (a) and (b) too, under the same splits as far as its row alignment allows. Two frames are in flight
+ * The analysis pass does (a) and (b) too, under the same splits as far as its row alignment allows. Two frames are
+ * in flight
  * at a time. Every result is compared byte by byte with the first device's, and before each frame the output is filled
  * with the complement of what is expected, so that a row nobody wrote shows. The bands that really ran are taken from
  * the session's reports and compared with the splits that were drawn.

@@ -66,7 +66,7 @@ void bits_session_params(struct cox__session_spec *params, const uint32_t *devic
                          uint32_t split_row_alignment);
 
 /* `what` is for messages, `params` a pipeline's; the other fields but in_flight are set here. All devices: under the
- * splits from number `split_first` on, with cuts at multiples of `split_row_alignment`, 0 = of the session's own row alignment. */
+ * splits from number `split_first` on, with cuts at multiples of `split_row_alignment`; 0 = the session's own. */
 bool bits_session_open(struct bits_suite *suite, const char *what, const struct cox__session_spec *params,
                        uint32_t device, uint32_t split_first, uint32_t split_row_alignment, struct bits_session *out);
 
@@ -92,8 +92,8 @@ struct bits_result {
 };
 
 /* One frame of each result by each device alone, then `splits` frames of each by all devices under random splits. The
- * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*row alignment`: of the
- * splits, 0 = of the session of all devices, whose row alignment it then gets; may be NULL. False if something else went
+ * results have the pipeline of `params` in common. Every frame must give the first one's bits. `*row_alignment`: of the
+ * splits; 0 = that of the session of all devices, which it then gets; may be NULL. False if something else went
  * wrong. */
 bool bits_result_run(struct bits_suite *suite, const struct cox__session_spec *params, struct bits_result *results,
                      uint32_t count, uint32_t *row_alignment);

@@ -28,8 +28,8 @@ void random_splits_draw(uint32_t number, uint32_t rows, uint32_t row_alignment, 
                         struct cox_split *out);
 
 /* What to draw for the next session: set before it is created, read by its policy and its reports.
- * `row alignment`: cuts are drawn on this, then moved to the session's own, so that sessions of different multiples of the row alignment get about
- * the same splits; 0 = the session's own. */
+ * `row_alignment`: cuts are drawn on this, then moved to the session's own, so that sessions of different row
+ * alignments get about the same splits; 0 = the session's own. */
 void random_splits_begin(uint32_t first_number, uint32_t row_alignment);
 
 extern const struct cox_policy random_splits_policy;

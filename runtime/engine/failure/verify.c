@@ -152,7 +152,7 @@ static const char *name_of(const struct cox_session *session, uint32_t device)
     return session->devices[device].info.name;
 }
 
-/* Have a device repeat the disputed rows. */
+/* Have a device repeat the rows that are voted on. */
 static void ask_voter(struct cox_session *session, struct cox__frame *frame, uint32_t device,
                       enum cox__vote_state state)
 {

@@ -408,7 +408,9 @@ Test(front_door, variants_and_devices_are_chosen_by_a_text)
     for (size_t d = 0; d < 4; d++) {
         memset(out, 0, sizeof out);
         open_session(&(const struct cox_session_params){
-            .passes = COX_LIST(struct cox_pass, {.source = two, .variants = variants}), .devices = devices[d], .policy = "static"});
+            .passes = COX_LIST(struct cox_pass, {.source = two, .variants = variants}),
+            .devices = devices[d],
+            .policy = "static"});
         run_frames(&(const struct cox_frame){.data = COX_ARGS(out)});
         struct cox_session_info info;
         cox_session_info(session, &info);

@@ -4,7 +4,8 @@
  * Geometry: one work-item a pixel; dimension 0 the columns, dimension 1 the band's rows; both are guarded.
  * Access: `across` reads `in` and writes `middle`, both by rows; `down` reads `middle` with a halo of 2 rows, whose
  * memory begins at buffer row `middle_first_row`, and writes `out` by rows. What `down` reads, other devices may have
- * written: so it is a pass of its own. Both keep to the band's first row and to where memory begins: they could be fused,
+ * written: so it is a pass of its own. Both keep to the band's first row and to where memory begins: they could be
+ * fused,
  * too.
  * Numerics: integers only, so every device gives the same bits.
  * SPDX-License-Identifier: Apache-2.0 */

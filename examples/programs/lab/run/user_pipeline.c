@@ -70,7 +70,8 @@ static void fill_pass(struct lab_user_pipeline *pipeline, uint32_t p, bool trans
                                             .kernel = pass->kernel,
                                             .options = from->options[0] ? from->options : NULL,
                                             .columns = columns_of(pipeline, transposed),
-                                            .rows = columns_of(pipeline, !transposed),
+                                            .rows = pass->fused ? 0
+                                                                : columns_of(pipeline, !transposed),
                                             .local_columns = pass->local_columns,
                                             .local_rows = pass->local_rows,
                                             .item_columns = pass->item_columns,
