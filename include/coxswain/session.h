@@ -30,9 +30,9 @@
  *   T NAME                      the field NAME of the frame's constants; see cox_field
  *   T constants                 all of the frame's constants, as one struct
  *
- * The qualifiers restrict and volatile and the address space constant are accepted. The library reads
- * the source without a preprocessor: a signature that macros make cannot be read. A name has at most
- * 63 characters. The names of this table come before fields of the same name.
+ * The qualifiers restrict and volatile and the address space constant are accepted. The library
+ * reads the source without a preprocessor: a signature that macros make cannot be read. A name has
+ * at most 63 characters. The names of this table come before fields of the same name.
  *
  * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global
  * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`.
@@ -233,8 +233,8 @@ typedef void cox_merge_fn(void *into, const void *partial, size_t bytes, void *u
 struct cox_buffer_layout {
     const char *name; /* as in the kernels */
 
-    /* Bytes per row. 0 = columns x the element of the kernel's pointer. Required if that type is not
-     * one of OpenCL C, and for a buffer that kernels take only as an image. */
+    /* Bytes per row. 0 = columns x the element of the kernel's pointer. Required if that type is
+     * not one of OpenCL C, and for a buffer that kernels take only as an image. */
     size_t pitch_bytes;
 
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */

@@ -1,9 +1,9 @@
-/* What a session runs, with nothing left out: bindings by index, the arguments of each kernel, how each pass uses each
- * binding. runtime/api/resolve.c makes a spec of a session's public parameters. The library's own pipelines and most
- * tests are written as specs.
+/* What a session runs, with nothing left out: bindings by index, the arguments of each kernel, how
+ * each pass uses each binding. runtime/api/resolve.c makes a spec of a session's public parameters.
+ * The library's own pipelines and most tests are written as specs.
  *
- * A pass of a spec is a public pass with those that are fused to it: one stage for each. Fields that are not explained
- * here mean what they mean in cox_session_params.
+ * A pass of a spec is a public pass with those that are fused to it: one stage for each. Fields
+ * that are not explained here mean what they mean in cox_session_params.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_BASE_SPEC_H
 #define COX_BASE_SPEC_H
@@ -26,8 +26,8 @@ enum cox__row_access {
 
 enum cox__access { COX__READ = 0, COX__WRITE = 1, COX__READ_WRITE = 2 };
 
-/* One buffer of the frame. A kernel should take a COX__READ binding as a pointer to const: a write to it would change
- * what other devices read. The log warns of a kernel that does not. */
+/* One buffer of the frame. A kernel should take a COX__READ binding as a pointer to const: a
+ * write to it would change what other devices read. The log warns of a kernel that does not. */
 struct cox__binding {
     const char *name; /* for messages; may be NULL. Copied. */
     enum cox__row_access row_access;
@@ -56,21 +56,23 @@ enum cox__arg_kind {
     COX__ARG_KIND_ROWS = 3,   /* int: the band's number of rows */
     COX__ARG_KIND_FRAME = 4,  /* int: all rows */
 
-    /* int: the buffer row at which the memory of binding `index` begins. It lies before the band for HALO. It is 0 if
-     * the device keeps a frame's rows between passes. The kernel finds buffer row r at r - origin. */
+    /* int: the buffer row at which the memory of binding `index` begins. It lies before the band
+     * for HALO. It is 0 if the device keeps a frame's rows between passes. The kernel finds
+     * buffer row r at r - origin. */
     COX__ARG_KIND_ORIGIN = 5,
 
     COX__ARG_KIND_LOCAL = 6,   /* local T *: `bytes` of local memory */
     COX__ARG_KIND_COLUMNS = 7, /* int: the stage's columns */
 
-    /* read_only image2d_t: the rows that COX__ARG_KIND_BUFFER would point to. `offset` is OpenCL's channel order times
-     * 65536 plus its channel type, `bytes` the columns. */
+    /* read_only image2d_t: the rows that COX__ARG_KIND_BUFFER would point to. `offset` is
+     * OpenCL's channel order times 65536 plus its channel type, `bytes` the columns. */
     COX__ARG_KIND_IMAGE = 8,
 
     COX__ARG_KIND_VALUE = 9, /* int: `offset` */
 };
 
-/* One argument of a kernel. Fields that its kind does not use are 0. The macros are initialisers. */
+/* One argument of a kernel. Fields that its kind does not use are 0. The macros are
+ * initialisers. */
 struct cox__arg {
     enum cox__arg_kind kind;
     uint32_t index;
@@ -100,8 +102,8 @@ struct cox__variant {
     const char *source;        /* copied, as are the options */
     const char *options;       /* NULL = none */
 
-    /* Work-items; 0 = 1. Halved on a device that allows no such group, unless the kernel uses local memory or requires
-     * its size. */
+    /* Work-items; 0 = 1. Halved on a device that allows no such group, unless the kernel uses
+     * local memory or requires its size. */
     uint32_t local_columns;
     uint32_t local_rows;
 
@@ -111,9 +113,9 @@ struct cox__variant {
 
 /* One kernel launch over a band. Stages of a pass run in order on each band.
  *
- * A stage may read through HALO what an earlier stage of the pass wrote, if the binding is scratch with HALO and
- * READ_WRITE. The earlier stage then runs over the rows that are read on both sides too. It writes no other binding,
- * and reads through HALO (0 rows will do) or WHOLE. */
+ * A stage may read through HALO what an earlier stage of the pass wrote, if the binding is
+ * scratch with HALO and READ_WRITE. The earlier stage then runs over the rows that are read on
+ * both sides too. It writes no other binding, and reads through HALO (0 rows will do) or WHOLE. */
 struct cox__stage {
     const char *kernel; /* copied */
     uint32_t columns;   /* 0 = 1 */
@@ -123,9 +125,9 @@ struct cox__stage {
     const struct cox__arg *args;
 };
 
-/* How a pass uses a binding, in place of what the session says. Passes that use a binding by rows agree on its bytes.
- * Scratch is written before it is read. A binding that is REDUCE in the session is REDUCE in one pass, and WHOLE in
- * others; no other binding is REDUCE. */
+/* How a pass uses a binding, in place of what the session says. Passes that use a binding by
+ * rows agree on its bytes. Scratch is written before it is read. A binding that is REDUCE in the
+ * session is REDUCE in one pass, and WHOLE in others; no other binding is REDUCE. */
 struct cox__pass_binding {
     uint32_t binding; /* index in cox__session_spec.bindings */
     enum cox__row_access row_access;
@@ -143,7 +145,8 @@ struct cox__pass_spec {
     uint32_t stage_count;
     const struct cox__stage *stages;
 
-    /* Devices that run the pass, by the runtime's index. If none of them is active, the others run it. 0 = all. */
+    /* Devices that run the pass, by the runtime's index. If none of them is active, the others
+     * run it. 0 = all. */
     uint32_t device_count;
     const uint32_t *devices;
 
@@ -152,12 +155,14 @@ struct cox__pass_spec {
     void *done_user;
 };
 
-/* The first device can take frames: COX_OK. Or none will: the status that cox_session_create would have returned. Runs
- * once, on the scheduler thread, after create has set `*out`, perhaps before it has returned.
+/* The first device can take frames: COX_OK. Or none will: the status that cox_session_create would
+ * have returned. Runs once, on the scheduler thread, after create has set `*out`, perhaps before it
+ * has returned.
  *
- * Devices begin as COX_DEVICE_JOINING while all kernels compile in the background. Frames wait for the first device.
- * Each other device first repeats some rows of a frame (COX_DEVICE_PROBATION), in place of a warm-up. A device on which
- * a * kernel does not build is COX_DEVICE_ABSENT for good; then the session saves no timings. */
+ * Devices begin as COX_DEVICE_JOINING while all kernels compile in the background. Frames wait
+ * for the first device. Each other device first repeats some rows of a frame
+ * (COX_DEVICE_PROBATION), in place of a warm-up. A device on which a kernel does not build is
+ * COX_DEVICE_ABSENT for good; then the session saves no timings. */
 typedef void cox__ready_fn(void *user, cox_status status);
 
 /* Read only during cox__session_create; everything is copied. */

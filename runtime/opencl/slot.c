@@ -324,7 +324,8 @@ cox_status cox__cl_slot_enqueued(struct cox__instance *instance, struct cox__cl_
     slot->enqueued_ns[0] = slot->enqueued_ns[1];
     slot->enqueued_ns[1] = cox__clock_ns();
 
-    /* Before this thread leaves: without the event the device's thread does not learn when the command ends. */
+    /* Before this thread leaves: without the event the device's thread does not learn when the
+     * command ends. */
     if (code == CL_SUCCESS) {
         slot->kinds[slot->event_count] = (unsigned char)kind;
         slot->events[slot->event_count++] = event;

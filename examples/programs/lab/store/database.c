@@ -277,35 +277,12 @@ const char *lab_store_error(const struct lab_store *store)
     return store->error;
 }
 
-bool lab_store_close(struct lab_store **closed, char *why, size_t why_bytes)
+void lab__store_free(struct lab_store *store)
 {
-    struct lab_store *store = *closed;
-
-    *closed = NULL;
-    if (!store)
-        return true;
-
-    lab_store_write(store);
-    lab__store_end(store);
-    if (!store->error[0] && store->lost) {
-        char what[128];
-        snprintf(what, sizeof what,
-                 "%llu frames or policy calls were not recorded: they came faster than they could "
-                 "be written",
-                 (unsigned long long)store->lost);
-        lab__store_fail(store, what);
-    }
-
-    bool good = !store->error[0];
-    if (!good)
-        snprintf(why, why_bytes, "%s", store->error);
-
     /* One file without companions can be copied, and read where nothing can be written. This may
      * fail while others have it open. */
     finalize(store);
-    if (good && !store->beside)
+    if (!store->error[0] && !store->beside)
         sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     destroy(store);
-
-    return good;
 }

@@ -3,6 +3,7 @@
 #include "common/now.h"
 #include "recording.h"
 
+#include <stdio.h>
 #include <math.h>
 
 enum { COMMIT_FRAMES = 64, COMMIT_NS = 500000000 };
@@ -214,4 +215,32 @@ void lab_store_commit(struct lab_store *store)
 {
     lab_store_write(store);
     lab__store_end(store);
+}
+
+bool lab_store_close(struct lab_store **closed, char *why, size_t why_bytes)
+{
+    struct lab_store *store = *closed;
+
+    *closed = NULL;
+    if (!store)
+        return true;
+
+    lab_store_write(store);
+    lab__store_end(store);
+    if (!store->error[0] && store->lost) {
+        char what[128];
+        snprintf(what, sizeof what,
+                 "%llu frames or policy calls were not recorded: they came faster than they could "
+                 "be written",
+                 (unsigned long long)store->lost);
+        lab__store_fail(store, what);
+    }
+
+    bool good = !store->error[0];
+    if (!good)
+        snprintf(why, why_bytes, "%s", store->error);
+
+    lab__store_free(store);
+
+    return good;
 }

@@ -205,6 +205,9 @@ void lab__store_put(struct lab_store *store, enum lab_statement statement, const
 /* Commit the transaction. */
 void lab__store_end(struct lab_store *store);
 
+/* Finish the database and free the store. */
+void lab__store_free(struct lab_store *store);
+
 /* tape_rows.c. Bytes of a lab_queued_call that this call uses, and their content. */
 size_t lab__queued_call_bytes(const struct lab_call *call);
 void lab__queued_call_fill(struct lab_queued_call *queued, const struct lab_call *call);
