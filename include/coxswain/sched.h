@@ -274,12 +274,15 @@ struct cox_policy {
     cox_status (*init)(void *state, const struct cox_sched_view *view,
                        const struct cox_policy_options *options);
 
-    /* Decide the split of frame view->frame, into a zeroed `out`. cox_split_check must accept the
-     * split. */
+    /* Decide the split of frame view->frame, into a zeroed `out`.
+     *
+     * If cox_split_check does not accept it, or the function fails, the log has a warning. The
+     * frame then has the last good split, or equal shares. */
     cox_status (*split)(void *state, const struct cox_sched_view *view, struct cox_split *out);
 
-    /* Learn from a completed band. Called once per band, frames in the order in which they
-     * complete. Several frames may be split before the first of them is observed. May be NULL. */
+    /* Learn from a completed band. Called once per band, not for warm-up runs, frames in the order
+     * in which they complete. Several frames may be split before the first of them is observed. May
+     * be NULL. */
     void (*observe)(void *state, const struct cox_measurement *measurement);
 
     /* All functions below may be NULL. */
@@ -304,8 +307,17 @@ struct cox_policy {
                          struct cox_device_profile *profiles);
 };
 
-/* The built-in policies, in display order: "adaptive" (the default), "ewma", "chunks", "hguided",
- * "last-frame", "mean10", "static", "single", "inter-frame".
+/* The built-in policies, in display order:
+ *   adaptive     the default: models each device's fixed and per-row time, leaves out devices that
+ *                only delay frames, tries other splits for some frames and keeps the better one
+ *   ewma         by an average of each device's nanoseconds per row that forgets old frames
+ *   chunks       each device takes chunks of equal size while the frame runs
+ *   hguided      chunks that shrink, sized by the devices' speeds in the warm-up
+ *   last-frame   by each device's rows per second in the frame before
+ *   mean10       by the mean of the last ten frames
+ *   static       cox_policy_options.ratios, or equal shares
+ *   single       one device, cox_policy_options.device
+ *   inter-frame  each whole frame to the device that should finish it first
  *
  * `cox_policy_at` returns NULL for an index past the end. `cox_policy_find` returns NULL for an
  * unknown name, and the default for NULL. */

@@ -13,6 +13,33 @@
  *     cox_status s = cox_run(runtime, invert, &(struct cox_range){.columns = 2048, .rows = 1080},
  *                            COX_ARGS(in, out));
  *
+ * For frames that repeat, create a session and buffers. This kernel also reads the rows above and
+ * below its own. In the top band, in_first_row is 0.
+ *
+ *     static const char blur[] =
+ *         "kernel void blur(global const float *in, int in_first_row, global float *out,\n"
+ *         "                 int columns, int rows, int first_row, int frame_rows)\n"
+ *         "{\n"
+ *         "    int x = get_global_id(0), y = get_global_id(1), row = first_row + y;\n"
+ *         "    if (x >= columns || y >= rows) return;\n"
+ *         "    int up = max(row - 1, 0), down = min(row + 1, frame_rows - 1);\n"
+ *         "    out[y * columns + x] = (in[(up - in_first_row) * columns + x] +\n"
+ *         "                            in[(down - in_first_row) * columns + x]) / 2;\n"
+ *         "}\n";
+ *
+ *     const struct cox_session_params params = {
+ *         .columns = 2048,
+ *         .rows = 1080,
+ *         .passes = COX_LIST(struct cox_pass,
+ *                            {.source = blur,
+ *                             .arguments = COX_LIST(struct cox_argument,
+ *                                                   {.name = "in", .halo_rows = 1})})};
+ *     cox_status s = cox_session_create(runtime, &params, &session);
+ *     if (!s) s = cox_buffer_create(runtime, 2048 * 1080 * sizeof(float), &in);
+ *     if (!s) s = cox_buffer_create(runtime, 2048 * 1080 * sizeof(float), &out);
+ *     while (!s && read_frame(cox_buffer_data(in)))
+ *         s = cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(in, out)});
+ *
  * The kernel's signature says what each argument is.
  *
  *   parameter                   what it gets
@@ -30,12 +57,19 @@
  *   T NAME                      the field NAME of the frame's constants; see cox_field
  *   T constants                 all of the frame's constants, as one struct
  *
+ * T may be a type of OpenCL C, a typedef or `struct S`. A table of constants is a struct with an
+ * array. Sizes must match on both sides: some drivers do not check the size of a struct.
+ *
+ * A kernel adds to a merged buffer (cox_buffer_layout.merge): it finds zeros there, and other bands
+ * write copies of their own.
+ *
  * The qualifiers restrict and volatile and the address space constant are accepted. The library
  * reads the source without a preprocessor: a signature that macros make cannot be read. A name has
  * at most 63 characters. The names of this table come before fields of the same name.
  *
  * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global
- * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`.
+ * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`. If
+ * a work-item computes several columns or rows (cox_pass.item_columns), multiply the ids first.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_SESSION_H
 #define COXSWAIN_SESSION_H
@@ -144,8 +178,8 @@ struct cox_variant {
      * none of the machine's devices is ignored. */
     const char *devices;
 
-    const char *source;
-    const char *options;
+    const char *source;  /* required */
+    const char *options; /* in place of the pass's options; NULL = none */
     uint32_t local_columns;
     uint32_t local_rows;
     uint32_t item_columns;
@@ -162,7 +196,8 @@ struct cox_pass_result {
      * cox_session_params.buffers. Read only. NULL = scratch between fused passes. */
     void *const *buffers;
 
-    void *constants; /* the frame's own copy; later passes see changes */
+    /* The frame's own copy. Change it here to hand a result, such as a curve, to later passes. */
+    void *constants;
 };
 
 /* Called when all rows of a pass are written and merged, for example to make a curve from a
@@ -190,7 +225,7 @@ struct cox_pass {
     uint32_t local_columns;
     uint32_t local_rows;
 
-    /* Columns and rows that one work-item computes. 0 = 1. */
+    /* Columns and rows that one work-item computes; the kernel must agree. 0 = 1. */
     uint32_t item_columns;
     uint32_t item_rows;
 
@@ -234,19 +269,22 @@ struct cox_buffer_layout {
     const char *name; /* as in the kernels */
 
     /* Bytes per row. 0 = columns x the element of the kernel's pointer. Required if that type is
-     * not one of OpenCL C, and for a buffer that kernels take only as an image. */
+     * not one of OpenCL C, and for a buffer that kernels take only as an image.
+     * cox_runtime_pitch_bytes tells a pitch at which bands may begin at any row. */
     size_t pitch_bytes;
 
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
 
     /* Size of a buffer that is read whole or merged. Required for merged buffers. For others, 0 =
-     * pitch x rows. */
+     * pitch x rows, and a smaller size is an error. */
     size_t bytes;
 
     cox_merge_fn *merge; /* each band writes its own zeroed copy; the copies are then merged */
     void *merge_user;
 
-    bool scratch; /* the library's memory, for what one pass writes and a later one reads */
+    /* The library's memory, which frames do not give: for what one pass writes or merges, and later
+     * passes or cox_pass.done read. */
+    bool scratch;
 
     /* For image parameters: OpenCL's channel order and type (CL_R, CL_UNSIGNED_INT8), and the
      * pixels of a row. coxswain/opencl.h says more. 0 = no image. */
@@ -315,7 +353,7 @@ struct cox_frame_report {
     bool shadow;    /* a repeated band that measures or tests a device */
     cox_status status;
     uint64_t submit_ns;
-    uint64_t start_ns;
+    uint64_t start_ns;      /* the scheduler thread began the frame */
     uint64_t end_ns;        /* the last band ended */
     uint64_t delivered_ns;  /* the callback runs now */
     uint64_t deadline_ns;   /* after submit_ns; 0 = no deadline */
@@ -514,13 +552,16 @@ struct cox_frame {
  *
  * Runs once per frame, on the scheduler thread, in submission order. The frame's slot is free by
  * then: one frame may be submitted to the same session without blocking. May use buffers and
- * cancel. Must not block. */
+ * cancel. Must be quick; a short lock or a signal to another thread is fine. */
 typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
 
 /* Submit one frame and return at once. `done` may be NULL. `frame` and its lists are copied.
  *
- * The memory belongs to the session until `done` has run. A buffer may be in several frames: a
- * frame starts after earlier frames have written what it reads.
+ * The memory belongs to the session until `done` has run. A buffer may be in several frames under
+ * way, of any sessions of the runtime:
+ *   A frame that writes it starts after all earlier frames with this buffer are delivered.
+ *   A frame that reads it starts after all earlier frames that write it are delivered. If one of
+ *   these failed, it ends with the same status.
  *
  * Blocks only while `in_flight` frames are under way and `nowait` is not set.
  *

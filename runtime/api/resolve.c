@@ -107,6 +107,9 @@ static cox_status resolve_value(const struct cox__resolved *r,
         return COX_OK;
     }
     if (strcmp(parameter->name, "constants") == 0) {
+        if (!r->params->constants_bytes)
+            return COX__REFUSE(r->log, "kernel %s takes constants, but constants_bytes is 0",
+                               kernel);
         if (parameter->bytes && parameter->bytes != r->params->constants_bytes)
             return COX__REFUSE(r->log, "kernel %s: %s constants has %u bytes, the constants %zu",
                                kernel, parameter->type, parameter->bytes,
@@ -128,6 +131,13 @@ static cox_status resolve_value(const struct cox__resolved *r,
                            kernel, parameter->type, parameter->name, parameter->bytes,
                            field->bytes);
 
+    if (field->offset > r->params->constants_bytes ||
+        field->bytes > r->params->constants_bytes - field->offset)
+        return COX__REFUSE(r->log,
+                           "kernel %s: the field %s has %zu bytes from %zu, but constants_bytes is "
+                           "%zu",
+                           kernel, parameter->name, field->bytes, field->offset,
+                           r->params->constants_bytes);
     *arg = (struct cox__arg){
         .kind = COX__ARG_KIND_PARAMS, .offset = field->offset, .bytes = field->bytes};
     return COX_OK;
@@ -328,6 +338,29 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
     return COX_OK;
 }
 
+/* A size that the application gives, and that is too small for the rows which a group uses. */
+static cox_status check_bytes(const struct cox__resolved *r, uint32_t g,
+                              const struct cox__pass_binding *use)
+{
+    const struct cox_buffer_layout *layout = r->buffers[use->binding].layout;
+    if (!layout || !layout->bytes || use->row_access == COX__WHOLE ||
+        use->row_access == COX__REDUCE)
+        return COX_OK;
+
+    uint32_t rows = r->groups[g].members[0].pass->rows;
+    if (!rows)
+        rows = r->params->rows;
+    rows = rows / use->row_divisor + (rows % use->row_divisor != 0);
+
+    const struct cox__binding *binding = &r->bindings[use->binding];
+    if (layout->bytes / rows >= binding->pitch_bytes)
+        return COX_OK;
+    return COX__REFUSE(r->log,
+                       "buffer %s has %zu bytes, but a kernel uses it by rows: %u rows of %zu "
+                       "bytes; does it need `merge`, or cox_argument.whole?",
+                       binding->name, layout->bytes, rows, binding->pitch_bytes);
+}
+
 static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
 {
     struct cox__group *group = &r->groups[g];
@@ -346,7 +379,9 @@ static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
             continue;
 
         struct cox__pass_binding *use = &group->bindings[pass->use_count++];
-        const cox_status status = set_access(r, &touches[b], b, overlaps, use);
+        cox_status status = set_access(r, &touches[b], b, overlaps, use);
+        if (!status)
+            status = check_bytes(r, g, use);
         if (status)
             return status;
         r->spec.allow_in_place |= touches[b].in_place;

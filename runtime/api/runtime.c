@@ -227,8 +227,8 @@ static bool is_in_use(cox_runtime *runtime)
 
     if (sessions || buffers)
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "cox_runtime_destroy: %u sessions and %u buffers are to be destroyed before",
-                 sessions, buffers);
+                 "cox_runtime_destroy: destroy its sessions (%u) and buffers (%u) first", sessions,
+                 buffers);
 
     return sessions || buffers;
 }

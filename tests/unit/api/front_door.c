@@ -544,9 +544,13 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("float gain has 4 bytes, the field of that name 16",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float gain", "")}), .constants_bytes = 64,
                   .fields = COX_LIST(struct cox_field, {"gain", 0, 16})));
-    refuse("16 bytes from 56, of 64 bytes",
+    refuse("the field gain has 16 bytes from 56, but constants_bytes is 64",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float4 gain", "")}), .constants_bytes = 64,
                   .fields = COX_LIST(struct cox_field, {"gain", 56, 16})));
+    refuse("kernel f takes constants, but constants_bytes is 0",
+           PARAMS(PASSES({.source = KERNEL("f", "global uint *out, struct s constants", "")})));
+    refuse("buffer out has 64 bytes, but a kernel uses it by rows: 96 rows of 160 bytes; does it need `merge`",
+           PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "out", .bytes = 64})));
     refuse("constants of 4096 bytes", PARAMS(PASSES({.source = copying}), .constants_bytes = 4096));
     refuse("room is local memory", PARAMS(PASSES({.source = KERNEL("f", "global uint *out, local int *room", "")})));
     refuse("in is an image", PARAMS(PASSES({.source = KERNEL("f", "read_only image2d_t in, global uint *out", "")}),
