@@ -753,7 +753,7 @@ static struct cox_session_device device_info(const cox_session *session, uint32_
                                        .state = device->state,
                                        .lost = device->lost,
                                        .returned = device->returned,
-                                       .single_device_ns = cox__device_solo_ns(session, d),
+                                       .single_device_ns = cox__device_alone_ns(session, d),
                                        .max_rows = device->passes[0].max_rows,
                                        .host_memory = device->info.host_memory};
 }

@@ -681,7 +681,7 @@ static inline bool cox__frame_is_in_last_pass(const struct cox_session *session,
 }
 
 /* A whole frame on this device alone; 0 = not measured. */
-static inline uint64_t cox__device_solo_ns(const struct cox_session *session, uint32_t device)
+static inline uint64_t cox__device_alone_ns(const struct cox_session *session, uint32_t device)
 {
     uint64_t sum = 0;
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {

@@ -299,7 +299,7 @@ static cox_status group_all_given(struct cox__cl_backend *backend,
                                   const struct cox_opencl_contexts *given, bool *done)
 {
     if (given->count && !given->contexts) {
-        cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_given: `contexts` is NULL");
+        cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_contexts: `contexts` is NULL");
         return COX_E_INVALID;
     }
 
