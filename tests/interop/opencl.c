@@ -249,7 +249,7 @@ static void wrong_contexts_are_refused(void)
                       &(const struct cox_opencl_contexts){.contexts = contexts, .count = count + 1}) == COX_E_INVALID);
     CHECK(!runtime && strstr(last_lines, "a context that was given"));
     CHECK(new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.count = 1}) == COX_E_INVALID);
-    CHECK(!runtime && strstr(last_lines, "cox_opencl_given: "));
+    CHECK(!runtime && strstr(last_lines, "cox_opencl_contexts: "));
     CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.count = 0}));
     cox_runtime_destroy(&runtime);
     release_contexts(contexts, count);
