@@ -197,10 +197,9 @@ struct once {
 static bool is_filled_in(const struct cox__signature *signature,
                          const struct cox__parameter *parameter)
 {
-    static const char *const names[] = {"columns", "rows", "first_row", "frame_rows"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(parameter->name, names[i]) == 0)
-            return true;
+    enum cox__arg_kind kind;
+    if (cox__resolve_number(parameter->name, &kind))
+        return true;
 
     for (uint32_t p = 0; p < signature->count; p++) {
         const char *name = signature->parameters[p].name;

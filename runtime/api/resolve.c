@@ -34,8 +34,8 @@ static bool ends_as(const struct cox__resolved *r, const struct cox__group_membe
     return *buffer != UINT32_MAX;
 }
 
-/* Elements from one row to the next, of the type that the kernel has for the buffer. */
-/* 0 = it is not a whole number of elements, or too large for an int. */
+/* Elements from one row to the next, of the type that the kernel has for the buffer. 0 = the pitch
+ * is not a whole number of elements, or too large for an int. */
 static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_member *member,
                        const char *name, uint32_t b)
 {
@@ -59,9 +59,7 @@ static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_me
     return pitch_bytes / bytes;
 }
 
-/* Resolve a number that the library gives. False: the name is not one of these. */
-static bool is_number(const struct cox__resolved *r, const struct cox__group_member *member,
-                      const char *name, struct cox__arg *arg)
+bool cox__resolve_number(const char *name, enum cox__arg_kind *kind)
 {
     static const struct {
         const char *name;
@@ -73,9 +71,19 @@ static bool is_number(const struct cox__resolved *r, const struct cox__group_mem
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(name, numbers[i].name) == 0) {
-            arg->kind = numbers[i].kind;
+            *kind = numbers[i].kind;
             return true;
         }
+
+    return false;
+}
+
+/* Resolve a number that the library gives. False: the name is not one of these. */
+static bool is_number(const struct cox__resolved *r, const struct cox__group_member *member,
+                      const char *name, struct cox__arg *arg)
+{
+    if (cox__resolve_number(name, &arg->kind))
+        return true;
 
     uint32_t b;
     if (ends_as(r, member, name, "_first_row", &b)) {

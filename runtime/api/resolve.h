@@ -18,6 +18,9 @@ struct cox_pipeline {
 cox_status cox__resolve_common(const cox_runtime *runtime, const struct cox_session_params *params,
                                struct cox__session_spec *spec, uint32_t devices[COX_DEVICES_MAX]);
 
+/* Whether `name` is a number that every kernel can take, such as "columns", and which one. */
+bool cox__resolve_number(const char *name, enum cox__arg_kind *kind);
+
 struct cox__resolved;
 
 /* All parameters. The spec points into `*resolved` and into `params`. Free it with

@@ -410,9 +410,6 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
             cox__transition_warmth(session, before);
         pthread_cond_broadcast(&session->delivered);
     }
-    pthread_mutex_unlock(&session->lock);
-
-    pthread_mutex_lock(&session->lock);
     session->warmers--;
     pthread_mutex_unlock(&session->lock);
     return status;

@@ -516,7 +516,6 @@ struct cox_session {
     bool detached;
     uint32_t warmers; /* threads inside cox_session_warm */
     enum cox__session_warmth warmth;
-    uint32_t warm_devices; /* number of devices whose warm-up is over */
     /* reserved for a frame that a callback submits; NULL = in use */
     struct cox__frame *chain_frame;
     _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */

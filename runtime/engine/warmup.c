@@ -37,7 +37,6 @@ static void give_back_buffers(struct cox_session *session)
 static void publish(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
-    session->warm_devices = session->warmup.device;
     if (over && cox__device_any_active(session))
         cox__transition_warmth(session, COX__SESSION_WARM);
     else if (over)

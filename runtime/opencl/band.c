@@ -301,8 +301,8 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
 
     for (uint32_t r = 0; r < count; r++) {
         const struct cox__job_range *range = &ranges[r];
-        const uint32_t from = cox__cl_max(range->first, first);
-        const uint32_t to = cox__cl_min(range->first + range->count, end);
+        const uint32_t from = cox__max_u64(range->first, first);
+        const uint32_t to = cox__min_u64(range->first + range->count, end);
         if (range->binding != index || from >= to)
             continue;
 
@@ -436,7 +436,7 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
 
     cox_status status = clear_partials(instance, pass, slot, state.mems);
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
-        const uint32_t rows = cox__cl_min(job->rows - done, piece_rows);
+        const uint32_t rows = cox__min_u64(job->rows - done, piece_rows);
         const struct cox__cl_launch launch = {.job = job,
                                               .slot = slot,
                                               .first_row = job->first_row + done,

@@ -29,7 +29,7 @@ static uint64_t map_ns(cl_command_queue queue, cl_mem mem, size_t bytes)
             clFinish(queue))
             return UINT64_MAX;
 
-        least_ns = cox__cl_min(least_ns, cox__clock_ns() - begin_ns);
+        least_ns = cox__min_u64(least_ns, cox__clock_ns() - begin_ns);
     }
     return least_ns;
 }

@@ -6,6 +6,7 @@
 
 #include "cl.h"
 #include "device_clock.h"
+#include "base/bounds.h"
 #include "base/clock.h"
 #include "engine/pipeline.h"
 
@@ -72,16 +73,6 @@ static inline void cox__cl_returned(const struct cox__driver_call *call)
 {
     if (!cox__watchdog_call_end(call))
         cox__watchdog_call_abandon(call);
-}
-
-static inline uint64_t cox__cl_min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline uint64_t cox__cl_max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- error.c ---- */

@@ -133,7 +133,7 @@ static uint64_t device_end_ns(const struct cox__instance *instance, const struct
                              (callback_ns && callback_ns < at + CLOCK_NEAR_NS);
     if (!device->clock_checked)
         return 0;
-    return cox__cl_min(at, now_ns);
+    return cox__min_u64(at, now_ns);
 }
 
 /* ---- polls ---- */

@@ -47,7 +47,7 @@ static void copy_trimmed(char *out, size_t bytes, const char *text)
     size_t length = strlen(text);
     while (length && text[length - 1] == ' ')
         length--;
-    snprintf(out, bytes, "%.*s", (int)cox__cl_min(length, bytes - 1), text);
+    snprintf(out, bytes, "%.*s", (int)cox__min_u64(length, bytes - 1), text);
 }
 
 static void platform_text(cl_platform_id platform, cl_platform_info what, char *out, size_t bytes)
@@ -257,7 +257,7 @@ static cox_status list_platforms(struct discovery *found)
         return COX_E_NO_PLATFORM;
     }
 
-    found->backend->platform_count = cox__cl_min(count, COX__CL_PLATFORMS_MAX);
+    found->backend->platform_count = cox__min_u64(count, COX__CL_PLATFORMS_MAX);
     for (uint32_t p = 0; p < found->backend->platform_count; p++)
         list_devices(found, ids[p], p);
 

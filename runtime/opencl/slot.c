@@ -51,7 +51,7 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
         if (fit <= extra)
             return 0;
 
-        bound = cox__cl_min(bound, (fit - extra) * binding->row_divisor);
+        bound = cox__min_u64(bound, (fit - extra) * binding->row_divisor);
     }
 
     /* A band of the whole frame needs no alignment. */
@@ -107,7 +107,7 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
 
     for (uint32_t p = 0; p < COX__CL_PIECES_MAX && code == CL_SUCCESS && p * step < all; p++) {
         const cl_buffer_region region = {.origin = p * step,
-                                         .size = cox__cl_min(all - p * step, step)};
+                                         .size = cox__min_u64(all - p * step, step)};
         slot->pieces[index][p] = clCreateSubBuffer(slot->mems[index], 0,
                                                    CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     }
@@ -137,7 +137,7 @@ static cl_int make_mem(struct cox__instance *instance, struct cox__cl_slot *slot
             continue;
 
         const size_t need = band_bytes(pass, index, max_rows[p]);
-        bytes = cox__cl_max(bytes, need);
+        bytes = cox__max_u64(bytes, need);
         if (need && pass->bindings[index].access != COX__READ)
             flags = CL_MEM_READ_WRITE;
     }
@@ -161,7 +161,7 @@ static cl_int make_image(struct cox__instance *instance, struct cox__cl_slot *sl
             continue;
 
         const size_t pitch = pass->bindings[index].pitch_bytes;
-        most = cox__cl_max(most, band_bytes(pass, index, max_rows[p]) / pitch);
+        most = cox__max_u64(most, band_bytes(pass, index, max_rows[p]) / pitch);
     }
 
     if (!most)
@@ -217,7 +217,7 @@ static uint32_t choose_piece_rows(const struct cox__pass *pass, uint32_t max_row
     if (rows * per_row < PIECE_BYTES_MIN)
         rows = PIECE_BYTES_MIN / per_row + 1;
     rows = (rows + pass->row_alignment - 1) / pass->row_alignment * pass->row_alignment;
-    return (uint32_t)cox__cl_min(rows, max_rows);
+    return (uint32_t)cox__min_u64(rows, max_rows);
 }
 
 /* Choose the most rows of a band for each pass: what single allocations allow, halved `shift`

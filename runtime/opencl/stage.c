@@ -120,7 +120,7 @@ static cox_status make_kernel(struct cox__instance *instance, const struct cox__
 {
     cl_int code;
 
-    kernel->memos = calloc(cox__cl_max(made->stage->arg_count, 1), sizeof *kernel->memos);
+    kernel->memos = calloc(cox__max_u64(made->stage->arg_count, 1), sizeof *kernel->memos);
     if (!kernel->memos)
         return COX_E_NOMEM;
 
@@ -320,8 +320,8 @@ static void extend(struct cox__cl_launch *launch, const struct cox__pass *pass, 
 {
     const uint32_t extent = pass->extents[stage];
     const uint32_t first = launch->first_row, end = first + launch->rows;
-    const uint32_t above = cox__cl_min(first, extent);
-    const uint32_t below = cox__cl_min(pass->rows - end, extent);
+    const uint32_t above = cox__min_u64(first, extent);
+    const uint32_t below = cox__min_u64(pass->rows - end, extent);
 
     launch->first_row = first - above;
     launch->rows = end + below - launch->first_row;

@@ -1,10 +1,12 @@
-/* Minimum, maximum and clipping, for times (double) and for rows and frame counts (uint32_t).
+/* Minimum, maximum and clipping of times (double), and pauses in frames (uint32_t).
  *
  * The C library's fmax and fmin are function calls, and decisions consist of little else. In this
  * form each is one instruction without a branch. The second argument wins over a NaN in the first.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_SPLIT_CLIP_H
 #define COX_SPLIT_CLIP_H
+
+#include "base/bounds.h"
 
 #include <stdint.h>
 
@@ -22,16 +24,6 @@ static inline double cox__min(double a, double b)
 static inline double cox__clip(double value, double low, double high)
 {
     return cox__min(cox__max(value, low), high);
-}
-
-static inline uint32_t cox__max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-static inline uint32_t cox__min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
 }
 
 /* The next pause: twice as long, but at most `most` frames. */
