@@ -60,8 +60,8 @@
  * T may be a type of OpenCL C, a typedef or `struct S`. A table of constants is a struct with an
  * array. Sizes must match on both sides: some drivers do not check the size of a struct.
  *
- * A kernel adds to a merged buffer (cox_buffer_layout.merge): it finds zeros there, and other bands
- * write copies of their own.
+ * A kernel adds to a merged buffer (cox_buffer_layout.merge). Each band has a separate copy, which
+ * starts with zeros.
  *
  * The qualifiers restrict and volatile and the address space constant are accepted. The library
  * reads the source without a preprocessor: a signature that macros make cannot be read. A name has
@@ -269,8 +269,8 @@ struct cox_buffer_layout {
     const char *name; /* as in the kernels */
 
     /* Bytes per row. 0 = columns x the element of the kernel's pointer. Required if that type is
-     * not one of OpenCL C, and for a buffer that kernels take only as an image.
-     * cox_runtime_pitch_bytes tells a pitch at which bands may begin at any row. */
+     * not one of OpenCL C, and for a buffer that kernels take only as an image. To let bands begin
+     * at any row, use a pitch from cox_runtime_pitch_bytes. */
     size_t pitch_bytes;
 
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */

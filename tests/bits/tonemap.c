@@ -1,24 +1,31 @@
-/* Same bits: the tone mapper's pictures and histograms are equal to the last bit whichever device made which rows, and
- * within one code of 8 bits of the double-precision reference.
+/* Same bits: the tone mapper's pictures and histograms are equal to the last bit, whichever device computed which rows.
+ * They are within one code of 8 bits of the double-precision reference.
  *
  *   bits_tonemap [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--pictures DIR] [--verbose]
  *
- * Pictures: 1x1, 7x3 and 1279x721 of made-up light, with NaN, infinite, negative and denormal values in it, and the EXR
- * pictures of examples/data. Each is mapped by every operator to 8 bits, and by one to 16 bits as well,
- *   (a) by each device alone,
- *   (b) by all devices under random splits, each frame under another one: --splits N of them for each picture, 100
- *       unless said, shared out over its nine mappings.
- * The analysis pass does (a) and (b) too, under the same splits as far as its row alignment allows. Two frames are
- * in flight
- * at a time. Every result is compared byte by byte with the first device's, and before each frame the output is filled
- * with the complement of what is expected, so that a row nobody wrote shows. The bands that really ran are taken from
- * the session's reports and compared with the splits that were drawn.
+ * There are two kinds of pictures:
+ *   - Generated pictures of 1x1, 7x3 and 1279x721. They contain NaN, infinite, negative and denormal values.
+ *   - The EXR pictures of examples/data.
  *
- * The EXR pictures are exposed as cox-tonemap does without options; their hashes are those of cox-tonemap --hash.
+ * Every operator maps each picture to 8 bits. One operator also maps it to 16 bits. Each mapping runs
+ *   (a) on each device alone,
+ *   (b) on all devices under random splits, with another split for each frame. --splits N sets the splits of each
+ *       picture (100 by default). They are divided among its nine mappings.
+ * The analysis pass also does (a) and (b). It uses the same splits as far as its row alignment allows. Two frames are
+ * in flight at a time.
  *
- * Prints a line "bits PICTURE SIZE MAPPING HASH RUNS equal" (or DIFFERENT) for each picture and mapping, with
- * --reference a line "error MAPPING …" for each mapping, and "N passed, N failed". The exit status is 0 if nothing
- * failed, 77 without OpenCL devices. tonemap.sh compares the hashes of several set-ups.
+ * Every result is compared byte by byte with the first device's. Before each frame, the output is filled with the
+ * complement of the expected result, so a row that no device wrote shows. The bands that really ran come from the
+ * session's reports. They are compared with the splits that were drawn.
+ *
+ * The EXR pictures have the exposure that cox-tonemap uses without options. Their hashes are those of
+ * cox-tonemap --hash.
+ *
+ * The program prints these lines:
+ *   "bits PICTURE SIZE MAPPING HASH RUNS equal" (or DIFFERENT)   for each picture and mapping
+ *   "error MAPPING …"                                            for each mapping, with --reference
+ *   "N passed, N failed"                                         at the end
+ * The exit status is 0 if nothing failed, 77 without OpenCL devices. tonemap.sh compares the hashes of several set-ups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "media/picture.h"
 #include "support/bits_suite.h"

@@ -26,7 +26,7 @@ compile() {
 program_of filters.md filters.c
 compile filters.c
 
-# --- api.md: as it is, with the policy in it, and with a pass that is not fused ---
+# --- api.md: unchanged, with the policy in it, and with a pass that is not fused ---
 
 program_of api.md api.c
 sed -e 's/^static cox_status open_session/extern const struct cox_policy by_speed;\n&/' \

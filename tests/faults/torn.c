@@ -1,33 +1,40 @@
-/* After a frame's callback, does any device still touch the frame's buffers? Beside busy loops devices are late now and
- * then, and then is when it would show; under the fault layer they hang, are given up, and wake. A plain program
- * against the public interface.
+/* After a frame's callback, does any device still touch the frame's buffers? The error would show when a device is
+ * late. Busy loops make devices late now and then. Under the fault layer, devices hang, are lost, and wake. This is a
+ * plain program against the public interface.
  *
  *   torn DEVICES FRAMES [--run] [--chain] [--wrapped] [--wake] [--in-flight N] [--hogs N] [--pulse MS] [--later MS]
  *        [--rounds N] [--timeout MS] [--devices-at-least N]
  *
  * DEVICES is a device selection as in coxswain/runtime.h, "all" for every device. Frames come from a pool of buffers,
- * as a decoder's do. The callback keeps a copy of the output, marks every value of the output, and fills the inputs
- * anew, for the next frame. The copy is compared with what it should be. Some time later every mark must still be
- * there: a device that writes the output after the callback removes marks, whatever it writes. Only then may another
- * frame have the buffers.
+ * as a decoder's do. The callback keeps a copy of the output, marks every value of the output, and refills the inputs
+ * for the next frame. The copy is compared with the expected output. Some time later, every mark must still be there.
+ * A device that writes the output after the callback removes marks, whatever it writes. Only after this check may
+ * another frame use the buffers.
  *
- *   --run            with cox_session_run; else cox_session_submit with several frames under way
- *   --chain          a frame's output is the next one's input, while both are under way; instead of being marked, an
- *                    output must stay what it was
- *   --wrapped        memory of the program's own; a frame may then end with COX_E_MEMORY_UNSAFE
- *   --wake           under the fault layer, whose clock stands still: what is late is held back until a device has been
- *                    given up for it, which must happen, and a frame of after that was delivered; then it runs
- *   --timeout MS     the session's device_timeout_ns (0: the default)
- *   --in-flight N    frames under way at once (2)
- *   --hogs N         threads that compute beside it (0)
- *   --pulse MS       they compute for so long and sleep for as long, all at once (0: they never sleep)
- *   --later MS       how long after the callback the marks are looked at (15)
- *   --rounds N       work for each value: steps of the kernel's loop (60)
- *   --devices-at-least N   skip where the selection gives fewer (1)
+ *   --run            Use cox_session_run. Otherwise: cox_session_submit, with several frames under way.
+ *   --chain          Each frame's output is the next frame's input, while both are under way. The output is not
+ *                    marked. It must not change.
+ *   --wrapped        Use the program's memory. A frame may then end with COX_E_MEMORY_UNSAFE.
+ *   --wake           Needs the fault layer. The layer's clock does not advance, so a late command is held. The command
+ *                    runs after its device was lost and a later frame was delivered. A device must be lost.
+ *   --timeout MS     The session's device_timeout_ns (0: the default).
+ *   --in-flight N    Frames under way at once (2).
+ *   --hogs N         Threads that compute busy loops at the same time (0).
+ *   --pulse MS       Each hog computes for this time, then sleeps for this time, all hogs at once (0: no sleep).
+ *   --later MS       Time from the callback to the check of the marks (15).
+ *   --rounds N       Work for each value: steps of the kernel's loop (60).
+ *   --devices-at-least N   Skip if the selection gives fewer devices (1).
  *
- * Prints the number of frames, of those that failed, ended tainted, were wrong in the callback or changed later, and of
- * devices that were lost. The exit status is 1 if a frame was wrong, changed or failed, or none succeeded, 77 where
- * there are no such devices.
+ * The program prints these numbers:
+ *   - all frames
+ *   - frames that failed
+ *   - frames that ended tainted
+ *   - frames that were wrong in the callback
+ *   - frames that changed later
+ *   - devices that were lost
+ *
+ * The exit status is 1 if a frame was wrong, changed or failed, or if no frame succeeded. It is 77 if the machine does
+ * not have such devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "specs.h"

@@ -1,9 +1,9 @@
-/* Kernels that sample images (COX__ARG_IMAGE of coxswain/opencl.h), on every device that the machine has, or those of
- * --devices: each pixel must be what the host computes, whatever the split.
+/* Kernels that sample images (COX__ARG_IMAGE of coxswain/opencl.h) run on every device of the machine, or on those of
+ * --devices. Each pixel must be what the host computes, whatever the split.
  *
  *   interop_image [--devices SEL] [--expect N] [--verbose]
  *
- * Prints for each device how long a frame takes that is copied from an image, and from a buffer.
+ * For each device, the program prints the time of a frame copied from an image, and of one copied from a buffer.
  * The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"

@@ -74,7 +74,7 @@ uint32_t rig_times_lost(cox_session *session);
  *   rig_near     in HALO, out ROWS or a band's own   out = row above * 3 + row * 5 + row below * 7 + number of the row
  *   rig_pairs    in HALO, own /2                   own = row * 3 + row below, for each even row
  *   rig_unpair   own /2, out ROWS                  out = own row above * 3 + own row * 5 + own row below * 7 + row
- *   rig_turn     in WHOLE, out ROWS                out = in, rows and columns changed for each other, + 1
+ *   rig_turn     in WHOLE, out ROWS                out = in transposed, + 1
  *   rig_flip     in WHOLE, out ROWS                out = in, the last row first, + add
  * A stage of the test's own may name other bindings by its arguments. */
 extern const struct cox__stage rig_stage_map;
@@ -137,7 +137,8 @@ struct rig_frames {
 struct rig_frames *rig_frames_new(struct rig *rig, uint32_t rows, uint32_t columns, size_t pitch, uint32_t count);
 void rig_frames_free(struct rig_frames **frames);
 
-/* A session of rig_map for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
+/* Create a session of rig_map for such frames. It keeps all fields of `extra` except rows, bindings, stages and
+ * params_bytes. */
 cox_status rig_map_session(struct rig_frames *frames, const struct cox__session_spec *extra, cox_session **out);
 
 /* Submit frame `index % count` with rig_done. Unless nowait, its output is overwritten first: use more frames than may

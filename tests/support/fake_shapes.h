@@ -67,7 +67,7 @@ void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed);
 /* The same of those that are read only; shape_check then finds the frame wrong. */
 void shape_refill_inputs(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
-/* A session for such frames; fields of `extra` beside rows, bindings, stages and params_bytes are kept. */
+/* Create a session for such frames. It keeps all fields of `extra` except rows, bindings, stages and params_bytes. */
 cox_status shape_session(struct shape_frames *frames, const struct cox__session_spec *extra, cox_session **out);
 
 /* Make frame `index % count` ready: what it reads is there, what it writes is not. */

@@ -22,14 +22,18 @@ struct random_pairs {
 /* How many pairs of these values are new; from then on they are not, if `keep`. */
 uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDOM_PAIRS_CHOICES], bool keep);
 
-/* Split number `number` of a frame, legal for any number of devices. Four kinds take turns: one band for each device in
- * any order; some devices without rows; several bands for each device; many bands of one row alignment for anybody. */
+/* Draw split number `number` of a frame, legal for any number of devices. Four kinds alternate:
+ *   - one band for each device, in any order
+ *   - some devices without rows
+ *   - several bands for each device
+ *   - many bands of one row alignment, each for any device */
 void random_splits_draw(uint32_t number, uint32_t rows, uint32_t row_alignment, uint32_t devices,
                         struct cox_split *out);
 
-/* What to draw for the next session: set before it is created, read by its policy and its reports.
- * `row_alignment`: cuts are drawn on this, then moved to the session's own, so that sessions of different row
- * alignments get about the same splits; 0 = the session's own. */
+/* Set what to draw for the next session. Call this before the session is created. Its policy and its reports read it.
+ *
+ * Cuts are drawn on `row_alignment` and then moved to the session's row alignment. Sessions of different row alignments
+ * thus get about the same splits. 0 = the session's row alignment. */
 void random_splits_begin(uint32_t first_number, uint32_t row_alignment);
 
 extern const struct cox_policy random_splits_policy;

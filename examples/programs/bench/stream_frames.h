@@ -16,7 +16,7 @@ struct stream_plane {
     size_t row_bytes; /* without padding */
     size_t pitch_bytes;
     uint32_t row_divisor; /* frame rows per row of the plane */
-    uint32_t halo_rows;   /* that the kernel of cox-bench stream reads beside its own */
+    uint32_t halo_rows;   /* the kernel reads this many rows above and below a band */
 };
 
 /* Planes, inputs first, and one set of buffers for each frame in flight. */

@@ -6,9 +6,14 @@
 
 #include "stream_frames.h"
 
-/* Parameters of the kernel, in this order: the planes, the elements from row to row of each plane,
- * the columns, the rows of the band, its first row, the rows of the frame, and for each plane with
- * halo rows the row at which it begins. */
+/* The kernel has these parameters, in this order:
+ *   - the planes
+ *   - for each plane, the elements from one row to the next
+ *   - the columns
+ *   - the rows of the band
+ *   - the first row of the band
+ *   - the rows of the frame
+ *   - for each plane with halo rows, the row at which its memory begins */
 struct stream_kernel {
     struct cox_buffer_layout buffers[STREAM_BUFFERS_MAX + 1];
     struct cox_pass passes[2];

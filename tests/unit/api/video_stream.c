@@ -1,5 +1,5 @@
-/* Streams of frames wherever an application has them, on real devices, through the public headers. What a stream gives
- * is compared with what a session of its own gives for the same pictures in buffers of the library's.
+/* Streams of frames in all kinds of application memory, on real devices, through the public headers. The output of a
+ * stream is compared with that of a separate session, which maps the same pictures in buffers of the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/captured_log.h"

@@ -1,6 +1,6 @@
-/* What devices with memory of their own keep from pass to pass, on fake devices: how little is copied, and what happens
- * when a device is lost that had rows. That the rows are right shows in the output: a fake device's memory holds those
- * of another frame, or garbage, until it is given better ones.
+/* Devices with separate memory keep rows from pass to pass. On fake devices, these tests check how little is copied,
+ * and what happens when a device that had rows is lost. Wrong rows would show in the output. Until correct rows are
+ * copied to a fake device, its memory holds those of another frame, or garbage.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "passes_test.h"

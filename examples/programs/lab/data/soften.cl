@@ -1,12 +1,16 @@
-/* A binomial blur of grey pictures in two passes: across = in * (1 4 6 4 1) along the rows, of 12 bits; down = across *
- * (1 4 6 4 1)^T / 256, rounded to nearest. At the frame's edge the nearest pixel is taken.
+/* A binomial blur of grey pictures in two passes:
+ *   across = in * (1 4 6 4 1) along the rows, 12 bits
+ *   down   = across * (1 4 6 4 1)^T / 256, rounded to nearest
+ * At the frame's edge, the kernels repeat the nearest pixel.
  *
- * Geometry: one work-item a pixel; dimension 0 the columns, dimension 1 the band's rows; both are guarded.
- * Access: `across` reads `in` and writes `middle`, both by rows; `down` reads `middle` with a halo of 2 rows, whose
- * memory begins at buffer row `middle_first_row`, and writes `out` by rows. What `down` reads, other devices may have
- * written: so it is a pass of its own. Both keep to the band's first row and to where memory begins: they could be
- * fused,
- * too.
+ * Geometry: one work-item computes one pixel. Dimension 0 is the columns, dimension 1 the band's rows. Both are
+ * guarded.
+ * Access:
+ *   `across` reads `in` and writes `middle`, both by rows.
+ *   `down` reads `middle` with a halo of 2 rows and writes `out` by rows. The memory of `middle` begins at buffer row
+ *   `middle_first_row`.
+ * Other devices may have written the rows that `down` reads, so `down` is a separate pass. Both kernels use the band's
+ * first row and the row at which memory begins, so they can also be fused.
  * Numerics: integers only, so every device gives the same bits.
  * SPDX-License-Identifier: Apache-2.0 */
 int binomial(int a, int b, int c, int d, int e)

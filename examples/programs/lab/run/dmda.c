@@ -369,7 +369,7 @@ static uint32_t element_bytes_of(const char *type)
     return 0;
 }
 
-/* The buffer of which `name` is the name and `ending`; NULL if there is none. */
+/* Find the buffer whose name, followed by `ending`, equals `name`. Returns NULL if no buffer matches. */
 static struct buffer *find_buffer(struct lab_dmda *dmda, const char *name, const char *ending)
 {
     for (uint32_t b = 0; b < dmda->buffer_count; b++) {
