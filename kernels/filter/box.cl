@@ -1,9 +1,9 @@
 /* Box filter: the mean of a window, in two stages of running sums.
  *
- * Formula, over the part of the window that lies in the frame, of `count` pixels:
+ * Formula, over the part of the window that lies in the frame. This part has `count` pixels.
  *     out(x, y) = floor((sum of in + floor(count / 2)) / count)
  *
- * Geometry: `box_rows`: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows.
+ * Geometry. `box_rows`: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows.
  * `box_columns`: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over groups of
  * COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
  *

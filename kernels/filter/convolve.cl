@@ -1,8 +1,10 @@
 /* Convolution in two dimensions.
  *
- * Formula, w the weights of (2 r + 1) x (2 s + 1) taps (correlation, row by row from the top left):
+ * Formula of the correlation. The weights w of (2 r + 1) x (2 s + 1) taps are stored row by row
+ * from the top left.
  *     out(x, y) = sum over j, i of w[j][i] * in(x + i - r, y + j - s)
- * Integer samples: the sum is exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest sample).
+ * Integer samples: the sum is exact.
+ *     out = clamp((sum + 2^(shift-1)) >> shift, 0, largest sample)
  *
  * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the band's rows;
  * any local size. Work-items past the last element or row store nothing.

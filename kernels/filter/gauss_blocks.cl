@@ -2,24 +2,30 @@
  * in parallel.
  *
  * The filter is that of gauss.cl. Because it is linear, its blocks can run at once (Nehab, Maximo,
- * Lima, Hoppe, GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). Three
- * steps along the rows and three down the columns:
- *   sums   the states in which the forward filter, and the backward filter over its results, leave
- *          each block, as if each filter were at rest when it enters the block: sums of the samples
- *          with weights that the host prepares
- *   carry  from block to block along a line, the true states in which the filters enter each block:
- *          what is left of the state before a block (the matrix `over`), and, backwards, the effect
- *          of the forward filter's state in it (`through`), plus the block's sums
- *   apply  each block is filtered forwards and backwards from these states
+ * Lima, Hoppe, GPU-efficient recursive filtering and summed-area tables, SIGGRAPH Asia 2011). There
+ * are three steps along the rows and three down the columns:
+ *   sums   The step computes the states in which the two filters leave each block. The backward
+ *          filter runs over the results of the forward filter. Each filter is taken to be at rest
+ *          when it enters the block. The states are sums of the samples. The host prepares their
+ *          weights.
+ *   carry  The step goes from block to block along a line. It computes the true states in which
+ *          the filters enter each block. A state is the sum of the block's sums and what is left
+ *          of the state before the block (the matrix `over`). Backwards, the effect of the
+ *          forward filter's state in the block is added (`through`).
+ *   apply  The step filters each block forwards and backwards from these states.
  * If a line ends within a block, its last sample fills the block, just as the filter continues a
  * line beyond its end.
  *
  * Kernels: `gauss_row_sums`, `gauss_row_carry`, `gauss_row_apply` along the rows,
- * `gauss_column_sums`, `gauss_column_carry`, `gauss_column_apply` down the columns. Geometry:
- * dimension 0 over blocks of the row's COX_LINES channels (row sums, row apply), channels (row
- * carry) or groups of COX_WIDTH * COX_GROUPS elements; dimension 1 over groups of COX_WIDTH *
- * COX_GROUPS rows (along the rows) or of COX_BLOCK rows. Any local size. Work-items and lanes past
- * the end store nothing that is read.
+ * `gauss_column_sums`, `gauss_column_carry`, `gauss_column_apply` down the columns.
+ *
+ * Geometry:
+ *   dimension 0, row sums and row apply    blocks of the row's COX_LINES channels
+ *   dimension 0, row carry                 channels
+ *   dimension 0, down the columns          groups of COX_WIDTH * COX_GROUPS elements
+ *   dimension 1, along the rows            groups of COX_WIDTH * COX_GROUPS rows
+ *   dimension 1, down the columns          groups of COX_BLOCK rows
+ * Any local size. Work-items and lanes past the end store nothing that is read.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_GROUPS, COX_LINES (channels). Sizes, pitches and
  * coefficients are parameters. Access: `in` and `out` by rows; `row_sums` and `states` are each
@@ -115,9 +121,9 @@ static inline void sum_up(BLOCK_SAMPLES, __global float *record, int stride,
     }
 }
 
-/* Over the blocks of a vector of lines: record b of the sums is `sums` + b * sums_step, the states
- * go to `states` + b * states_step, which may be those of the sums. A few blocks are loaded at once
- * to hide the latency of memory. */
+/* Carry the states over the blocks of a vector of lines. Record b of the sums is `sums` + b *
+ * sums_step. The states of block b go to `states` + b * states_step. The two may be the
+ * same records. A few blocks are loaded at once to hide the latency of memory. */
 static inline void carry(__global const float *sums, size_t sums_step, __global float *states,
                          size_t states_step, const struct gauss_blocks_params *k)
 {

@@ -1,23 +1,29 @@
 /* Guided filter (He, Sun, Tang: Guided Image Filtering, ECCV 2010 and TPAMI 35, 2013), in four
  * stages of running sums.
  *
- * Formula, over the window around each pixel (its part in the frame, of N pixels), I the guide, p
- * the input, all integers:
+ * Formula, over the window around each pixel. Only the window's part in the frame counts. It has N
+ * pixels. I is the guide and p the input. All are integers.
  *     a = cov(I, p) / (var(I) + epsilon),  b = mean(p) - a mean(I)
  *     out = mean(a) I + mean(b)
- * In integers, with S the sums over the window, round() to nearest, ties away from 0:
+ * The kernels compute in integers. S are the sums over the window. round() goes to the nearest
+ * integer, ties away from 0.
  *     cov = N S_Ip - S_I S_p,  var = N S_II - S_I^2 + epsilon N^2
- *     both are shifted down by the same count of bits so that var keeps 31, cov's magnitude to
- *     floor, at most 2047 var
+ * Both are shifted down by the same count of bits, so that var keeps 31 bits. The shift rounds
+ * cov's magnitude down. The magnitude is limited to 2047 var.
  *     a = round(2^20 cov / var),  b = round((2^20 S_p - a S_I) / N)
  *     out = floor((S_a I + S_b + 2^19 N) / (2^20 N)), limited to the range of a sample
  * With COX_SELF the guide is the input.
  *
- * Stages: guided_rows (sums of I, p, I^2, I p along rows), guided_fit (down the columns; a and b),
- * guided_rows_ab (sums of a and b along rows), guided_apply (down the columns; out). Geometry:
- * those along rows: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over the rows; the
- * others: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over groups of
- * COX_ITEM_ROWS rows. Any local size; work-items past the end store nothing.
+ * Stages:
+ *   `guided_rows`     sums of I, p, I^2, I p along rows
+ *   `guided_fit`      a and b, down the columns
+ *   `guided_rows_ab`  sums of a and b along rows
+ *   `guided_apply`    out, down the columns
+ *
+ * Geometry. Stages along rows: dimension 0 over runs (COX_RUN, see window.clh), dimension 1 over
+ * the rows. Stages down the columns: dimension 0 over elements (COX_ITEM, see plane.clh),
+ * dimension 1 over groups of COX_ITEM_ROWS rows. Any local size. Work-items past the end store
+ * nothing.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 1 or 2, COX_CHANNELS, COX_ITEM (plane.clh),
  * COX_RUN, COX_ITEM_ROWS, COX_SELF. Sizes, pitches, radii and epsilon are parameters. Access:

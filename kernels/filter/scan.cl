@@ -6,7 +6,7 @@
  *     out(1, y) = whether any is not 0 (0 or 1)
  *     out(2, y) = whether all are not 0 (0 or 1)
  *     out(3, y) = the last one
- *     out(4, y) = the sum of those before the last.
+ *     out(4, y) = the sum of the samples before the last one
  *
  * Geometry: a work-group of COX_GROUP by 1 goes through a row, COX_GROUP samples at a time;
  * dimension 1 over the band's rows.

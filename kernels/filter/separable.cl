@@ -1,24 +1,26 @@
 /* Separable convolution, in two stages: along the rows, then down the columns.
  *
- * Formula, w the weights of 2 r + 1 taps (correlation: weight i applies to the sample i - r to the
- * right of the pixel):
+ * Formula of the correlation. `across` has 2 r + 1 taps, `down` has 2 s + 1. Weight i of `across`
+ * applies to the sample i - r to the right of the pixel.
  *     mid(x, y) = sum over i of across[i] * in(x + i - r, y)
  *     out(x, y) = sum over j of down[j] * mid(x, y + j - s)
- * Integer samples: all sums are exact, out = clamp((sum + 2^(shift-1)) >> shift, 0, largest
- * sample).
+ * Integer samples: all sums are exact.
+ *     out = clamp((sum + 2^(shift-1)) >> shift, 0, largest sample)
  *
- * Geometry: dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows.
- * `separable_columns` takes groups of COX_ITEM_ROWS rows and keeps their sums together, so that it
- * reads each row only once; any local size. Work-items past the last element or row store nothing.
+ * Geometry. Dimension 0 over elements (COX_ITEM, see plane.clh), dimension 1 over the rows.
+ * The kernel `separable_columns` takes groups of COX_ITEM_ROWS rows and keeps their sums together.
+ * So it reads each row only once. Any local size. Work-items past the last element or row store
+ * nothing.
  *
  * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE, COX_CHANNELS, COX_EDGE, COX_ITEM (plane.clh),
  * COX_ACROSS, COX_DOWN (taps, odd), COX_ITEM_ROWS. Sizes, pitches and weights are parameters.
  * Access: `separable_rows`: `in` ROWS or HALO read, `mid` ROWS or private HALO written.
  * `separable_columns`: `mid` HALO(s) read, `out` ROWS write. Every buffer begins at the row its
- * `origin` says. `mid` holds floats for float samples, ints for integers. |weights| add up to at
- * most 2^11 for samples of 8 bits, 2^14 for 16, so that an int holds the first sum, and of 8 bits
- * the second. Numerics: see detmath.clh and plane.clh. Floats are added in the order of the taps,
- * each product and sum rounded once; each result depends on its own pixels only.
+ * `origin` says. `mid` holds floats for float samples, ints for integers. The sum of
+ * |weights| is at most 2^11 for samples of 8 bits and 2^14 for 16. So an int holds the first sum.
+ * For samples of 8 bits it also holds the second sum. Numerics: see detmath.clh and plane.clh.
+ * Floats are added in the order of the taps, each product and sum rounded once. Each result
+ * depends on its own pixels only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"
 

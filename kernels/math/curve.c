@@ -142,8 +142,8 @@ static double bt2390_at(const struct cox__curve *c, double x)
     return cox__curve_pq_light(mapped * c->source) / c->white;
 }
 
-/* The base of the operator local: the response of Naka and Rushton, which Reinhard and Devlin use
- * for pictures (2005), scaled so that the peak becomes white and middle grey stays. Its power is
+/* The base of the operator local: the response of Naka and Rushton. Reinhard and Devlin use it for
+ * pictures (2005). It is scaled so that the peak becomes white and middle grey stays. Its power is
  * the slope of the shadows in stops. It lies a third of the way from 1 to the slope of the straight
  * line, in stops, from grey to the peak. */
 static struct cox__curve curve_local(double peak)

@@ -20,9 +20,12 @@ struct cox__curve {
     double a0, a1, a2, b0, b1, b2, knee;
     /* Exposure: x slope up to x = start, then start_out + outer log2((x - start) inner + 1). */
     double slope, start, start_out, inner, outer;
-    /* bt2390: the PQ signals `source` of the peak and, relative to it, `most` of SDR white and
-     * `spline` of the knee. `white` is the light of SDR white over 10 000 cd/m2; `peak` is the
-     * peak's light in multiples of SDR white. */
+    /* Values of bt2390:
+     *   `source`  PQ signal of the peak
+     *   `most`    PQ signal of SDR white, relative to `source`
+     *   `spline`  PQ signal of the knee, relative to `source`
+     *   `white`   light of SDR white over 10 000 cd/m2
+     *   `peak`    light of the peak in multiples of SDR white */
     double source, most, spline, white, peak;
     /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the
      * ratio to x kept beyond. */

@@ -9,11 +9,11 @@
  * and b are averaged are half as wide, so that no pixel is averaged over windows in which it is a
  * rare exception.
  *
- * Formula, I the stops of the blocks, edges repeated:
- *     m = mean(I), v = mean(I^2) - m^2      over a tent of radius 16: weights 16 - |distance| along
- *                                           both axes
+ * Formula. I are the stops of the blocks. Edges are repeated.
+ *     m = mean(I), v = mean(I^2) - m^2
  *     a = v^2 / (v^2 + epsilon^2), b = (1 - a) m
- *     a and b averaged over a tent of radius 8, and interpolated linearly along the rows
+ * The means are over a tent of radius 16. Its weights are 16 - |distance| along both axes. Then a
+ * and b are averaged over a tent of radius 8, and interpolated linearly along the rows.
  *
  * Stages: base_rows (sums along rows), base_fit (down the columns; a and b), base_rows_ab,
  * base_columns, base_widen (along the rows, to a column for each pixel or pair of pixels).
@@ -24,9 +24,13 @@
  * Build defines: COX_WIDTH (detmath.clh), COX_SAMPLE 0, COX_CHANNELS 1, COX_EDGE 0, COX_ITEM
  * (plane.clh). Access: every buffer is ROWS, and HALO where it is read down the columns, and begins
  * at the row its `origin` says. A row holds its quantities one after the other, `stride` floats
- * apart: moments: I, and its sums and those of I^2; ab: a, b, their sums; base: their means, then,
- * `wide_stride` apart, these interpolated. `moments` is written in a pass whose rows are pixels, of
- * which a block has 2^block_log2. Numerics: see detmath.clh. Sums are taken in one order, from the
+ * apart:
+ *   `moments`  I, the sums of I, the sums of I^2
+ *   `ab`       a, b, the sums of a, the sums of b
+ *   `base`     the means of a and b, then the interpolated means, `wide_stride` apart
+ * The rows of the pass that writes `moments` are rows of pixels. A block has 2^block_log2 of them.
+ *
+ * Numerics: see detmath.clh. Sums are taken in one order, from the
  * first weight to the last, separately for each block, so neither the cut nor COX_WIDTH matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "filter/plane.clh"

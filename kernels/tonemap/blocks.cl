@@ -1,7 +1,7 @@
 /* The mean stops of blocks of pixels of a picture, for the base of the operator local.
  *
  * Formula: mean of log2(max(gain max(R, G, B), 2^-8)) over a block of 2^block_log2 pixels on each
- * side, R, G, B as in picture.cl; the last column and row are repeated beyond the edge.
+ * side. R, G and B are as in picture.cl. The last column and row are repeated beyond the edge.
  *
  * Geometry: dimension 0 over blocks (COX_ITEM 1) or once for the whole row (0), dimension 1 over
  * the rows of blocks of the band, which begins with one; any local size. Build defines: COX_WIDTH

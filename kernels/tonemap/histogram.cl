@@ -1,7 +1,7 @@
 /* Analysis of one picture: the histogram of luminance, for exposure and peak.
  *
- * Formula: Y = 0.2126 R + 0.7152 G + 0.0722 B of the colours as picture.cl takes them (before any
- * exposure);
+ * Formula: Y = 0.2126 R + 0.7152 G + 0.0722 B. The colours are those that picture.cl takes, before
+ * any exposure.
  *     Y < 2^-16           word 1024 (black) counts it
  *     otherwise           word min(floor(32 (log2 Y + 16)), 1023) counts it
  *     word 1025           the bits of the largest Y (positive floats order like integers)

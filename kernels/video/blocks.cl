@@ -5,9 +5,9 @@
  * stops. The last column and row are repeated beyond the edge.
  *
  * Geometry: dimension 0 over groups of 2 COX_WIDTH blocks (COX_ITEM 1) or once for the whole row
- * (0), dimension 1 over the rows of blocks of the band, which begins with one; any local size.
- * Build defines: COX_WIDTH (detmath.clh), COX_ITEM; COX_BLOCK_LOG2 1 .. 5; COX_CHROMA_UNIT, what
- * one chroma sample counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES,
+ * (0), dimension 1 over the band's rows of blocks. A band begins with a row of blocks. Any local
+ * size. Build defines: COX_WIDTH (detmath.clh), COX_ITEM; COX_BLOCK_LOG2 1 .. 5; COX_CHROMA_UNIT,
+ * what one chroma sample counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES,
  * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_CURVE 4. Access: inputs ROWS read,
  * `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are added as
  * integers. For RGBA and BGRA one work-item adds up a block, in one order.
@@ -108,9 +108,9 @@ static inline void block_sums(__global const uchar *plane, __global const uchar 
 #define SAMPLE(row, x) PLACED_AT(ushort, (row) + 2 * (x))
 #endif
 
-/* The sums of a block's samples, `rows` rows of `count` (a power of two) from sample `begin` on:
- * every fourth sample has its own sum, so that Cb and Cr of semi-planar chroma stay apart. A block
- * at the edge repeats its last sample, or pair of samples. */
+/* The sums of a block's samples, `rows` rows of `count` (a power of two) from sample `begin` on.
+ * There are four sums, each of every fourth sample. So Cb and Cr of semi-planar chroma stay apart.
+ * A block at the edge repeats its last sample, or pair of samples. */
 static inline uint4 sums_of(__global const uchar *plane, int pitch, int begin, int count, int total,
                             int channels, int y0, int last_row, int rows)
 {

@@ -2,9 +2,8 @@
  * in memory. With COX_ANALYSE the kernel also counts the frame's signal; with COX_MAP 0 it only
  * counts.
  *
- * Formula, for each pixel:
- *     Y'CbCr to R'G'B' unless the frame is in R'G'B', chroma interpolated linearly between its
- *     samples; limited to 0 .. 1
+ * Formula, for each pixel. Y'CbCr is converted to R'G'B' unless the frame is in R'G'B'. Chroma is
+ * interpolated linearly between its samples. The signal is limited to 0 .. 1.
  *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats
  *              of light
  *     c        = M L, to BT.709 primaries
@@ -14,17 +13,19 @@
  *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709;
  *                from the knee K on
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
- *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0: light outside the
- *                gamut keeps its sign until after the average of the chroma, so that noise about
- *                black stays about black; straight below |c| = 2^-18, where the power is steeper
- *                than single precision can follow
- *     R'G'B' to Y'CbCr unless the output is R'G'B', chroma averaged with weights 1 2 1 (left-sited)
- *     or 1 1; to codes, limited to the range of a sample
+ *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0
+ * The signal is straight below |c| = 2^-18, where the power is steeper than single precision can
+ * follow. Light outside the gamut keeps its sign until after the average of the chroma. So noise
+ * about black stays about black.
+ *
+ * R'G'B' is converted to Y'CbCr unless the output is R'G'B'. Chroma is averaged with weights 1 2 1
+ * (left-sited) or 1 1. The codes are limited to the range of a sample.
+ *
  * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS
  * steps.
  *
- * Geometry: a work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows
- * at a time; dimension 0 runs over items, dimension 1 over groups of rows of the band. To make a
+ * Geometry. A work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows
+ * at a time. Dimension 0 runs over items, dimension 1 over groups of rows of the band. To make a
  * histogram, a work-group of COX_GROUP by 1 counts in local memory (COX_GROUP > 1), or a work-item
  * in private memory (1), before it adds to the result. A step takes 2 COX_WIDTH columns, the even
  * ones in one vector and the odd ones in another, as they lie in words of two samples. The last
@@ -50,11 +51,11 @@
  * Sizes, pitches and constants are parameters, so that one compiled kernel serves all films with
  * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from
  * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
- * band's own, HALO(0), from row `origin`; outputs ROWS write; histogram REDUCE, zeroed before; with
- * COX_CURVE 4 `base` HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every
- * result depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one
- * order. The EOTF and related functions are minimax fits, weighted for codes of 10 bits
- * (docs/guide/video.md).
+ * band's own, HALO(0), from row `origin`. Outputs are ROWS write. The histogram is REDUCE, zeroed
+ * before. With COX_CURVE 4 `base` is HALO(1) read, a row for each row of blocks. Numerics: see
+ * detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums
+ * are taken in one order. The EOTF and related functions are minimax fits, weighted for codes of 10
+ * bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
@@ -315,10 +316,10 @@ static inline sums past_end(int x, int columns)
 
 /* --- The operator --- */
 
-/* A step is a block of two rows, twelve vectors: red, green and blue of the upper row's even
- * columns, of its odd ones, then of the lower row. All of them are computed in parallel, because a
- * single chain of operations mostly waits for its own results. If the lower row is missing, it is
- * the upper one again. */
+/* A step is a block of two rows, in twelve vectors. The upper row has red, green and blue of its
+ * even columns, then of its odd ones. The lower row follows in the same order. All of them are
+ * computed in parallel, because a single chain of operations mostly waits for its own results. If
+ * the lower row is missing, it is the upper one again. */
 
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
  * be infinitely steep. Relative error 1.1e-4. */

@@ -1,17 +1,18 @@
 /* Scaling of a frame: separable Catmull-Rom resampling of its planes' codes, first down the
  * columns, then along the rows. The result has a sample of Y', Cb and Cr for each pixel, however
- * chroma was subsampled; from RGBA, BGRA and planes of colours it has one of G, B and R.
+ * chroma was subsampled. From RGBA, BGRA and planes of colours it has a sample of G, B and R.
  *
- * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights: `at`
- * is the pixel's position in the plane; `stretch` is the number of samples per pixel, at least 1,
- * so that no detail aliases;
+ * Sample i of a plane has the weight w((i - at) / stretch), divided by the sum of all weights. The
+ * pixel's position in the plane is `at`. The number of samples per pixel is `stretch`. It is at
+ * least 1, so that no detail aliases.
  *     w(d) = (1.5 d - 2.5) d d + 1 for d = |d| < 1,  ((-0.5 d + 2.5) d - 4) d + 2 for d < 2,
  *            0 beyond,
  * R. Keys, Cubic convolution interpolation for digital image processing, IEEE Trans. ASSP 29
  * (1981). Samples on the frame's edge are repeated beyond it.
  *
- * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows: on
- * a GPU each row by row, on a CPU column by column, so that a vector holds a column of a block.
+ * The intermediate frame has the output's rows and the input's columns, in blocks of BLOCK rows. On
+ * a GPU each block is stored row by row. On a CPU it is stored column by column, so that a vector
+ * holds a column of a block.
  *
  * Build defines: COX_WIDTH (detmath.clh), rows of a work-item, 1 or BLOCK; COX_IN_LAYOUT,
  * COX_IN_BYTES, COX_IN_SHIFT as in frame.cl; COX_COLUMNS: columns of a work-item, 0 = all of them.

@@ -170,9 +170,9 @@ static uint64_t matched(const uint32_t before[COARSE], const uint32_t now[COARSE
     return pairs;
 }
 
-/* The share of the blocks that find no partner in the other frame, even if that frame is made
- * darker or brighter as a whole, by up to 5/64 of the signal. So noise, a pan or a fade is no
- * cut. */
+/* The share of the blocks that find no partner in the other frame. That frame is also tried darker
+ * and brighter as a whole, by up to 5/64 of the signal. The smallest share counts. So noise, a pan
+ * or a fade is no cut. */
 static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 {
     uint64_t total_before = 0, total_now = 0, most = 0;

@@ -585,7 +585,7 @@ cox_status cox__video_analysis(const struct cox_video_shape *shape,
 
 /* --- Constants --- */
 
-/* The codes of black, of white minus black, of no chroma, of all chroma (from -1/2 to 1/2), and the
+/* Codes: black, white minus black, zero chroma, the range of chroma (from -1/2 to 1/2), and the
  * largest code. */
 struct coding {
     double black, luma, grey, chroma, most;
@@ -608,8 +608,8 @@ static const double to_bt709[2][9] = {{1.66049100, -0.58764114, -0.07284986, -0.
                                        1.11872966},
                                       {1, 0, 0, 0, 1, 0, 0, 0, 1}};
 
-/* `unit`: the kernel's value for each code of Y', or of a colour. `chromas`: the number of samples,
- * each `unit` times, that it adds up for one value of Cb or Cr. */
+/* The kernel's value for each code of Y', or of a colour, is `unit`. For one value of Cb or Cr the
+ * kernel adds up `chromas` samples, each `unit` times. */
 static void set_input(const struct cox_video_shape *s, double unit, double chromas,
                       struct video_params *p)
 {

@@ -34,8 +34,8 @@ static bool ends_as(const struct cox__resolved *r, const struct cox__group_membe
     return *buffer != UINT32_MAX;
 }
 
-/* Elements from one row to the next, of the type that the kernel has for the buffer. 0 = the pitch
- * is not a whole number of elements, or too large for an int. */
+/* The pitch in elements of the type that the kernel has for the buffer. Returns 0 if the pitch is
+ * not a whole number of elements, or too large for an int. */
 static size_t pitch_of(const struct cox__resolved *r, const struct cox__group_member *member,
                        const char *name, uint32_t b)
 {

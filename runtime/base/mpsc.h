@@ -1,10 +1,10 @@
 /* Intrusive lock-free queue with many producers and one consumer: a stack that the consumer takes
  * whole.
  *
- * push links the node in front of the head by compare-exchange. take exchanges the head with NULL
- * and reverses the list, so that nodes come out in push order. The consumer never pops a single
- * node, so there is no ABA problem: a node that is pushed again after it was taken belongs to the
- * next batch.
+ * A push links the node in front of the head by compare-exchange. A take exchanges the head with
+ * NULL and reverses the list, so that nodes come out in push order. The consumer never pops a
+ * single node, so there is no ABA problem. If a node is pushed again after it was taken, it belongs
+ * to the next batch.
  *
  * With `queued`, a node can be pushed from several places and arrives once. The consumer clears it
  * before it handles the node, so a push during the handling is not lost.

@@ -1,6 +1,6 @@
-/* What a session runs, with nothing left out: bindings by index, the arguments of each kernel, how
- * each pass uses each binding. runtime/api/resolve.c makes a spec of a session's public parameters.
- * The library's own pipelines and most tests are written as specs.
+/* A spec says completely what a session runs: bindings by index, the arguments of each kernel, and
+ * how each pass uses each binding. The file runtime/api/resolve.c makes a spec of a session's
+ * public parameters. The library's own pipelines and most tests are written as specs.
  *
  * A pass of a spec is a public pass with those that are fused to it: one stage for each. Fields
  * that are not explained here mean what they mean in cox_session_params.

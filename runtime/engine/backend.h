@@ -192,9 +192,9 @@ struct cox__backend_ops {
     /* Build the pipeline on a device. On an error (COX_E_BUILD, COX_E_DEVICE_MEMORY and others)
      * the device cannot take part. The passes' row alignments are final by now.
      *
-     * `slots`: the number of bands that can be under way at once. `fresh`: use a new context for
-     * this instance alone, because the device was lost on its old one. max_rows[COX_PASSES_MAX]:
-     * result, the most rows in one band of each pass. */
+     * `slots` is the number of bands that can be under way at once. With `fresh` this instance
+     * alone uses a new context, because the device was lost on its old one. The result
+     * max_rows[COX_PASSES_MAX] is the most rows in one band of each pass. */
     cox_status (*instance_create)(struct cox__backend *backend, uint32_t device,
                                   const struct cox__pipeline *pipeline, uint32_t slots, bool fresh,
                                   struct cox__instance **out, uint32_t *max_rows);

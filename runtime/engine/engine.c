@@ -4,8 +4,8 @@
  * change of threads: before it waits, it takes part of a turn for its own frame. One of these
  * threads, the inline poller, also takes the devices' posts and polls the devices while it waits.
  *
- * With a core to spare, a device whose band may end at any moment is polled without a pause: by
- * the scheduler thread on the reserved core, or by either thread if no CPU is among the devices.
+ * With a core to spare, a device whose band may end at any moment is polled without a pause. The
+ * scheduler thread polls on the reserved core. If no CPU is among the devices, either thread polls.
  * The engine lock is free between two polls.
  *
  * A driver call may hang. The watchdog then revokes the engine lock, cox__engine_revoked puts the

@@ -14,7 +14,7 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
 void cox__pipeline_clear(struct cox__pipeline *pipeline);
 
 /* Log a warning for each read-only binding that a kernel of the instance takes without const.
- * `*told` has a bit for each binding with a warning; 0 before the session's first
+ * In `told`, each binding with a warning has a bit. The value is 0 before the session's first
  * instance. */
 void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct cox__backend *backend,
                                  const struct cox__instance *instance, uint32_t *told,

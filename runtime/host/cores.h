@@ -18,9 +18,9 @@ struct cox__core {
 };
 
 /* Index of the core for the scheduler thread. The choice is among the cores of the least powerful
- * kind, or among all cores if their kinds are unknown or alike: the core near the most GPUs, and of
- * several the last one. The reason goes to `why` as a noun phrase ("the last core"), always
- * terminated. `count` >= 1. */
+ * kind, or among all cores if their kinds are unknown or alike. The core near the most GPUs is
+ * chosen. If there are several, the last one is chosen. The reason goes to `why` as a noun phrase
+ * ("the last core"), always terminated. `count` >= 1. */
 size_t cox__cores_choose(const struct cox__core *cores, size_t count, char *why, size_t why_bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* The scheduler thread: a libuv loop with one wake-up handle and one timer.
  *
- * If a loop's thread is stuck in a step, the loop gets a new thread with a libuv loop of its own
+ * If a loop's thread is stuck in a step, the loop gets a new thread with a new libuv loop
  * (cox__loop_replace). The loop owns its threads: the current one, and those that it replaced. It
  * joins a replaced thread after it has ended.
  * SPDX-License-Identifier: Apache-2.0 */

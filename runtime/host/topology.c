@@ -1,7 +1,7 @@
 /* The reserved core, and the affinity masks that follow from it.
  *
- * How the core is kept free: a CPU platform starts its worker threads inside its first call, and a
- * new thread inherits the mask of the thread that creates it. So the calling thread leaves the core
+ * How the core is kept free. A CPU platform starts its worker threads inside its first call. A new
+ * thread inherits the mask of the thread that creates it. So the calling thread leaves the core
  * before that call (enter), and the workers never run on it. After the call the thread gets its own
  * mask back (leave). Nothing else in the process changes, except that workers born in a bracket get
  * the core back if no core is reserved in the end.
@@ -258,9 +258,10 @@ static void release_born(struct cox__topology *self)
 }
 
 /* Count the `threads` that may not run on the core, and those pinned to it or to a part of the
- * machine that contains it. A thread that may run on all CPUs counts as neither: it is not a worker
- * that was born in a bracket, but an application's thread or a driver's housekeeping (Mesa's disk
- * cache gives itself every CPU). Scheduler threads, each bound to a core, do not count either. */
+ * machine that contains it. A thread that may run on all CPUs counts as neither, because it is not
+ * a worker that was born in a bracket. It is an application's thread or a driver's housekeeping
+ * (Mesa's disk cache gives itself every CPU). Scheduler threads, each bound to a core, do not count
+ * either. */
 static void count_off(const struct cox__topology *self, const struct cox__thread_list *threads,
                       uint32_t *off, uint32_t *pinned)
 {

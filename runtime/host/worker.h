@@ -1,6 +1,6 @@
 /* Background tasks of the engine that may block for as long as a driver takes: destroy a device
- * instance, create one again, allocate and destroy memory. They are rare, so each task gets a
- * thread of its own.
+ * instance, create one again, allocate and destroy memory. They are rare, so each task gets its own
+ * thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_HOST_WORKER_H
 #define COX_HOST_WORKER_H
@@ -20,7 +20,7 @@ struct cox__worker;
 cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *topology,
                               bool inline_tasks);
 
-/* Run a task once on a thread of its own, after the tasks given before it. A task that has run for
+/* Run a task once on its own thread, after the tasks given before it. A task that has run for
  * a second does not delay others any more. Does not wait for tasks. Returns false if there is no
  * memory or no thread; the task then does not run.
  * Thread-safety: safe from any thread. */

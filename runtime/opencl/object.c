@@ -106,12 +106,12 @@ static bool out_of_use(const struct cox__mem *mem, const struct cox__cl_object *
     return mem->uses - object->used > COX__CL_OBJECT_USES && usable(object);
 }
 
-/* Which of two objects is replaced first, by these criteria in order:
- *   1. one that is not mapped, since another device may be about to write where an unmapping is
- *      under way;
- *   2. one that is out of use;
- *   3. if both are, one of a device that has failed, since it keeps an old context;
- *   4. the less recently used one. */
+/* Which of two objects is replaced first. The criteria, in order:
+ *   1. An object that is not mapped. Another device may be about to write where an unmapping is
+ *      under way.
+ *   2. An object that is out of use.
+ *   3. If both are, the object of a device that has failed. It keeps an old context.
+ *   4. The less recently used object. */
 static bool goes_before(const struct cox__mem *mem, const struct cox__cl_object *one,
                         const struct cox__cl_object *other)
 {

@@ -2,15 +2,15 @@
  * kind.
  *
  * Sessions are of one kind if all of this is the same:
- * - the kernels: source, build options, launch geometry, arguments;
- * - the shape: rows, columns, bindings with their pitches and contracts;
- * - the devices, all of them: identity, driver, compute units, memory mode;
- * - the policy and the objective.
+ * - The kernels: source, build options, launch geometry, arguments.
+ * - The shape: rows, columns, bindings with their pitches and contracts.
+ * - All devices: identity, driver, compute units, memory mode.
+ * - The policy and the objective.
  *
  * The profiles of one kind are one file in the cache directory (cache.h), named by the digest of
  * all that. A file that is missing, damaged or implausible is ignored and written again when the
- * session ends. If there is no file of its own kind, a session with a warm_start begins with what
- * that session has measured.
+ * session ends. If there is no file of its kind, a session with a warm_start begins with what that
+ * session has measured.
  *
  * Thread-safety: several threads and processes may load and save at once; the last one to save a
  * file wins. The functions block for file access, so do not call them on the scheduler thread.

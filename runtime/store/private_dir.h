@@ -12,8 +12,8 @@
  * with a log line that begins with `what`. There is no log line if the directory does not exist and
  * `create` is false. The function checks:
  *
- * - The directory belongs to this user, nobody else may write to it, and the last component of its
- *   path is no link.
+ * - The directory belongs to this user, and nobody else may write to it.
+ * - The last component of its path is no link.
  * - Only this user and root can make the path lead to another directory. Each directory on the path
  *   belongs to root or to this user and is writable by nobody else, or is sticky (as /tmp is). Each
  *   link belongs to root or to this user.

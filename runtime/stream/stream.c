@@ -277,8 +277,8 @@ static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec
     return cox_session_wait(sent->mapper->mapping);
 }
 
-/* Fill the histogram before the frame is mapped: by analysis with COX_PEAK_CURRENT, otherwise by a
- * rehearsal. */
+/* Fill the histogram before the frame is mapped. With COX_PEAK_CURRENT the analysis fills it.
+ * Otherwise an extra run of the mapping fills it. */
 static cox_status fill_histogram(const struct sent *sent)
 {
     const struct cox__mapper *mapper = sent->mapper;

@@ -402,7 +402,7 @@ static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view 
     }
 }
 
-/* Why the frame is split as it is, unless the split in use stays. */
+/* The reason for the frame's split, unless the split in use stays. */
 static enum cox_reason reason_of(const struct cox__adaptive *state, const struct decision *decision)
 {
     if (decision->first && state->profile_loaded)
@@ -497,7 +497,7 @@ static bool decide_energy(struct cox__adaptive *state, const struct cox_sched_vi
 /* --- probes --- */
 
 /* Count the frame for every device that has no rows in it. Returns the first device whose pause is
- * over; view->device_count if there is none. */
+ * over, or view->device_count if no device is due. */
 static uint32_t due_for_probe(struct cox__adaptive *state, const struct cox_sched_view *view,
                               const struct decision *decision)
 {

@@ -1,11 +1,17 @@
 /* Least energy within the deadline, found by trials.
  *
- * Candidates. With two or three usable devices: every device set in balance, and, if there is a
- * deadline, every set in which all devices but one are filled up to the deadline and that one takes
- * the rest. (If time and energy are linear in the rows, the best split is one of these.) With more
- * devices: the neighbours of the kept candidate (one device less or more, one of them with the
- * rest), single devices, and all devices with one of them with the rest. Step by step the search
- * can reach every set.
+ * Candidates. With two or three usable devices the candidates are:
+ * - Every device set in balance.
+ * - If there is a deadline, every set in which all devices but one are filled up to the deadline.
+ *   The remaining device takes the rest.
+ *
+ * If time and energy are linear in the rows, the best split is one of these. With more devices the
+ * candidates are:
+ * - The neighbours of the kept candidate: one device less or more, one of them with the rest.
+ * - Single devices.
+ * - All devices, with one of them taking the rest.
+ *
+ * Step by step the search can reach every set.
  *
  * Deadline. A deadline limits the latency, but a split determines the frame time, which is a
  * frame's period; frames in flight wait for each other. So the bound on the frame time is the

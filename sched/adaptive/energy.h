@@ -2,10 +2,13 @@
  * deadline. There is no model of power. Candidates are run for a block of frames, and the meter
  * decides.
  *
- * A policy calls cox__energy_choose in each split. The answer is either the policy's own split,
- * made for the shortest time, or the rows of another candidate: a device set in balance, or a set
- * in which all devices but one are filled up to the deadline and that one takes the rest. A
- * candidate replaces another when the measured difference exceeds its error. A frame over the
+ * A policy calls cox__energy_choose in each split. The answer is one of these:
+ * - The policy's own split, made for the shortest time.
+ * - The rows of another candidate that is a device set in balance.
+ * - The rows of another candidate that is a set in which all devices but one are filled up to the
+ *   deadline. The remaining device takes the rest.
+ *
+ * A candidate replaces another when the measured difference exceeds its error. A frame over the
  * deadline ends a candidate's turn at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_ENERGY_H

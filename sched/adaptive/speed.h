@@ -1,11 +1,11 @@
 /* What a launch costs on one device: t = s (theta + w) for w rows' worth of work.
  *
  * `theta` is the fixed cost of a launch, in rows. A scalar Kalman filter learns it from pairs of
- * launches of different size. `s`, nanoseconds per row, is not white noise: its changes from frame
- * to frame are small and stay. So three averages of it are kept: slow, quick and immediate. The
- * average with the least recent error is used. Errors right after a slow measurement and right
- * after a quick one are kept apart. An average that follows is right after a change of the device
- * and wrong after an outlier, and the errors show which of the two is usual.
+ * launches of different size. `s` is the nanoseconds per row. It is not white noise, because its
+ * changes from frame to frame are small and stay. So three averages of it are kept: slow, quick and
+ * immediate. The average with the least recent error is used. Errors right after a slow measurement
+ * and right after a quick one are kept apart. An average that follows is right after a change of
+ * the device and wrong after an outlier, and the errors show which of the two is usual.
  *
  * All arithmetic is + - * / and sqrt: the same measurements give the same splits on every machine.
  * SPDX-License-Identifier: Apache-2.0 */

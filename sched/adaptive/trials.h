@@ -1,8 +1,8 @@
 /* Trials: find out by measuring frames, not by a model, whether another plan is faster.
  *
- * A plan is a set of devices and a mode. A trial measures a block of frames with the plan in use,
- * one with the other plan, and one with the plan in use again, so that slow drift of the machine
- * cancels out. The tried plan replaces the other if its frames took less time. A small difference
+ * A plan is a set of devices and a mode. A trial measures three blocks of frames: with the plan in
+ * use, with the other plan, and with the plan in use again. So slow drift of the machine cancels
+ * out. The tried plan replaces the other if its frames took less time. A small difference
  * needs a second trial that agrees. A plan that lost is tried again after a pause that doubles. No
  * trial begins until the loss has become a small part of the time since.
  * SPDX-License-Identifier: Apache-2.0 */

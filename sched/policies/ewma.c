@@ -12,9 +12,9 @@
  * cost nothing to set up.
  *
  * One device alone. Devices slow each other down, so the best device alone may be faster than any
- * split. Its time is known from warm-up and from frames that it did alone. If the split is
- * predicted to be slower, or nearly as slow and the pause is over, that device gets whole frames
- * and keeps them while it is faster. Every change doubles the pause before the next.
+ * split. Its time is known from warm-up and from frames that it did alone. That device gets whole
+ * frames if the split is predicted to be slower, or nearly as slow and the pause is over. The
+ * device keeps them while it is faster. Every change doubles the pause before the next.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"

@@ -2,9 +2,9 @@
  *
  *     chunk = remaining * P_d / (K * sum of P),  K = 2,
  *
- * but at least one row alignment: large chunks first, small ones at the end. The computing powers P
- * stay the same for the session. They are the speeds of warm-up, else the hints. Without a pool,
- * rows are split by the powers.
+ * but at least one row alignment. The first chunks are large, the last ones are small. The
+ * computing powers P stay the same for the session. They are the speeds of warm-up, else the hints.
+ * Without a pool, rows are split by the powers.
  *
  * Source: R. Nozal, J. L. Bosque, R. Beivide: EngineCL: usability and performance in heterogeneous
  * computing, 2020; the algorithm: B. Perez et al.: Simplifying programming and load balancing of

@@ -6,9 +6,9 @@
  *
  * The split uses the mean of the last ten r', and rows are floored to 16. With more devices,
  * share_d is in proportion to r_d / t_d, which is the same for two. Only kernel times count, so
- * launches and transfers are not balanced. (Wall times replace them for a device without a profile,
- * and for a staged one in a session without `profile`.) The policy is kept as it was, for
- * comparison. The sample had no probes of devices that are left out.
+ * launches and transfers are not balanced. Wall times replace kernel times for a device without a
+ * profile, and for a staged device in a session without `profile`. The policy is kept as it was,
+ * for comparison. The sample had no probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "history.h"
 #include "policies.h"

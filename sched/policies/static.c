@@ -1,7 +1,7 @@
 /* `static`: the user's ratios, in every frame. Band boundaries are running sums of the ratios, each
  * rounded to the nearest row alignment, so that rounding errors do not add up. The share of a
  * device that is not usable goes to the others in proportion. A band shorter than the minimum goes
- * to the device before it, or, if there is none, to the device after it.
+ * to the device before it. If no device before it has a band, the rows go to the device after it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/layout.h"
 #include "policies.h"

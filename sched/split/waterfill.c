@@ -9,8 +9,8 @@
  * is tried as the holder.
  *
  * With a minimum band m > alignment a device takes 0 rows or between m and c_d(T), the rows that it
- * finishes by T. For a given T a split exists iff the floor(N / m) largest c_d(T) >= m add up to N:
- * more devices than that cannot all have their minimum, and fewer or smaller capacities cover less.
+ * finishes by T. For a given T a split exists iff the floor(N / m) largest c_d(T) >= m add up to N.
+ * More devices than that cannot all have their minimum. Fewer or smaller capacities cover less.
  * So no search over subsets is needed. Bisection over the doubles themselves finds the least T, and
  * finds it exactly. The chosen devices are filled from their minimum up.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,7 +1,7 @@
 /* A shadow run is one band on the spare buffers. There are two reasons for one:
  *
  * - The policy asks for it, to measure a device that gets no rows.
- * - A device that was lost and rebuilt is on probation: it must show that it works.
+ * - A device was lost and rebuilt. It is on probation, so it must show that it works.
  *
  * The inputs of the band are copied when the run begins, after every band of the running frames has
  * been submitted. So the frame's buffers may go back to the application before the run ends, and
