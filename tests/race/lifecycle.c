@@ -146,7 +146,7 @@ static void callbacks_that_submit(struct rig *rig)
             atomic_store(&chain.over, false);
             const struct cox__frame_spec first = shape_frame(chain.frames, chain.submitted);
             shape_prepare(chain.frames, chain.submitted);
-            chain.submitted++; /* refused: no frame is in flight */
+            chain.submitted++; /* no frame is in flight, so no callback runs now */
             CHECK(cox__session_submit(chain.session, &first, go_on, &chain) == COX_OK);
             while (!atomic_load(&chain.over))
                 race_rest(50000);
