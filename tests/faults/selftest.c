@@ -35,13 +35,13 @@ static cl_kernel fill;
 static cl_mem buffer, wrapper;
 static cl_uint *host, *out; /* `wrapper` uses the memory `host` */
 
-#define CHECK(what)                                                           \
-    do {                                                                      \
-        checks++;                                                             \
-        if (!(what)) {                                                        \
+#define CHECK(what)                                                      \
+    do {                                                                 \
+        checks++;                                                        \
+        if (!(what)) {                                                   \
             printf("  %s:%d: %s is false\n", __func__, __LINE__, #what); \
-            failures++;                                                       \
-        }                                                                     \
+            failures++;                                                  \
+        }                                                                \
     } while (0)
 
 static void plan(const char *text)
