@@ -5,6 +5,7 @@
 #   sh suite.sh BIN_DIR SOURCE_DIR
 #
 # COX_SHORT=1: only the first set-up that this machine can have.
+# SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
 may_crash='/lib(pocl|LLVM|clang|RusticlOpenCL|MesaOpenCL|gallium|pipe)'

@@ -3,9 +3,9 @@
  *
  *   bits_local [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--verbose]
  *
- * It runs two pictures and the films of support/ref_video_case.c. Each gets one frame on each device alone, then one
- * frame on all devices for each of --splits N random splits (50 by default). Each pass has a different split. Before each
- * frame the output is filled with the complement of the expected result.
+ * It runs two pictures and the films of support/ref_video_case.c. Each gets one frame on each device alone, then
+ * one frame on all devices for each of --splits N random splits (50 by default). Each pass has a different split.
+ * Before each frame the output is filled with the complement of the expected result.
  *
  * same.sh describes the output and compares the hashes of several set-ups. The exit status is 0 if nothing failed,
  * 77 without OpenCL devices.

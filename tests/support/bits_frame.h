@@ -52,7 +52,7 @@ void bits_frame_put(struct bits_frame *frame, const uint8_t *result);
 /* Whether the frame holds this result. If not, `*at` is the first byte that differs. */
 bool bits_frame_equals(const struct bits_frame *frame, const uint8_t *result, size_t *at);
 
-/* Fill the output planes, their padding and the guard bytes with values that no run should leave. If the expected
+/* Fill the output planes, their padding and guard bytes with values that no run should leave. If the expected
  * result is known, the planes get its complement. */
 void bits_frame_spoil(struct bits_frame *frame, const uint8_t *result);
 void bits_plane_spoil(const struct bits_plane *plane);
