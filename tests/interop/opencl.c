@@ -511,7 +511,7 @@ static void wrong_imports_are_refused(cox_runtime *runtime, uint32_t index)
 /* ---- cost ---- */
 
 /* Prints the shortest times of a mapping and of a copy to a buffer, in microseconds. */
-static void tell_cost(cox_runtime *runtime, const struct own *own, bool host_pointer, const char *name)
+static void print_cost(cox_runtime *runtime, const struct own *own, bool host_pointer, const char *name)
 {
     enum { LARGE = 64 << 20, TIMES = 5 };
     double map_us = 1e12, copy_us = 1e12;
@@ -560,9 +560,9 @@ static void memory_goes_in_and_out(cox_runtime *runtime)
                 a_frame_works_in_what_is_mapped(runtime, session, own, kind & 1, kind & 2, 100 * d + 10);
             the_application_may_let_go(runtime, session, own);
         }
-        tell_cost(runtime, &taken, true, info.name);
-        tell_cost(runtime, &taken, false, info.name);
-        tell_cost(runtime, &other, false, info.name);
+        print_cost(runtime, &taken, true, info.name);
+        print_cost(runtime, &taken, false, info.name);
+        print_cost(runtime, &other, false, info.name);
         drop_own(&taken);
         drop_own(&other);
     }

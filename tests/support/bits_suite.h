@@ -98,15 +98,15 @@ struct bits_result {
 /* Run one frame of each result on each device alone. Then run `splits` frames of each on all devices, with random
  * splits. Every frame must give the same bits as the first one. All results use the pipeline of `params`.
  *
- * `*row_alignment` is that of the splits; `row_alignment` may be NULL. If it is 0, it is set to the row alignment
- * of the session with all devices. Returns false if something else failed. */
+ * `*row_alignment` is that of the splits; if it is 0, it is set to the row alignment of the session with all devices.
+ * `row_alignment` may be NULL. Returns false if something else failed. */
 bool bits_result_run(struct bits_suite *suite, const struct cox__session_spec *params, struct bits_result *results,
                      uint32_t count, uint32_t *row_alignment);
 
 /* Print a line "bits ..." and free the first result. */
 void bits_result_print(struct bits_suite *suite, struct bits_result *result, bool good);
 
-/* Submit one frame in the memory of lane `lane`, and wait for it. */
+/* bits_submit: submit one frame in the memory of lane `lane`. bits_wait: wait for it. */
 bool bits_submit(struct bits_session *session, const struct bits_result *result, uint32_t lane);
 bool bits_wait(struct bits_session *session, const struct bits_result *result, uint32_t lane);
 
