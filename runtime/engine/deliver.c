@@ -9,6 +9,7 @@
 #include "device.h"
 #include "frame.h"
 #include "invariant.h"
+#include "order.h"
 #include "passes.h"
 #include "engine/failure/probation.h"
 #include "engine/failure/relocate.h"
@@ -28,10 +29,10 @@ static void has_called_back(struct cox_session *session)
 /* The oldest frame under way if it can be delivered, or NULL. */
 static struct cox__frame *complete_head(struct cox_session *session)
 {
-    if (!session->order_count)
+    if (!session->order.count)
         return NULL;
 
-    struct cox__frame *frame = cox__session_frame(session, 0);
+    struct cox__frame *frame = cox__order_at(&session->order, 0);
     if (!cox__frame_is_complete(session, frame) || cox__relocate_holds(session, frame))
         return NULL;
 
@@ -70,8 +71,7 @@ static void count(struct cox_session *session, const struct cox__frame *frame)
  * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
-    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
-    session->order_count--;
+    cox__order_pop(&session->order);
 
     cox_done_fn *done = frame->done;
     void *user = frame->user;
@@ -123,7 +123,7 @@ bool cox__deliver(struct cox_session *session, bool awaited_only)
 
     for (struct cox__frame *frame;
          (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
-        if (session->event_count) /* a failed band must be done again first */
+        if (session->events.count) /* a failed band must be done again first */
             return true;
 
         cox__frame_note_cancel(session, frame); /* an earlier callback may have cancelled it */

@@ -104,9 +104,9 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
         session->no_device_since_ns = cox__engine_now(session);
     session->attention = true;
     if (takes_part || status == COX_E_MISMATCH)
-        cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
-                                                     .device = device,
-                                                     .status = status});
+        cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
+                                                              .device = device,
+                                                              .status = status});
 }
 
 void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)

@@ -193,7 +193,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
  * run on endlessly. */
 static void look_again(const struct cox_session *session, uint64_t at_ns, uint64_t *next_ns)
 {
-    if ((session->order_count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
+    if ((session->order.count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
         *next_ns = at_ns;
 }
 

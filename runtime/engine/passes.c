@@ -47,7 +47,7 @@ void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
 {
     if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) ||
-        session->event_count)
+        session->events.count)
         return false;
 
     /* Without an active device there is nothing to split: wait until one comes back. */

@@ -244,8 +244,9 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
         frame->end_ns = report->end_ns;
 
     cox__frame_end_band(frame, job->band, COX_OK);
-    cox__event_emit(session, (struct cox__event){
-                                 .kind = COX__EVENT_BAND_DONE, .frame = frame, .band = job->band});
+    cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_DONE,
+                                                          .frame = frame,
+                                                          .band = job->band});
 }
 
 static void band_failed(struct cox_session *session, struct cox__queue_slot *slot,
@@ -259,10 +260,10 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
     cox__timing_plan_polls(session, slot->queue, report->end_ns);
 
     cox__frame_end_band(frame, slot->job.band, status);
-    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
-                                                 .frame = frame,
-                                                 .band = slot->job.band,
-                                                 .status = status});
+    cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
+                                                          .frame = frame,
+                                                          .band = slot->job.band,
+                                                          .status = status});
 }
 
 bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted)

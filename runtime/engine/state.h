@@ -348,6 +348,12 @@ struct cox__event {
  * for each slot of the devices' queues and of one lost queue, and two for each device. */
 enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEVICES_MAX };
 
+/* A session's events that were not handled yet, the oldest first. Engine only; event.h edits it. */
+struct cox__events {
+    uint32_t count;
+    struct cox__event list[COX__EVENTS_MAX];
+};
+
 /* ---- the session's features ---- */
 
 /*   WAITING <--> BORROWED ------> FINISHED
@@ -475,10 +481,20 @@ struct cox__handed_over {
     struct cox__row_set rows[2][COX_BUFFERS_MAX];
 };
 
-/* ---- session and runtime ---- */
-
 /* Frames under way, and one that a callback has submitted. */
 enum { COX__ORDER_MAX = COX_IN_FLIGHT_MAX + 1 };
+
+/* The frames under way, in submission order. Engine only. order.h edits the ring: step.c adds
+ * frames, and deliver.c takes the oldest one off. */
+struct cox__order {
+    uint32_t first;
+    uint32_t count;
+    struct cox__frame *ring[COX__ORDER_MAX];
+    /* When the first frame that may still begin expires; UINT64_MAX = none. Set by step.c. */
+    uint64_t expiry_ns;
+};
+
+/* ---- session and runtime ---- */
 
 struct cox_session {
     struct cox_runtime *runtime;
@@ -527,17 +543,14 @@ struct cox_session {
     bool closing;    /* no new work starts */
     /* some device is not active, or there are lost queues: step.c looks after them */
     bool attention;
-    bool verify_refused; /* the log has a line that a band cannot be checked */
-    uint32_t order_first;
-    uint32_t order_count;
+    bool verify_refused;      /* the log has a line that a band cannot be checked */
     struct cox__request join; /* of a session with `ready` */
     cox__ready_fn *ready;     /* NULL = none, or it was called */
     void *ready_user;
     struct cox_session *next_active;
     struct cox__warmup warmup;
-    struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
-    /* when the first frame that may still begin expires; UINT64_MAX = none */
-    uint64_t expiry_ns;
+    struct cox__order order;
+    struct cox__events events;
     /* the meter's reading when the period of the oldest frame under way began */
     double meter_joules;
     struct cox__spare spare;
@@ -547,9 +560,7 @@ struct cox_session {
     struct cox__queue *lost_queues;
     /* when the last active device was lost; 0 = a band has ended well since */
     uint64_t no_device_since_ns;
-    uint32_t told_writable; /* bindings with a warning in the log, a bit for each */
-    uint32_t event_count;
-    struct cox__event events[COX__EVENTS_MAX];
+    uint32_t told_writable;         /* bindings with a warning in the log, a bit for each */
     struct cox_band_report *sorted; /* for reports; room for all bands of a frame */
 };
 
@@ -644,12 +655,6 @@ static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
         return 0;
 
     return latency_ns - frame->deadline_ns;
-}
-
-/* The i-th frame under way, in submission order. */
-static inline struct cox__frame *cox__session_frame(const struct cox_session *session, uint32_t i)
-{
-    return session->order[(session->order_first + i) % COX__ORDER_MAX];
 }
 
 static inline bool cox__frame_is_cancelled(const struct cox_session *session,

@@ -13,6 +13,7 @@
 #include "event.h"
 #include "frame.h"
 #include "making.h"
+#include "order.h"
 #include "passes.h"
 #include "engine/failure/probation.h"
 #include "queue.h"
@@ -90,7 +91,7 @@ bool cox__step_drain(struct cox_session *session)
     struct cox__event event;
     bool any = false;
 
-    for (; cox__event_take(session, &event); any = true)
+    for (; cox__event_take(&session->events, &event); any = true)
         handle(session, &event);
 
     return any;
@@ -132,8 +133,8 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
     if (cox__engine_now(session) >= frame->expiry_ns)
         return true;
 
-    if (frame->expiry_ns < session->expiry_ns)
-        session->expiry_ns = frame->expiry_ns;
+    if (frame->expiry_ns < session->order.expiry_ns)
+        session->order.expiry_ns = frame->expiry_ns;
 
     return false;
 }
@@ -158,8 +159,8 @@ static bool dispatch_blocking(struct cox_session *session)
 {
     uint32_t reserved = 0;
 
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started)
             break;
         if (!may_submit(session, frame))
@@ -182,8 +183,8 @@ static bool begin_shadows(struct cox_session *session)
     uint32_t reserved = 0;
     bool any = false;
 
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started)
             break;
 
@@ -202,7 +203,7 @@ static bool begin_shadows(struct cox_session *session)
 /* Start a frame. False: it must wait for its buffers, for the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
-    struct cox__frame *frame = cox__session_frame(session, index);
+    struct cox__frame *frame = cox__order_at(&session->order, index);
     if (!cox__buffers_take(session, frame))
         return false;
 
@@ -234,7 +235,7 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 /* Advance a warm-up that cox_session_warm asked for, if no frame waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    if (!cox__warmup_is_asked(session) || session->order_count || cox__device_any_joining(session))
+    if (!cox__warmup_is_asked(session) || session->order.count || cox__device_any_joining(session))
         return false;
 
     return cox__warmup_step(session, NULL);
@@ -250,10 +251,10 @@ static bool dispatch(struct cox_session *session)
     bool progress = false, shadows = false;
     uint32_t reserved = 0;
 
-    session->expiry_ns = UINT64_MAX;
+    session->order.expiry_ns = UINT64_MAX;
 
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started && !try_start(session, i, &progress))
             break;
         if (!may_submit(session, frame))
@@ -367,8 +368,7 @@ static void handle_request(struct cox_runtime *runtime, const struct cox__reques
         break;
     case COX__REQUEST_FRAME:
         session->used = true;
-        session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] =
-            request->frame;
+        cox__order_push(&session->order, request->frame);
         cox__buffers_queue(session, request->frame);
         break;
     }
@@ -443,8 +443,8 @@ static bool poll_session(struct cox_session *session, bool lost)
 /* Lower *next_ns to the time when a slot of the session is due or a frame expires. */
 static void plan_next(const struct cox_session *session, bool lost, uint64_t *next_ns)
 {
-    if (session->expiry_ns < *next_ns)
-        *next_ns = session->expiry_ns;
+    if (session->order.expiry_ns < *next_ns)
+        *next_ns = session->order.expiry_ns;
 
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
         for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
@@ -459,8 +459,8 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
 static bool needs_attention(const struct cox_session *session)
 {
     bool out = session->lost_queues || atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
-    for (uint32_t i = 0; i < session->order_count; i++)
-        out = out || cox__session_frame(session, i)->relocation;
+    for (uint32_t i = 0; i < session->order.count; i++)
+        out = out || cox__order_at(&session->order, i)->relocation;
 
     for (uint32_t d = 0; d < session->device_count; d++)
         out = out || (!cox__device_is_active(&session->devices[d]) &&
@@ -537,7 +537,7 @@ static bool is_idle(const struct cox_runtime *runtime)
     bool idle = true;
     for (const struct cox_session *session = runtime->active; session;
          session = session->next_active)
-        idle = idle && !session->order_count && !session->shadow.busy && !session->closing &&
+        idle = idle && !session->order.count && !session->shadow.busy && !session->closing &&
                !cox__warmup_is_asked(session);
 
     return idle;

@@ -136,9 +136,9 @@ static bool cannot_be_beside(const struct cox_session *session, const struct cox
 
 static void emit_result(struct cox_session *session, uint32_t device, cox_status status)
 {
-    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
-                                                 .device = device,
-                                                 .status = status});
+    cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
+                                                          .device = device,
+                                                          .status = status});
 }
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)

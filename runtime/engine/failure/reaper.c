@@ -102,10 +102,10 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
                  job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
 
         cox__frame_end_band(job->frame, job->band, COX_E_TIMEOUT);
-        cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
-                                                     .frame = job->frame,
-                                                     .band = job->band,
-                                                     .status = COX_E_TIMEOUT});
+        cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
+                                                              .frame = job->frame,
+                                                              .band = job->band,
+                                                              .status = COX_E_TIMEOUT});
     }
 }
 

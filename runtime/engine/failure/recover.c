@@ -5,6 +5,7 @@
 #include "recover.h"
 #include "engine/device.h"
 #include "engine/frame.h"
+#include "engine/order.h"
 #include "residency.h"
 #include "spare.h"
 #include "engine/timing.h"
@@ -75,9 +76,9 @@ static void recover_frame(struct cox_session *session, struct cox__frame *frame)
 
 void cox__recover_planned(struct cox_session *session)
 {
-    for (uint32_t i = 0; i < session->order_count; i++)
-        if (cox__session_frame(session, i)->started)
-            recover_frame(session, cox__session_frame(session, i));
+    for (uint32_t i = 0; i < session->order.count; i++)
+        if (cox__order_at(&session->order, i)->started)
+            recover_frame(session, cox__order_at(&session->order, i));
 
     if (session->warmup.state != COX__WARMUP_FINISHED && session->warmup.frame->started)
         recover_frame(session, session->warmup.frame);
@@ -113,8 +114,8 @@ static void restart(struct cox_session *session, struct cox__frame *frame)
 
 void cox__recover_convicted(struct cox_session *session, uint32_t device)
 {
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         uint32_t count = 0;
         if (frame->started && !frame->status)
             count = frame->band_count;
@@ -155,7 +156,7 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
     const uint64_t end_ns = cox__later(session->no_device_since_ns,
                                        cox__timing_session_timeout_ns(session));
     if (joined && now_ns < end_ns) {
-        if (session->order_count && end_ns < *next_ns)
+        if (session->order.count && end_ns < *next_ns)
             *next_ns = end_ns;
         return false;
     }

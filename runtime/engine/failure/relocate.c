@@ -15,6 +15,7 @@
 #include "relocate.h"
 #include "engine/device.h"
 #include "engine/memory.h"
+#include "engine/order.h"
 #include "engine/timing.h"
 
 #include <stdlib.h>
@@ -252,8 +253,8 @@ bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame)
 
 void cox__relocate_due(const struct cox_session *session, uint64_t *next_ns)
 {
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        const struct cox__relocation *relocation = cox__session_frame(session, i)->relocation;
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        const struct cox__relocation *relocation = cox__order_at(&session->order, i)->relocation;
         if (!relocation)
             continue;
 

@@ -8,6 +8,7 @@
 #include "engine/binding.h"
 #include "engine/device.h"
 #include "engine/frame.h"
+#include "engine/order.h"
 #include "engine/row_set.h"
 
 #include <stdlib.h>
@@ -566,6 +567,6 @@ static void forget(const struct cox_session *session, const struct cox__frame *f
 
 void cox__residency_forget(struct cox_session *session, uint32_t device)
 {
-    for (uint32_t i = 0; i < session->order_count; i++)
-        forget(session, cox__session_frame(session, i), device);
+    for (uint32_t i = 0; i < session->order.count; i++)
+        forget(session, cox__order_at(&session->order, i), device);
 }
