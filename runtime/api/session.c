@@ -57,19 +57,19 @@ static void free_frame(struct cox__frame *frame)
 /* Allocate the frames' slots: the application's, one for a callback, the warm-up's. */
 static bool allocate_frames(cox_session *session)
 {
-    session->frames = calloc(session->in_flight + 1, sizeof *session->frames);
+    session->slots.all = calloc(session->settings.in_flight + 1, sizeof *session->slots.all);
     session->warmup.frame = calloc(1, sizeof *session->warmup.frame);
-    bool made = session->frames && session->warmup.frame &&
+    bool made = session->slots.all && session->warmup.frame &&
                 allocate_frame(session, session->warmup.frame);
 
-    for (uint32_t i = 0; made && i <= session->in_flight; i++) {
-        session->frames[i].set = i;
-        made = allocate_frame(session, &session->frames[i]);
+    for (uint32_t i = 0; made && i <= session->settings.in_flight; i++) {
+        session->slots.all[i].set = i;
+        made = allocate_frame(session, &session->slots.all[i]);
     }
     if (!made)
         return false;
 
-    session->sorted = calloc(session->frames[0].band_max, sizeof *session->sorted);
+    session->sorted = calloc(session->slots.all[0].band_max, sizeof *session->sorted);
     return session->sorted != NULL;
 }
 
@@ -77,26 +77,26 @@ static cox_status create_frames(cox_session *session)
 {
     if (!allocate_frames(session)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "no memory for %u frames in flight of %zu bytes each", session->in_flight,
-                 sizeof *session->frames);
+                 "no memory for %u frames in flight of %zu bytes each", session->settings.in_flight,
+                 sizeof *session->slots.all);
         return COX_E_NOMEM;
     }
 
-    for (uint32_t i = 0; i <= session->in_flight; i++) {
-        const cox_status status = make_scratch(session, &session->frames[i]);
+    for (uint32_t i = 0; i <= session->settings.in_flight; i++) {
+        const cox_status status = make_scratch(session, &session->slots.all[i]);
         if (status)
             return status;
     }
 
-    for (uint32_t i = 0; i <= session->in_flight; i++) {
-        session->frames[i].request.session = session;
-        session->frames[i].request.frame = &session->frames[i];
+    for (uint32_t i = 0; i <= session->settings.in_flight; i++) {
+        session->slots.all[i].request.session = session;
+        session->slots.all[i].request.frame = &session->slots.all[i];
     }
-    for (uint32_t i = 0; i < session->in_flight; i++) {
-        session->frames[i].next_free = session->free_frames;
-        session->free_frames = &session->frames[i];
+    for (uint32_t i = 0; i < session->settings.in_flight; i++) {
+        session->slots.all[i].next_free = session->slots.free;
+        session->slots.free = &session->slots.all[i];
     }
-    session->chain_frame = &session->frames[session->in_flight];
+    session->slots.reserved = &session->slots.all[session->settings.in_flight];
     return COX_OK;
 }
 
@@ -108,9 +108,9 @@ static void free_session(cox_session *session)
     for (uint32_t d = 0; d < session->device_count; d++)
         cox__device_queue_free(session->devices[d].queue);
 
-    for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
-        free_frame(&session->frames[i]);
-    free(session->frames);
+    for (uint32_t i = 0; session->slots.all && i <= session->settings.in_flight; i++)
+        free_frame(&session->slots.all[i]);
+    free(session->slots.all);
     if (session->warmup.frame)
         free_frame(session->warmup.frame);
     free(session->warmup.frame);
@@ -126,7 +126,7 @@ static void free_session(cox_session *session)
     cox__residency_free_history(session);
     cox__pipeline_clear(&session->pipeline);
 
-    pthread_cond_destroy(&session->slot_free);
+    pthread_cond_destroy(&session->slots.freed);
     pthread_cond_destroy(&session->delivered);
     pthread_mutex_destroy(&session->lock);
     free(session);
@@ -135,10 +135,10 @@ static void free_session(cox_session *session)
 /* Called when the instances are gone and the engine does not know the session (any more). */
 static void drop_frame_scratch(cox_session *session)
 {
-    for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
+    for (uint32_t i = 0; session->slots.all && i <= session->settings.in_flight; i++)
         for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
-            if (session->frames[i].scratch[b])
-                cox__memory_drop(session->runtime, session->frames[i].scratch[b]);
+            if (session->slots.all[i].scratch[b])
+                cox__memory_drop(session->runtime, session->slots.all[i].scratch[b]);
 }
 
 static void destroy_instances(cox_session *session)
@@ -183,20 +183,20 @@ static cox_session *new_session(cox_runtime *runtime, const struct cox__session_
     }
 
     session->runtime = runtime;
-    session->in_flight = params->in_flight ? params->in_flight : 2;
-    session->min_band_rows = params->min_band_rows;
+    session->settings.in_flight = params->in_flight ? params->in_flight : 2;
+    session->settings.min_band_rows = params->min_band_rows;
     session->report = params->report;
     session->report_user = params->report_user;
     session->meter = params->meter;
     session->meter_user = params->meter_user;
-    session->verify = params->verify;
-    session->deadline_ns = params->policy_options->deadline_ns;
-    session->device_timeout_ns = params->device_timeout_ns;
-    session->polls_closely = runtime->polls_closely &&
-                             params->policy_options->objective != COX_OBJECTIVE_ENERGY;
+    session->settings.verify = params->verify;
+    session->settings.deadline_ns = params->policy_options->deadline_ns;
+    session->settings.device_timeout_ns = params->device_timeout_ns;
+    session->settings.polls_closely = runtime->polls_closely &&
+                                      params->policy_options->objective != COX_OBJECTIVE_ENERGY;
 
     pthread_mutex_init(&session->lock, NULL);
-    pthread_cond_init(&session->slot_free, NULL);
+    pthread_cond_init(&session->slots.freed, NULL);
     pthread_cond_init(&session->delivered, NULL);
     return session;
 }
@@ -234,7 +234,7 @@ static cox_status prepare_pipeline(cox_session *session, const struct cox__sessi
     /* To verify, another device repeats rows of a finished pass from the host's memory. */
     if (params->verify > 0)
         pipeline->resident = 0;
-    pipeline->sets = session->in_flight + 1;
+    pipeline->sets = session->settings.in_flight + 1;
     return COX_OK;
 }
 
@@ -261,7 +261,7 @@ static void decide_warmup(cox_session *session, const struct cox__session_spec *
 {
     if (params->ready || params->no_warmup || session->device_count == 1 ||
         (params->warm_start && cox__device_profile_skip_warmup(session, params->warm_start))) {
-        session->warmth = COX__SESSION_NOTHING_TO_WARM;
+        session->warmth.state = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
     }
 }
@@ -271,7 +271,7 @@ static void begin_joining(cox_session *session, const struct cox__session_spec *
 {
     session->ready = params->ready;
     session->ready_user = params->ready_user;
-    session->under_way = 1;
+    session->counts.under_way = 1;
     session->join = (struct cox__request){.kind = COX__REQUEST_JOIN, .session = session};
     if (cox__engine_request(session->runtime, &session->join))
         cox__loop_wake(session->runtime->loop);
@@ -357,12 +357,13 @@ static cox_status make_warmup_mems(cox_session *session)
 /* Wait until the warm-up is over. Called with the lock held. */
 static cox_status await_warm(cox_session *session)
 {
-    while (session->warmth == COX__SESSION_WARMING && !session->no_device)
+    while (session->warmth.state == COX__SESSION_WARMING && !session->no_device)
         pthread_cond_wait(&session->delivered, &session->lock);
 
-    if (session->warmth == COX__SESSION_WARM || session->warmth == COX__SESSION_NOTHING_TO_WARM)
+    if (session->warmth.state == COX__SESSION_WARM ||
+        session->warmth.state == COX__SESSION_NOTHING_TO_WARM)
         return COX_OK;
-    if (session->warmth == COX__SESSION_WARM_IN_VAIN || session->no_device)
+    if (session->warmth.state == COX__SESSION_WARM_IN_VAIN || session->no_device)
         return COX_E_NO_DEVICE;
 
     cox__log(&session->runtime->log, COX_LOG_ERROR,
@@ -387,12 +388,12 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
         return COX_E_INVALID;
 
     pthread_mutex_lock(&session->lock);
-    const enum cox__session_warmth before = session->warmth;
+    const enum cox__session_warmth before = session->warmth.state;
     const bool begins = before == COX__SESSION_COLD ||
-                        (before == COX__SESSION_NOTHING_TO_WARM && !session->next_index);
-    session->warmers++;
+                        (before == COX__SESSION_NOTHING_TO_WARM && !session->counts.next_index);
+    session->warmth.waiting++;
     if (begins)
-        cox__transition_warmth(session, COX__SESSION_WARMING);
+        cox__transition_warmth(&session->warmth, COX__SESSION_WARMING);
     pthread_mutex_unlock(&session->lock);
 
     cox_status status = COX_OK;
@@ -406,11 +407,11 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
         status = await_warm(session);
     } else {
         /* The first frame may have warmed the session meanwhile. */
-        if (session->warmth == COX__SESSION_WARMING)
-            cox__transition_warmth(session, before);
+        if (session->warmth.state == COX__SESSION_WARMING)
+            cox__transition_warmth(&session->warmth, before);
         pthread_cond_broadcast(&session->delivered);
     }
-    session->warmers--;
+    session->warmth.waiting--;
     pthread_mutex_unlock(&session->lock);
     return status;
 }
@@ -420,7 +421,7 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
 static void wait_for_frames(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    while (session->under_way)
+    while (session->counts.under_way)
         pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
 }
@@ -429,7 +430,7 @@ static void wait_for_frames(cox_session *session)
 static bool is_entered(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    const bool entered = session->warmers > 0;
+    const bool entered = session->warmth.waiting > 0;
     pthread_mutex_unlock(&session->lock);
 
     if (entered)
@@ -590,7 +591,7 @@ static void set_times(struct cox__frame *slot, const cox_session *session,
     /* 0 means the session's deadline, UINT64_MAX none. */
     slot->deadline_ns = frame->deadline_ns;
     if (!slot->deadline_ns)
-        slot->deadline_ns = session->deadline_ns;
+        slot->deadline_ns = session->settings.deadline_ns;
     if (slot->deadline_ns == UINT64_MAX)
         slot->deadline_ns = 0;
 
@@ -603,21 +604,21 @@ static void set_times(struct cox__frame *slot, const cox_session *session,
  * held. */
 static struct cox__frame *take_slot(cox_session *session, bool in_callback, bool nowait)
 {
-    while (!session->free_frames && !session->no_device && !nowait)
-        pthread_cond_wait(&session->slot_free, &session->lock);
+    while (!session->slots.free && !session->no_device && !nowait)
+        pthread_cond_wait(&session->slots.freed, &session->lock);
 
     if (session->no_device)
         return NULL;
 
-    struct cox__frame *slot = session->chain_frame;
+    struct cox__frame *slot = session->slots.reserved;
     if (in_callback && slot) {
-        session->chain_frame = NULL;
+        session->slots.reserved = NULL;
         return slot;
     }
 
-    slot = session->free_frames;
+    slot = session->slots.free;
     if (slot)
-        session->free_frames = slot->next_free;
+        session->slots.free = slot->next_free;
     return slot;
 }
 
@@ -650,10 +651,10 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
     }
 
     fill_frame(slot, session, frame, done, user);
-    slot->index = session->next_index++;
+    slot->index = session->counts.next_index++;
     slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
     set_times(slot, session, frame);
-    session->under_way++;
+    session->counts.under_way++;
 
     /* Under the lock, so that requests queue up in the order of their indices. */
     *wake = cox__engine_request(session->runtime, &slot->request);
@@ -689,7 +690,7 @@ cox_status cox_session_cancel(cox_session *session)
         return COX_E_INVALID;
 
     pthread_mutex_lock(&session->lock);
-    atomic_store(&session->cancel_before, session->next_index);
+    atomic_store(&session->counts.cancel_before, session->counts.next_index);
     pthread_mutex_unlock(&session->lock);
 
     cox__loop_wake(session->runtime->loop);
@@ -765,16 +766,16 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     }
 
     struct cox_session_info found = {.row_alignment = session->pipeline.passes[0].row_alignment,
-                                     .in_flight = session->in_flight,
+                                     .in_flight = session->settings.in_flight,
                                      .profile_loaded = session->profile.is_loaded,
                                      .device_count = session->device_count};
     strncpy(found.policy, session->sharing[0].policy.name, sizeof found.policy - 1);
 
     pthread_mutex_lock(&session->lock);
-    found.frames_done = session->frames_done;
-    found.frames_late = session->frames_late;
-    found.worst_late_ns = session->worst_late_ns;
-    found.frames_dropped = session->frames_dropped;
+    found.frames_done = session->counts.done;
+    found.frames_late = session->counts.late;
+    found.worst_late_ns = session->counts.worst_late_ns;
+    found.frames_dropped = session->counts.dropped;
     for (uint32_t d = 0; d < session->device_count; d++)
         found.devices[d] = device_info(session, d);
     pthread_mutex_unlock(&session->lock);

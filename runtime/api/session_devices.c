@@ -83,7 +83,7 @@ uint32_t cox__session_devices_of_pass(const cox_session *session, uint32_t numbe
  * cancelled or go to another device. */
 static uint32_t slots_of(const cox_session *session, const struct cox_device_info *info)
 {
-    if (info->mode == COX_MODE_STAGED && session->in_flight > 2)
+    if (info->mode == COX_MODE_STAGED && session->settings.in_flight > 2)
         return 3;
 
     return 2;

@@ -21,7 +21,7 @@
 static void has_called_back(struct cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    session->under_way--;
+    session->counts.under_way--;
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
@@ -55,16 +55,16 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
 }
 
 /* Count a delivered frame. Called under the session's lock. */
-static void count(struct cox_session *session, const struct cox__frame *frame)
+static void count(struct cox__counts *counts, const struct cox__frame *frame)
 {
     uint64_t late_ns = 0;
     if (frame->status == COX_OK)
         late_ns = cox__frame_late_ns(frame);
 
-    session->frames_done++;
-    session->frames_late += late_ns > 0;
-    session->worst_late_ns = cox__max_u64(session->worst_late_ns, late_ns);
-    session->frames_dropped += frame->status == COX_E_LATE;
+    counts->done++;
+    counts->late += late_ns > 0;
+    counts->worst_late_ns = cox__max_u64(counts->worst_late_ns, late_ns);
+    counts->dropped += frame->status == COX_E_LATE;
 }
 
 /* Take the frame off `order`, free its slot and call the application back. The slot comes before
@@ -83,8 +83,8 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 
     pthread_mutex_lock(&session->lock);
     frame->started = false;
-    count(session, frame);
-    cox__frame_put_back(session, frame);
+    count(&session->counts, frame);
+    cox__frame_put_back(&session->slots, frame);
     pthread_mutex_unlock(&session->lock);
 
     if (done)
@@ -126,8 +126,9 @@ bool cox__deliver(struct cox_session *session, bool awaited_only)
         if (session->events.count) /* a failed band must be done again first */
             return true;
 
-        cox__frame_note_cancel(session, frame); /* an earlier callback may have cancelled it */
-        if (session->verify > 0 && cox__verify_frame(session, frame))
+        cox__frame_note_cancel(&session->counts,
+                               frame); /* an earlier callback may have cancelled it */
+        if (session->settings.verify > 0 && cox__verify_frame(session, frame))
             return progress || frame->unfinished;
 
         conclude(session, frame);

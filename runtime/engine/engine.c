@@ -285,7 +285,7 @@ bool cox__engine_close(struct cox_session *session)
     struct cox_runtime *runtime = session->runtime;
     const struct timespec pause = {.tv_nsec = 1000000};
     /* Lost queues are abandoned in time. The rest of the wait is for the worker thread. */
-    const uint64_t timeout_ns = 2 * cox__timing_session_timeout_ns(session);
+    const uint64_t timeout_ns = 2 * cox__timing_session_timeout_ns(&session->settings);
     uint64_t end_ns = 0;
 
     for (bool joining = true;;) {

@@ -129,16 +129,16 @@ bool cox__frame_has_more(const struct cox_session *session, const struct cox__fr
     return more;
 }
 
-void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame)
+void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame)
 {
-    if (!session->chain_frame) {
-        session->chain_frame = frame;
+    if (!slots->reserved) {
+        slots->reserved = frame;
         return;
     }
 
-    frame->next_free = session->free_frames;
-    session->free_frames = frame;
-    pthread_cond_signal(&session->slot_free);
+    frame->next_free = slots->free;
+    slots->free = frame;
+    pthread_cond_signal(&slots->freed);
 }
 
 static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows,

@@ -33,7 +33,7 @@ bool cox__frame_has_more(const struct cox_session *session, const struct cox__fr
 
 /* Put the slot of a finished frame back. One slot is reserved first for a frame that the callback
  * submits. Call it under the session's lock. */
-void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame);
+void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame);
 
 /* Add PLANNED bands for these rows of the pass on one device, none longer than the device can hold.
  * False: the frame has too many bands. */

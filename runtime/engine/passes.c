@@ -56,7 +56,7 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
         return session->no_device;
     }
     if (frame->again) {
-        const cox_status why = session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
+        const cox_status why = session->settings.verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
 
         memcpy(frame->params, frame->given_params, session->pipeline.params_bytes);
         cox__frame_begin_anew(session, frame, why);
@@ -65,7 +65,7 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
         return true;
     }
 
-    if (session->verify > 0 && cox__verify_frame(session, frame))
+    if (session->settings.verify > 0 && cox__verify_frame(session, frame))
         return frame->unfinished > 0;
     if (frame->status) /* the devices disagree, and no vote can decide */
         return true;

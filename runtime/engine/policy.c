@@ -54,10 +54,10 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
         .frame = frame,
         .rows = pass->rows,
         .row_alignment = pass->row_alignment,
-        .min_band_rows = session->min_band_rows,
+        .min_band_rows = session->settings.min_band_rows,
         .device_count = session->device_count,
         .devices = devices,
-        .in_flight = session->in_flight,
+        .in_flight = session->settings.in_flight,
         .pool = session->sharing[number].policy.assign != NULL,
         .shadow = session->sharing[number].count == 1 && !pass->in_place &&
                   atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
@@ -571,7 +571,7 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
 
     memset(profiles, 0, session->device_count * sizeof *profiles);
     cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
-    cox__policy_view(session, pass, session->next_index, devices, &view);
+    cox__policy_view(session, pass, session->counts.next_index, devices, &view);
     sharing->policy.save_profile(sharing->state, &view, profiles);
     cox__watchdog_unlock(session->runtime->watchdog);
 

@@ -97,7 +97,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     job->rows = frame->reports[band].rows;
     job->preserve = check; /* the rows are compared with all that is in them */
     job->alone = is_empty(slot->queue);
-    job->polled = session->polls_closely && session->devices[slot->queue->device].polled;
+    job->polled = session->settings.polls_closely && session->devices[slot->queue->device].polled;
     job->failing = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     job->clock_error_ns = UINT64_MAX;

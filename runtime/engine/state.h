@@ -356,6 +356,40 @@ struct cox__events {
 
 /* ---- the session's features ---- */
 
+/* What create was asked for, and what follows from it. Set by api/session.c, then constant. */
+struct cox__settings {
+    uint32_t min_band_rows;
+    uint32_t in_flight;
+    double verify;              /* the share of bands that a second device repeats */
+    uint64_t deadline_ns;       /* of frames without their own; 0 = none */
+    uint64_t device_timeout_ns; /* 0 = by each device's own history */
+    bool polls_closely;         /* as the runtime, unless time does not matter */
+};
+
+/* The frame slots. The lock guards `free` and `reserved`. api/session.c takes slots, frame.c puts
+ * them back. */
+struct cox__frame_slots {
+    struct cox__frame *all; /* in_flight + 1, constant */
+    struct cox__frame *free;
+    struct cox__frame *reserved; /* for a frame that a callback submits; NULL = in use */
+    pthread_cond_t freed;        /* for submitters */
+};
+
+/* A session's frames in numbers, guarded by the lock. api/session.c counts submitted frames,
+ * deliver.c delivered ones. */
+struct cox__counts {
+    uint64_t next_index; /* of the next frame */
+    /* Submitted frames whose callback has not returned, plus `ready` until it has returned, plus a
+     * shadow run that was not reported. */
+    uint32_t under_way;
+    uint64_t done;
+    uint64_t late; /* of them, by their deadlines */
+    uint64_t worst_late_ns;
+    uint64_t dropped;
+    /* Frames with a lower index are cancelled. Written under the lock, read without it. */
+    _Atomic uint64_t cancel_before;
+};
+
 /*   WAITING <--> BORROWED ------> FINISHED
  *      |             v              ^ | (cox_session_warm asks before the first frame)
  *      |      BORROWED_ASKED -------' |
@@ -405,6 +439,13 @@ enum cox__session_warmth {
     COX__SESSION_WARMING, /* cox_session_warm asks, or asked and left because no device is active */
     COX__SESSION_WARM,
     COX__SESSION_WARM_IN_VAIN /* no device was left */
+};
+
+/* Guarded by the session's lock. Set by create and cox_session_warm (api/session.c), and by
+ * warmup.c at the end of the runs. */
+struct cox__warmth {
+    enum cox__session_warmth state;
+    uint32_t waiting; /* threads inside cox_session_warm */
 };
 
 /*   NONE -> ALLOCATING -> READY -> TAINTED -> ALLOCATING
@@ -498,43 +539,25 @@ struct cox__order {
 
 struct cox_session {
     struct cox_runtime *runtime;
+    struct cox__settings settings;
     struct cox__pipeline pipeline;
     struct cox__sharing sharing[COX_PASSES_MAX];
-    uint32_t min_band_rows;
-    uint32_t in_flight;
     cox_report_fn *report;
     void *report_user;
     cox_meter_fn *meter;
     void *meter_user;
-    double verify;
-    uint64_t deadline_ns;       /* of frames without their own; 0 = none */
-    uint64_t device_timeout_ns; /* 0 = by each device's own history */
-    bool polls_closely;         /* as the runtime, unless time does not matter */
-    size_t partial_bytes;       /* of all REDUCE bindings of a pass, at most */
+    size_t partial_bytes; /* of all REDUCE bindings of a pass, at most */
     uint32_t device_count;
     struct cox__device devices[COX_DEVICES_MAX];
     struct cox__profile profile;
 
     pthread_mutex_t lock;
-    pthread_cond_t slot_free; /* for submitters */
     pthread_cond_t delivered; /* a callback has returned, or the session was detached */
-    struct cox__frame *frames;
-    struct cox__frame *free_frames;
-    uint64_t next_index;
-    /* Submitted frames whose callback has not returned, plus `ready` until it has returned, plus a
-     * shadow run that was not reported. */
-    uint32_t under_way;
-    uint64_t frames_done;
-    uint64_t frames_late; /* of them, by their deadlines */
-    uint64_t worst_late_ns;
-    uint64_t frames_dropped;
+    struct cox__frame_slots slots;
+    struct cox__counts counts;
+    struct cox__warmth warmth;
     bool no_device; /* the session has waited for an active device for too long */
     bool detached;
-    uint32_t warmers; /* threads inside cox_session_warm */
-    enum cox__session_warmth warmth;
-    /* reserved for a frame that a callback submits; NULL = in use */
-    struct cox__frame *chain_frame;
-    _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
 
     /* engine only */
     bool attached;
@@ -657,17 +680,17 @@ static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
     return latency_ns - frame->deadline_ns;
 }
 
-static inline bool cox__frame_is_cancelled(const struct cox_session *session,
+static inline bool cox__frame_is_cancelled(const struct cox__counts *counts,
                                            const struct cox__frame *frame)
 {
-    return frame->index < atomic_load(&session->cancel_before);
+    return frame->index < atomic_load(&counts->cancel_before);
 }
 
 /* Set the status of a frame that was cancelled after it began, unless it has failed. */
-static inline void cox__frame_note_cancel(const struct cox_session *session,
+static inline void cox__frame_note_cancel(const struct cox__counts *counts,
                                           struct cox__frame *frame)
 {
-    if (frame->status == COX_OK && cox__frame_is_cancelled(session, frame))
+    if (frame->status == COX_OK && cox__frame_is_cancelled(counts, frame))
         frame->status = COX_E_CANCELLED;
 }
 

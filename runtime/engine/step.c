@@ -142,7 +142,7 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 /* Whether bands of the frame may be submitted now. */
 static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 {
-    cox__frame_note_cancel(session, frame);
+    cox__frame_note_cancel(&session->counts, frame);
     if (frame->status == COX_OK && cox__frame_has_more(session, frame) &&
         has_expired(session, frame))
         frame->status = COX_E_LATE;
@@ -207,7 +207,7 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
     if (!cox__buffers_take(session, frame))
         return false;
 
-    const bool cancelled = cox__frame_is_cancelled(session, frame);
+    const bool cancelled = cox__frame_is_cancelled(&session->counts, frame);
     if (cancelled || has_expired(session, frame)) {
         if (!cox__warmup_pause(session))
             return false;

@@ -192,7 +192,7 @@ void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__q
 
     if (!may_end)
         pause_ns = cox__max_u64(elapsed_ns / 2, COX__POLL_FIRST_NS);
-    else if (session->polls_closely)
+    else if (session->settings.polls_closely)
         pause_ns = elapsed_ns > COX__POLL_FIRST_NS ? elapsed_ns / POLL_SHARE_CLOSE : 0;
     else
         pause_ns = cox__max_u64(elapsed_ns / POLL_SHARE, POLL_LEAST_NS);
@@ -211,15 +211,15 @@ uint64_t cox__timing_due_ns(const struct cox__queue_slot *slot)
 
 /* ---- deadlines ---- */
 
-uint64_t cox__timing_session_timeout_ns(const struct cox_session *session)
+uint64_t cox__timing_session_timeout_ns(const struct cox__settings *settings)
 {
-    return session->device_timeout_ns ? session->device_timeout_ns : DEFAULT_TIMEOUT_NS;
+    return settings->device_timeout_ns ? settings->device_timeout_ns : DEFAULT_TIMEOUT_NS;
 }
 
 /* Time limit for a band that should take `expected` ns, after which the device is lost. `ended`:
  * how many bands of that pass the device has done. */
-static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device,
-                              uint32_t ended, double expected)
+static uint64_t time_limit_ns(const struct cox__settings *settings,
+                              const struct cox__device *device, uint32_t ended, double expected)
 {
     const bool fresh = ended < FRESH_BANDS;
     double limit = TIMEOUT_TIMES * (double)device->longest_ns;
@@ -229,15 +229,15 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
     else if (limit > TIMEOUT_MAX_NS)
         limit = TIMEOUT_MAX_NS;
 
-    if (session->device_timeout_ns)
-        limit = (double)session->device_timeout_ns;
+    if (settings->device_timeout_ns)
+        limit = (double)settings->device_timeout_ns;
     if (limit < TIMEOUT_TIMES * expected)
         limit = TIMEOUT_TIMES * expected;
     limit += expected + (fresh ? FRESH_NS : 0);
 
     /* A session's first band on a device may include compilation, even if a device profile was
      * loaded. */
-    const bool compiles = fresh && !device->lost && (!ended || !session->device_timeout_ns);
+    const bool compiles = fresh && !device->lost && (!ended || !settings->device_timeout_ns);
     if (compiles || expected <= 0)
         limit += COMPILE_NS;
 
@@ -264,9 +264,9 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
     }
 
     if (unknown)
-        return time_limit_ns(session, of, ended, 0);
+        return time_limit_ns(&session->settings, of, ended, 0);
 
-    return time_limit_ns(session, of, ended, longest * of->slot_count);
+    return time_limit_ns(&session->settings, of, ended, longest * of->slot_count);
 }
 
 /* How long the process could not run so far; 0 on a virtual clock, which stands still then. */
@@ -308,7 +308,7 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
     uint64_t excuse_ns = cox__min_u64(starved - slot->run_queue_delay_ns, left_ns);
     slot->run_queue_delay_ns = starved;
     slot->grace_ns += excuse_ns;
-    if (!slot->spared && !session->device_timeout_ns &&
+    if (!slot->spared && !session->settings.device_timeout_ns &&
         is_only_device(session, slot->queue->device)) {
         slot->spared = true;
         excuse_ns += COX__EXCUSE_TIMES * slot->limit_ns;
@@ -357,8 +357,8 @@ void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *
     for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
         const struct cox__device *device = &session->devices[queue->device];
         const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
-        slot->limit_ns = time_limit_ns(session, device, device->passes[slot->job.pass].ended,
-                                       expected);
+        slot->limit_ns = time_limit_ns(&session->settings, device,
+                                       device->passes[slot->job.pass].ended, expected);
         set_deadline(session, slot, begin, (uint64_t)expected);
         cox__transition_band(band_of(slot), COX__BAND_RUNNING);
     }

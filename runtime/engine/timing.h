@@ -14,7 +14,7 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
 
 /* How long a session waits for devices if no band's deadline applies: when no device is active, or
  * when the session is destroyed. */
-uint64_t cox__timing_session_timeout_ns(const struct cox_session *session);
+uint64_t cox__timing_session_timeout_ns(const struct cox__settings *settings);
 
 /* Plan the first poll of a band that has just been enqueued. */
 void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);

@@ -38,9 +38,9 @@ static void publish(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
     if (over && cox__device_any_active(session))
-        cox__transition_warmth(session, COX__SESSION_WARM);
+        cox__transition_warmth(&session->warmth, COX__SESSION_WARM);
     else if (over)
-        cox__transition_warmth(session, COX__SESSION_WARM_IN_VAIN);
+        cox__transition_warmth(&session->warmth, COX__SESSION_WARM_IN_VAIN);
 
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);

@@ -102,7 +102,7 @@ static void make_key(cox_session *session, const struct cox__session_spec *param
     struct cox__digest sha;
     cox__digest_begin(&sha);
 
-    FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows,
+    FEED_NUMBERS(&sha, key_version, session->device_count, session->settings.min_band_rows,
                  params->policy_options->objective, params->policy_options->deadline_ns,
                  session->pipeline.params_bytes, session->pipeline.pass_count,
                  session->runtime->arithmetic);
@@ -278,7 +278,7 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
 static bool has_learnt(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    bool all = !session->no_device && session->frames_done >= FRAMES_LEAST;
+    bool all = !session->no_device && session->counts.done >= FRAMES_LEAST;
     for (uint32_t u = 0; u < session->device_count; u++)
         all = all && cox__device_is_active(&session->devices[u]);
     pthread_mutex_unlock(&session->lock);

@@ -65,14 +65,14 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
     shadow->busy = true;
     shadow->device = band->device;
     shadow->probation = probation;
-    shadow->compare = probation && session->verify > 0;
+    shadow->compare = probation && session->settings.verify > 0;
 
     if (shadow->compare)
         cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows,
                           shadow->digest);
 
     pthread_mutex_lock(&session->lock);
-    session->under_way++;
+    session->counts.under_way++;
     pthread_mutex_unlock(&session->lock);
 
     cox__frame_start(session, frame, COX__FRAME_SHADOW);
@@ -197,7 +197,7 @@ bool cox__probation_shadow_end(struct cox_session *session)
         emit_result(session, shadow->device, frame->status);
 
     pthread_mutex_lock(&session->lock);
-    session->under_way--;
+    session->counts.under_way--;
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 

@@ -34,7 +34,7 @@
 static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 {
     const uint64_t drain_ns = cox__later(cox__engine_now(session),
-                                         cox__timing_session_timeout_ns(session));
+                                         cox__timing_session_timeout_ns(&session->settings));
 
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];

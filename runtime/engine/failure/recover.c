@@ -154,7 +154,7 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
 
     /* Wait a while for a lost device to come back. */
     const uint64_t end_ns = cox__later(session->no_device_since_ns,
-                                       cox__timing_session_timeout_ns(session));
+                                       cox__timing_session_timeout_ns(&session->settings));
     if (joined && now_ns < end_ns) {
         if (session->order.count && end_ns < *next_ns)
             *next_ns = end_ns;
@@ -163,8 +163,8 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
 
     pthread_mutex_lock(&session->lock);
     session->no_device = true;
-    pthread_cond_broadcast(&session->slot_free); /* submitters stop waiting for a slot */
-    pthread_cond_broadcast(&session->delivered); /* threads stop waiting for a warm-up */
+    pthread_cond_broadcast(&session->slots.freed); /* submitters stop waiting for a slot */
+    pthread_cond_broadcast(&session->delivered);   /* threads stop waiting for a warm-up */
     pthread_mutex_unlock(&session->lock);
 
     cox__log(&session->runtime->log, COX_LOG_ERROR, "no device is left");

@@ -206,7 +206,7 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
 
     relocation->runtime = session->runtime;
     relocation->last_ns = cox__engine_now(session);
-    relocation->left_ns = cox__timing_session_timeout_ns(session);
+    relocation->left_ns = cox__timing_session_timeout_ns(&session->settings);
     relocation->look_ns = relocation->left_ns / LOOKS + 1;
     relocation->bindings = bindings;
     relocation->copies = frame->status == COX_OK;

@@ -53,7 +53,7 @@ static bool is_candidate(const struct cox_session *session, const struct cox__fr
 {
     const struct cox__band *of = &frame->bands[band];
     return of->state == COX__BAND_DONE && of->kind != COX__BAND_CHECK && !of->checked &&
-           chance(frame->index, frame->reports[band].first_row) < session->verify;
+           chance(frame->index, frame->reports[band].first_row) < session->settings.verify;
 }
 
 static uint32_t failed_checks(const struct cox__frame *frame, uint32_t band)
