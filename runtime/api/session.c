@@ -105,8 +105,8 @@ static cox_status create_frames(cox_session *session)
 /* Free a session that the scheduler thread does not know (any more). It may be half built. */
 static void free_session(cox_session *session)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        cox__device_queue_free(session->devices[d].queue);
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        cox__device_queue_free(session->devices.list[d].queue);
 
     for (uint32_t i = 0; session->slots.all && i <= session->settings.in_flight; i++)
         free_frame(&session->slots.all[i]);
@@ -144,9 +144,9 @@ static void drop_frame_scratch(cox_session *session)
 static void destroy_instances(cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].queue)
-            backend->ops->instance_destroy(backend, session->devices[d].queue->instance, NULL,
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].queue)
+            backend->ops->instance_destroy(backend, session->devices.list[d].queue->instance, NULL,
                                            NULL);
 }
 
@@ -259,7 +259,7 @@ static cox_status join_devices(cox_session *session, const struct cox__session_s
 /* Skip the warm-up if it is not wanted, or if nothing can be learnt from it. */
 static void decide_warmup(cox_session *session, const struct cox__session_spec *params)
 {
-    if (params->ready || params->no_warmup || session->device_count == 1 ||
+    if (params->ready || params->no_warmup || session->devices.count == 1 ||
         (params->warm_start && cox__device_profile_skip_warmup(session, params->warm_start))) {
         session->warmth.state = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
@@ -745,7 +745,7 @@ cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *
 /* Called with the lock held. */
 static struct cox_session_device device_info(const cox_session *session, uint32_t d)
 {
-    const struct cox__device *device = &session->devices[d];
+    const struct cox__device *device = &session->devices.list[d];
     return (struct cox_session_device){.device = device->device,
                                        .mode = device->info.mode,
                                        .state = device->state,
@@ -768,7 +768,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     struct cox_session_info found = {.row_alignment = session->pipeline.passes[0].row_alignment,
                                      .in_flight = session->settings.in_flight,
                                      .profile_loaded = session->profile.is_loaded,
-                                     .device_count = session->device_count};
+                                     .device_count = session->devices.count};
     strncpy(found.policy, session->sharing[0].policy.name, sizeof found.policy - 1);
 
     pthread_mutex_lock(&session->lock);
@@ -776,7 +776,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     found.frames_late = session->counts.late;
     found.worst_late_ns = session->counts.worst_late_ns;
     found.frames_dropped = session->counts.dropped;
-    for (uint32_t d = 0; d < session->device_count; d++)
+    for (uint32_t d = 0; d < session->devices.count; d++)
         found.devices[d] = device_info(session, d);
     pthread_mutex_unlock(&session->lock);
 

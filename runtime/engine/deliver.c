@@ -96,9 +96,9 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 /* Why no device could join: the status that cox_session_create returns if it waits. */
 static cox_status join_status(const struct cox_session *session)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].join_status)
-            return session->devices[d].join_status;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].join_status)
+            return session->devices.list[d].join_status;
 
     return COX_OK;
 }

@@ -17,25 +17,25 @@
 
 bool cox__device_any_active(const struct cox_session *session)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (cox__device_is_active(&session->devices[d]))
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (cox__device_is_active(&session->devices.list[d]))
             return true;
     return false;
 }
 
 bool cox__device_any_joining(const struct cox_session *session)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state == COX_DEVICE_JOINING)
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].state == COX_DEVICE_JOINING)
             return true;
     return false;
 }
 
 bool cox__device_any_joined(const struct cox_session *session)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state != COX_DEVICE_JOINING &&
-            session->devices[d].state != COX_DEVICE_ABSENT)
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].state != COX_DEVICE_JOINING &&
+            session->devices.list[d].state != COX_DEVICE_ABSENT)
             return true;
 
     return false;
@@ -44,8 +44,8 @@ bool cox__device_any_joined(const struct cox_session *session)
 uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
 {
     uint32_t active = 0;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        active |= (uint32_t)cox__device_is_active(&session->devices[d]) << d;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        active |= (uint32_t)cox__device_is_active(&session->devices.list[d]) << d;
 
     const uint32_t listed = active & session->sharing[pass].devices;
     return listed ? listed : active;
@@ -54,16 +54,16 @@ uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
 uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint32_t except)
 {
     const uint32_t doing = cox__device_doing(session, pass);
-    uint32_t best = session->device_count;
+    uint32_t best = session->devices.count;
     uint64_t best_ns = 0;
 
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        uint64_t ns = session->devices[d].passes[pass].single_device_ns;
+    for (uint32_t d = 0; d < session->devices.count; d++) {
+        uint64_t ns = session->devices.list[d].passes[pass].single_device_ns;
         if (!ns) /* not measured: the last choice */
             ns = UINT64_MAX;
 
         if (doing >> d & 1 && !(except >> d & 1) &&
-            (best == session->device_count || ns < best_ns)) {
+            (best == session->devices.count || ns < best_ns)) {
             best = d;
             best_ns = ns;
         }
@@ -75,7 +75,7 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
 uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device)
 {
     const uint32_t best = cox__device_best(session, pass, 0);
-    if (best == session->device_count && !session->no_device)
+    if (best == session->devices.count && !session->no_device)
         return device;
 
     return best;
@@ -83,7 +83,7 @@ uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, 
 
 bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
 {
-    const struct cox__queue *queue = session->devices[device].queue;
+    const struct cox__queue *queue = session->devices.list[device].queue;
     for (uint32_t i = 0; queue && i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return true;
@@ -95,7 +95,7 @@ bool cox__device_has_free_slot(const struct cox_session *session, uint32_t devic
 
 void cox__device_fail(struct cox_session *session, uint32_t device, cox_status status)
 {
-    const enum cox_device_state state = session->devices[device].state;
+    const enum cox_device_state state = session->devices.list[device].state;
     const bool takes_part = state == COX_DEVICE_ACTIVE || state == COX_DEVICE_PROBATION;
 
     if (takes_part)
@@ -111,7 +111,7 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 
 void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
 
     if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
         of->pause_ns = 0;
@@ -127,7 +127,7 @@ void cox__device_worked(struct cox_session *session)
 
 void cox__device_return(struct cox_session *session, uint32_t device)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
 
     of->return_ns = cox__engine_now(session);
     cox__transition_device(session, device, COX_DEVICE_ACTIVE);
@@ -146,7 +146,7 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
     if (!queue)
         return NULL;
 
-    queue->slot_count = session->devices[device].slot_count;
+    queue->slot_count = session->devices.list[device].slot_count;
     queue->slots = calloc(queue->slot_count, sizeof *queue->slots);
     if (!queue->slots) {
         free(queue);
@@ -176,7 +176,7 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
 cox_status cox__device_attach(struct cox_session *session, uint32_t device,
                               struct cox__instance *instance, const uint32_t *max_rows)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
     uint32_t most[COX_PASSES_MAX] = {0};
 
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {

@@ -234,7 +234,7 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
 
     runtime->backend->ops->instance_isolate(runtime->backend, instance);
     cox__log(&runtime->log, COX_LOG_WARN, "%s: a call of its driver does not return",
-             session->devices[queue->device].info.name);
+             session->devices.list[queue->device].info.name);
 
     /* Give the device up. The next turn flushes the queues that the stuck thread did not reach. */
     queue->stuck = stuck;
@@ -273,9 +273,9 @@ static bool is_quiet(const struct cox_session *session)
     for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
         quiet = quiet && cox__reaper_may_be_left(queue);
 
-    for (uint32_t d = 0; d < session->device_count; d++)
-        quiet = quiet && !session->devices[d].making &&
-                session->devices[d].state != COX_DEVICE_JOINING;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        quiet = quiet && !session->devices.list[d].making &&
+                session->devices.list[d].state != COX_DEVICE_JOINING;
 
     return quiet;
 }

@@ -169,7 +169,7 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
 bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
-    const uint32_t most = session->devices[device].passes[frame->pass].max_rows;
+    const uint32_t most = session->devices.list[device].passes[frame->pass].max_rows;
     COX_INVARIANT(frame->started && rows &&
                   first_row + rows <= cox__frame_pass(session, frame)->rows);
 

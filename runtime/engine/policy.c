@@ -42,8 +42,8 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
     const struct cox__pass *pass = &session->pipeline.passes[number];
     const uint32_t doing = cox__device_doing(session, number);
 
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        const struct cox__device *device = &session->devices[d];
+    for (uint32_t d = 0; d < session->devices.count; d++) {
+        const struct cox__device *device = &session->devices.list[d];
 
         devices[d].usable = (doing >> d & 1) != 0;
         devices[d].hint = speed_hint(device);
@@ -55,7 +55,7 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
         .rows = pass->rows,
         .row_alignment = pass->row_alignment,
         .min_band_rows = session->settings.min_band_rows,
-        .device_count = session->device_count,
+        .device_count = session->devices.count,
         .devices = devices,
         .in_flight = session->settings.in_flight,
         .pool = session->sharing[number].policy.assign != NULL,
@@ -246,7 +246,7 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
     const uint32_t doing = cox__device_doing(session, frame->pass);
     uint32_t devices = 0;
 
-    for (uint32_t d = 0; d < session->device_count; d++)
+    for (uint32_t d = 0; d < session->devices.count; d++)
         if (doing >> d & 1 && !(frame->declined >> d & 1) && !runs_shadow(session, d))
             devices |= UINT32_C(1) << d;
 
@@ -273,7 +273,7 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
 {
     uint64_t submit_ns[COX_DEVICES_MAX];
 
-    memset(progress, 0, session->device_count * sizeof *progress);
+    memset(progress, 0, session->devices.count * sizeof *progress);
     memset(submit_ns, 0xff, sizeof submit_ns);
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
@@ -292,9 +292,9 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
         of->rows += report->rows;
     }
 
-    for (uint32_t d = 0; d < session->device_count; d++)
+    for (uint32_t d = 0; d < session->devices.count; d++)
         if (submit_ns[d] != UINT64_MAX)
-            progress[d].since_ns = at_work_ns(frame, &session->devices[d], submit_ns[d], now);
+            progress[d].since_ns = at_work_ns(frame, &session->devices.list[d], submit_ns[d], now);
 }
 
 /* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
@@ -394,12 +394,12 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
     if (frame->status) /* the frame has failed: start none of its remaining rows */
         frame->pool_left = 0;
 
-    for (uint32_t d = 0; d < session->device_count && frame->pool_left; d++) {
+    for (uint32_t d = 0; d < session->devices.count && frame->pool_left; d++) {
         const uint32_t bit = UINT32_C(1) << d;
         const uint32_t willing = cox__policy_reserves(session, frame);
 
         if (!(willing & bit) || frame->at_work[d] || reserved & bit ||
-            session->devices[d].blocks_in_submit != blocking ||
+            session->devices.list[d].blocks_in_submit != blocking ||
             (frame->shadow.rows && frame->shadow.device == d)) /* the shadow run comes first */
             continue;
 
@@ -410,10 +410,10 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
     if (frame->pool_left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
         /* The device that was at work when the others declined is lost. */
         uint32_t best = cox__device_best(session, frame->pass, 0);
-        if (best == session->device_count && !session->no_device)
+        if (best == session->devices.count && !session->no_device)
             return progress; /* a device may come back */
 
-        if (best == session->device_count)
+        if (best == session->devices.count)
             frame->status = COX_E_DEVICE_LOST;
         else
             offer_pool(session, frame, best, true);
@@ -475,7 +475,7 @@ static void observe_together(struct cox_session *session, const struct cox__fram
                              const struct cox__sharing *sharing)
 {
     struct cox_measurement measurement;
-    for (uint32_t d = 0; d < session->device_count && sharing->policy.observe; d++)
+    for (uint32_t d = 0; d < session->devices.count && sharing->policy.observe; d++)
         if (cox__together_sum(sharing->together, sharing->count, frame->index, d, &measurement))
             sharing->policy.observe(sharing->state, &measurement);
 }
@@ -569,7 +569,7 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
     if (!sharing->policy.save_profile)
         return false;
 
-    memset(profiles, 0, session->device_count * sizeof *profiles);
+    memset(profiles, 0, session->devices.count * sizeof *profiles);
     cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
     cox__policy_view(session, pass, session->counts.next_index, devices, &view);
     sharing->policy.save_profile(sharing->state, &view, profiles);

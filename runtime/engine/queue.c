@@ -97,7 +97,8 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     job->rows = frame->reports[band].rows;
     job->preserve = check; /* the rows are compared with all that is in them */
     job->alone = is_empty(slot->queue);
-    job->polled = session->settings.polls_closely && session->devices[slot->queue->device].polled;
+    job->polled = session->settings.polls_closely &&
+                  session->devices.list[slot->queue->device].polled;
     job->failing = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     job->clock_error_ns = UINT64_MAX;
@@ -115,7 +116,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
 static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     struct cox_band_report *report = &frame->reports[band];
-    struct cox__device *device = &session->devices[report->device];
+    struct cox__device *device = &session->devices.list[report->device];
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = device->queue;
     struct cox__queue_slot *slot = free_slot(queue);
@@ -150,7 +151,7 @@ static bool may_submit(const struct cox_session *session, const struct cox__fram
                        uint32_t band, uint32_t reserved, bool blocking)
 {
     const uint32_t d = frame->reports[band].device;
-    const struct cox__device *device = &session->devices[d];
+    const struct cox__device *device = &session->devices.list[d];
     const bool probation = device->state == COX_DEVICE_PROBATION &&
                            frame->kind == COX__FRAME_SHADOW;
 
@@ -211,7 +212,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     struct cox__job *job = &slot->job;
     struct cox__frame *frame = job->frame;
     struct cox_band_report *report = &frame->reports[job->band];
-    struct cox__device *device = &session->devices[slot->queue->device];
+    struct cox__device *device = &session->devices.list[slot->queue->device];
     const uint64_t now = cox__engine_now(session);
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
@@ -287,7 +288,7 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     cox__transition_slot(slot, COX__SLOT_FREE);
     if (live) {
         if (!posted && !slot->posted_early) /* the driver's posts are late */
-            session->devices[queue->device].polled = true;
+            session->devices.list[queue->device].polled = true;
         if (state == COX__JOB_DONE)
             cox__device_worked(session);
     }
@@ -324,7 +325,7 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
 
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
-             session->devices[slot->queue->device].info.name, job->first_row,
+             session->devices.list[slot->queue->device].info.name, job->first_row,
              job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
     cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);
 

@@ -326,6 +326,15 @@ struct cox__device {
     uint64_t return_ns;     /* when it last came back */
 };
 
+/* The session's devices. The list is complete before another thread knows the session. device.c
+ * and transitions.c change the devices' states; struct cox__device says which fields the lock
+ * guards. */
+struct cox__devices {
+    uint32_t count;
+    bool any_blocks; /* some device runs kernels inside the enqueue call; engine only */
+    struct cox__device list[COX_DEVICES_MAX];
+};
+
 /* ---- events ---- */
 
 /* Events from a lower level to the step, in the order in which the step handles them. */
@@ -547,8 +556,7 @@ struct cox_session {
     cox_meter_fn *meter;
     void *meter_user;
     size_t partial_bytes; /* of all REDUCE bindings of a pass, at most */
-    uint32_t device_count;
-    struct cox__device devices[COX_DEVICES_MAX];
+    struct cox__devices devices;
     struct cox__profile profile;
 
     pthread_mutex_t lock;
@@ -561,9 +569,8 @@ struct cox_session {
 
     /* engine only */
     bool attached;
-    bool used;       /* a frame or cox_session_warm's request has arrived */
-    bool any_blocks; /* some device runs kernels inside the enqueue call */
-    bool closing;    /* no new work starts */
+    bool used;    /* a frame or cox_session_warm's request has arrived */
+    bool closing; /* no new work starts */
     /* some device is not active, or there are lost queues: step.c looks after them */
     bool attention;
     bool verify_refused;      /* the log has a line that a band cannot be checked */
@@ -712,7 +719,7 @@ static inline uint64_t cox__device_alone_ns(const struct cox_session *session, u
 {
     uint64_t sum = 0;
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        const uint64_t single_device_ns = session->devices[device].passes[p].single_device_ns;
+        const uint64_t single_device_ns = session->devices.list[device].passes[p].single_device_ns;
         if (!single_device_ns)
             return 0;
         sum += single_device_ns;
@@ -741,11 +748,11 @@ struct cox__queue_walk {
 
 static inline bool cox__queue_next(const struct cox_session *session, struct cox__queue_walk *walk)
 {
-    while (walk->at < session->device_count)
-        if ((walk->queue = session->devices[walk->at++].queue))
+    while (walk->at < session->devices.count)
+        if ((walk->queue = session->devices.list[walk->at++].queue))
             return true;
 
-    const bool first_lost = walk->at++ == session->device_count;
+    const bool first_lost = walk->at++ == session->devices.count;
     walk->queue = first_lost ? session->lost_queues : walk->queue->next;
 
     return walk->queue != NULL;

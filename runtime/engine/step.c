@@ -32,7 +32,8 @@
 
 static void on_probation_result(struct cox_session *session, uint32_t device, cox_status status)
 {
-    if (session->devices[device].state != COX_DEVICE_PROBATION) /* it was lost in the meantime */
+    if (session->devices.list[device].state !=
+        COX_DEVICE_PROBATION) /* it was lost in the meantime */
         return;
     if (status) {
         cox__device_fail(session, device, status);
@@ -279,7 +280,7 @@ static bool dispatch(struct cox_session *session)
         progress |= begin_shadows(session);
     progress |= cox__step_drain(session);
 
-    if (session->any_blocks && dispatch_blocking(session)) {
+    if (session->devices.any_blocks && dispatch_blocking(session)) {
         cox__step_drain(session);
         return true;
     }
@@ -462,9 +463,9 @@ static bool needs_attention(const struct cox_session *session)
     for (uint32_t i = 0; i < session->order.count; i++)
         out = out || cox__order_at(&session->order, i)->relocation;
 
-    for (uint32_t d = 0; d < session->device_count; d++)
-        out = out || (!cox__device_is_active(&session->devices[d]) &&
-                      session->devices[d].state != COX_DEVICE_ABSENT);
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        out = out || (!cox__device_is_active(&session->devices.list[d]) &&
+                      session->devices.list[d].state != COX_DEVICE_ABSENT);
 
     return out;
 }
@@ -640,7 +641,7 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
 
             /* While one device computed in the enqueue call, others may have ended, perhaps with
              * bands of other sessions. */
-            if (session->any_blocks && take_posts(runtime))
+            if (session->devices.any_blocks && take_posts(runtime))
                 again = more = true;
 
             /* Only the scheduler thread polls lost queues. */

@@ -72,7 +72,7 @@ static double predict(const struct cox__timing *timing, double rows)
 static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass,
                           uint32_t rows)
 {
-    const struct cox__device_pass *of = &session->devices[device].passes[pass];
+    const struct cox__device_pass *of = &session->devices.list[device].passes[pass];
     const double expected = predict(&of->timing, rows);
     if (expected > 0)
         return expected;
@@ -125,7 +125,7 @@ void cox__timing_learn(struct cox__device *device, uint32_t pass,
 void cox__timing_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns)
 {
-    struct cox__device *device = &session->devices[slot->queue->device];
+    struct cox__device *device = &session->devices.list[slot->queue->device];
     const uint64_t start = cox__max_u64(slot->submit_ns, device->last_end_ns);
     if (end_ns <= start)
         end_ns = start + 1;
@@ -164,7 +164,7 @@ static uint64_t first_poll_ns(const struct cox__device *device, const struct cox
 
 void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
 {
-    const struct cox__device *device = &session->devices[slot->queue->device];
+    const struct cox__device *device = &session->devices.list[slot->queue->device];
 
     if (device->polled && !is_behind(slot))
         slot->poll_ns = first_poll_ns(device, slot, slot->submit_ns);
@@ -174,7 +174,7 @@ void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *
 
 void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
 {
-    const struct cox__device *device = &session->devices[queue->device];
+    const struct cox__device *device = &session->devices.list[queue->device];
 
     for (uint32_t i = 0; i < queue->slot_count && device->polled; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
@@ -187,7 +187,7 @@ void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__q
                                 uint64_t now_ns)
 {
     const uint64_t elapsed_ns = now_ns - slot->submit_ns;
-    const bool may_end = session->devices[slot->queue->device].polled || slot->posted_early;
+    const bool may_end = session->devices.list[slot->queue->device].polled || slot->posted_early;
     uint64_t pause_ns;
 
     if (!may_end)
@@ -250,7 +250,7 @@ static uint64_t time_limit_ns(const struct cox__settings *settings,
 uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device)
 {
     /* A device that computes inside the enqueue call may do all bands of its queue in one call. */
-    const struct cox__device *of = &session->devices[device];
+    const struct cox__device *of = &session->devices.list[device];
     double longest = 0;
     bool unknown = false;
     uint32_t ended = UINT32_MAX;
@@ -291,9 +291,9 @@ static void set_deadline(const struct cox_session *session, struct cox__queue_sl
 
 static bool is_only_device(const struct cox_session *session, uint32_t device)
 {
-    bool only = cox__device_is_active(&session->devices[device]);
-    for (uint32_t d = 0; d < session->device_count; d++)
-        only = only && (d == device || !cox__device_is_active(&session->devices[d]));
+    bool only = cox__device_is_active(&session->devices.list[device]);
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        only = only && (d == device || !cox__device_is_active(&session->devices.list[d]));
     return only;
 }
 
@@ -355,7 +355,7 @@ void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *
             begin = queue->slots[i].end_ns;
 
     for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
-        const struct cox__device *device = &session->devices[queue->device];
+        const struct cox__device *device = &session->devices.list[queue->device];
         const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
         slot->limit_ns = time_limit_ns(&session->settings, device,
                                        device->passes[slot->job.pass].ended, expected);

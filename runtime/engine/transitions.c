@@ -176,7 +176,7 @@ static bool device_may_become(enum cox_device_state from, enum cox_device_state 
 
 void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
 
     COX_INVARIANT(device_may_become(of->state, to));
     pthread_mutex_lock(&session->lock);

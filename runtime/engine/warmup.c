@@ -147,7 +147,7 @@ void cox__warmup_request(struct cox_session *session)
 static uint32_t timed_runs(const struct cox_session *session,
                            const struct cox__device_pass *of_pass, bool blocks)
 {
-    if (session->device_count == 1)
+    if (session->devices.count == 1)
         return 0;
     if (!session->profile.is_loaded || !of_pass->single_device_ns)
         return SOLO_RUNS;
@@ -162,7 +162,7 @@ static void learn_from_run(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__frame *frame = warmup->frame;
-    struct cox__device *device = &session->devices[warmup->device];
+    struct cox__device *device = &session->devices.list[warmup->device];
     struct cox__device_pass *of_pass = &device->passes[warmup->pass];
 
     cox__frame_report(session, frame);
@@ -173,7 +173,7 @@ static void learn_from_run(struct cox_session *session)
 
     if (frame->status == COX_OK && warmup->run > 0) {
         device->blocks_in_submit = blocks || (device->blocks_in_submit && warmup->pass > 0);
-        session->any_blocks |= device->blocks_in_submit;
+        session->devices.any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
 
         /* A time from an earlier session may be outdated. */
@@ -272,13 +272,13 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
     }
 
     /* Skip devices that are not active. */
-    while (warmup->device < session->device_count &&
-           !cox__device_is_active(&session->devices[warmup->device])) {
+    while (warmup->device < session->devices.count &&
+           !cox__device_is_active(&session->devices.list[warmup->device])) {
         warmup->device++;
         warmup->pass = warmup->run = 0;
     }
 
-    if (warmup->device == session->device_count) {
+    if (warmup->device == session->devices.count) {
         finish(session);
         return true;
     }

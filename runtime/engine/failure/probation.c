@@ -88,7 +88,7 @@ void cox__probation_shadow_begin(struct cox_session *session, struct cox__frame 
                                  uint32_t reserved)
 {
     struct cox_band wish = frame->shadow;
-    const struct cox__device *device = &session->devices[wish.device];
+    const struct cox__device *device = &session->devices.list[wish.device];
     frame->shadow.rows = 0;
 
     /* A device that computes inside the enqueue call would hold up this thread, and with it every
@@ -143,8 +143,9 @@ static void emit_result(struct cox_session *session, uint32_t device, cox_status
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
 {
-    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy && !frame->keeps; d++) {
-        const struct cox__device *device = &session->devices[d];
+    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy && !frame->keeps;
+         d++) {
+        const struct cox__device *device = &session->devices.list[d];
         const struct cox_band band = {.device = d, .rows = probation_rows(session, frame, device)};
         if (device->state != COX_DEVICE_PROBATION)
             continue;
@@ -160,9 +161,9 @@ bool cox__probation_skip(struct cox_session *session, bool warms)
 {
     const bool needed = !cox__device_any_active(session);
     bool any = false;
-    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy; d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION &&
-            (needed || (warms && !session->devices[d].lost))) {
+    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy; d++)
+        if (session->devices.list[d].state == COX_DEVICE_PROBATION &&
+            (needed || (warms && !session->devices.list[d].lost))) {
             emit_result(session, d, COX_OK);
             any = true;
         }

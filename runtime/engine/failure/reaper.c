@@ -49,7 +49,7 @@ static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 
 void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status status)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
     struct cox__queue *queue = of->queue;
     if (!queue)
         return;
@@ -98,7 +98,7 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
 
         cox__log(&session->runtime->log, COX_LOG_WARN,
                  "%s: rows %u..%u of frame %llu are abandoned",
-                 session->devices[queue->device].info.name, job->first_row,
+                 session->devices.list[queue->device].info.name, job->first_row,
                  job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
 
         cox__frame_end_band(job->frame, job->band, COX_E_TIMEOUT);

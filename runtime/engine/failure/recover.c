@@ -35,7 +35,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         return;
 
     const uint32_t device = cox__device_fallback(session, frame->pass, report.device);
-    if (device == session->device_count || (ran && cox__frame_pass(session, frame)->in_place) ||
+    if (device == session->devices.count || (ran && cox__frame_pass(session, frame)->in_place) ||
         !cox__frame_add(session, frame, device, report.first_row, report.rows,
                         report.attempt + 1)) {
         frame->status = COX_E_DEVICE_LOST;
@@ -45,11 +45,11 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
     frame->passes[frame->pass].reason = COX_REASON_RERUN;
 
     /* Without an active device the rows wait for the first device that comes back. */
-    if (cox__device_is_active(&session->devices[device]))
+    if (cox__device_is_active(&session->devices.list[device]))
         cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
                  (unsigned long long)frame->index, report.first_row,
-                 report.first_row + report.rows - 1, session->devices[report.device].info.name,
-                 session->devices[device].info.name);
+                 report.first_row + report.rows - 1, session->devices.list[report.device].info.name,
+                 session->devices.list[device].info.name);
 }
 
 /* ---- bands that were not submitted yet ---- */
@@ -58,7 +58,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 static bool has_device(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t band)
 {
-    const struct cox__device *device = &session->devices[frame->reports[band].device];
+    const struct cox__device *device = &session->devices.list[frame->reports[band].device];
     return cox__device_is_active(device) ||
            (device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW);
 }
@@ -139,8 +139,9 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 static bool any_may_join(const struct cox_session *session)
 {
     bool any = cox__device_any_joining(session);
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost)
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].state == COX_DEVICE_PROBATION &&
+            !session->devices.list[d].lost)
             any = true;
     return any;
 }

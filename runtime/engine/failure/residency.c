@@ -22,7 +22,7 @@ enum { HOST = COX_DEVICES_MAX, COMING, NOWHERE };
 
 static uint32_t place_count(const struct cox_session *session)
 {
-    return session->device_count + 2;
+    return session->devices.count + 2;
 }
 
 static struct cox__row_set *rows_at(const struct cox_session *session,
@@ -31,7 +31,7 @@ static struct cox__row_set *rows_at(const struct cox_session *session,
 {
     uint32_t index = place;
     if (place >= HOST)
-        index = session->device_count + (place - HOST);
+        index = session->devices.count + (place - HOST);
 
     return &frame->held[binding * place_count(session) + index];
 }
@@ -189,16 +189,16 @@ static void add_back(const struct cox_session *session, struct cox__job *job, ui
 static bool any_on_probation(const struct cox_session *session)
 {
     bool any = false;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        any |= session->devices[d].state == COX_DEVICE_PROBATION;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        any |= session->devices.list[d].state == COX_DEVICE_PROBATION;
     return any;
 }
 
 static bool any_keeps(const struct cox_session *session)
 {
     bool any = false;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        any |= session->devices[d].resident != 0;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        any |= session->devices.list[d].resident != 0;
     return any;
 }
 
@@ -225,7 +225,7 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame,
                                  uint32_t device)
 {
-    frame->keeps = frame->held && session->devices[device].resident;
+    frame->keeps = frame->held && session->devices.list[device].resident;
     if (!frame->keeps)
         return;
 
@@ -241,7 +241,7 @@ void cox__residency_start_warmup(const struct cox_session *session, struct cox__
 
         const struct cox__row_range all = {0, all_rows(session, i)};
         add(session, frame, i, HOST, all);
-        if (touched && session->devices[device].resident >> i & 1)
+        if (touched && session->devices.list[device].resident >> i & 1)
             add(session, frame, i, device, all);
     }
 }
@@ -321,8 +321,8 @@ bool cox__residency_is_on_host(const struct cox_session *session, const struct c
 static uint32_t find_holder(const struct cox_session *session, const struct cox__frame *frame,
                             uint32_t binding, uint32_t row, uint32_t end, uint32_t *until)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (cox__device_is_active(&session->devices[d]) &&
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (cox__device_is_active(&session->devices.list[d]) &&
             cox__row_set_has(rows_at(session, frame, binding, d), row, end, until))
             return d;
     return NOWHERE;
@@ -491,7 +491,7 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
     job->fetch = band->kind == COX__BAND_FETCH;
     job->resident = 0;
     if (frame->keeps)
-        job->resident = session->devices[device].resident;
+        job->resident = session->devices.list[device].resident;
     job->out = 0;
     job->range_count = job->back_count = 0;
 
@@ -533,7 +533,7 @@ void cox__residency_note_done(struct cox_session *session, struct cox__frame *fr
         const struct cox__row_range rows = rows_of(session, job->pass, i, job->first_row,
                                                    job->rows);
 
-        for (uint32_t d = 0; d < session->device_count; d++)
+        for (uint32_t d = 0; d < session->devices.count; d++)
             take_away(session, frame, i, d, rows);
         take_away(session, frame, i, HOST, rows);
 

@@ -33,16 +33,16 @@ static double chance(uint64_t frame, uint32_t row)
 static uint32_t choose_peer(const struct cox_session *session, const struct cox__frame *frame,
                             uint32_t owner)
 {
-    uint32_t best = session->device_count;
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        const struct cox__device *device = &session->devices[d];
+    uint32_t best = session->devices.count;
+    for (uint32_t d = 0; d < session->devices.count; d++) {
+        const struct cox__device *device = &session->devices.list[d];
         if (d == owner || !cox__device_is_active(device))
             continue;
 
-        if (best == session->device_count || frame->at_work[d] < frame->at_work[best] ||
+        if (best == session->devices.count || frame->at_work[d] < frame->at_work[best] ||
             (frame->at_work[d] == frame->at_work[best] &&
              device->passes[frame->pass].single_device_ns <
-                 session->devices[best].passes[frame->pass].single_device_ns))
+                 session->devices.list[best].passes[frame->pass].single_device_ns))
             best = d;
     }
     return best;
@@ -93,7 +93,7 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
 {
     const struct cox_band_report report = frame->reports[band];
     const uint32_t peer = choose_peer(session, frame, report.device);
-    const bool alone = peer == session->device_count;
+    const bool alone = peer == session->devices.count;
     frame->bands[band].checked = true;
 
     if (alone || failed_checks(frame, band) >= CHECKS_MAX) {
@@ -149,7 +149,7 @@ static const void *partials_of(const struct cox_session *session, const struct c
 
 static const char *name_of(const struct cox_session *session, uint32_t device)
 {
-    return session->devices[device].info.name;
+    return session->devices.list[device].info.name;
 }
 
 /* Have a device repeat the rows that are voted on. */
@@ -160,7 +160,7 @@ static void ask_voter(struct cox_session *session, struct cox__frame *frame, uin
     vote->state = state;
     cox__spare_fill_outputs(session, frame, vote->first_row, vote->rows);
 
-    if (cox__device_is_active(&session->devices[device]) &&
+    if (cox__device_is_active(&session->devices.list[device]) &&
         cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
         return;
 
@@ -193,7 +193,7 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
              name_of(session, owner), name_of(session, vote->peer), report->first_row,
              report->first_row + report->rows - 1);
 
-    if (third < session->device_count)
+    if (third < session->devices.count)
         ask_voter(session, frame, third, COX__VOTE_THIRD);
     else
         ask_voter(session, frame, owner, COX__VOTE_OWNER);
