@@ -69,8 +69,9 @@ static bool allocate_frames(cox_session *session)
     if (!made)
         return false;
 
-    session->sorted = calloc(session->slots.all[0].band_max, sizeof *session->sorted);
-    return session->sorted != NULL;
+    session->reporting.sorted = calloc(session->slots.all[0].band_max,
+                                       sizeof *session->reporting.sorted);
+    return session->reporting.sorted != NULL;
 }
 
 static cox_status create_frames(cox_session *session)
@@ -122,7 +123,7 @@ static void free_session(cox_session *session)
         free(session->sharing[p].state);
         free(session->sharing[p].together);
     }
-    free(session->sorted);
+    free(session->reporting.sorted);
     cox__residency_free_history(session);
     cox__pipeline_clear(&session->pipeline);
 
@@ -185,10 +186,10 @@ static cox_session *new_session(cox_runtime *runtime, const struct cox__session_
     session->runtime = runtime;
     session->settings.in_flight = params->in_flight ? params->in_flight : 2;
     session->settings.min_band_rows = params->min_band_rows;
-    session->report = params->report;
-    session->report_user = params->report_user;
-    session->meter = params->meter;
-    session->meter_user = params->meter_user;
+    session->reporting.report = params->report;
+    session->reporting.user = params->report_user;
+    session->energy.meter = params->meter;
+    session->energy.user = params->meter_user;
     session->settings.verify = params->verify;
     session->settings.deadline_ns = params->policy_options->deadline_ns;
     session->settings.device_timeout_ns = params->device_timeout_ns;
@@ -222,13 +223,8 @@ static cox_status prepare_pipeline(cox_session *session, const struct cox__sessi
     if (status)
         return status;
 
-    for (uint32_t p = 0; p < pipeline->pass_count; p++) {
-        struct cox__pass *pass = &pipeline->passes[p];
-        if (params->verify > 0)
-            keep_outputs(pass);
-        if (pass->partial_bytes > session->partial_bytes)
-            session->partial_bytes = pass->partial_bytes;
-    }
+    for (uint32_t p = 0; params->verify > 0 && p < pipeline->pass_count; p++)
+        keep_outputs(&pipeline->passes[p]);
     cox__sharing_choose(session, params, devices, count);
 
     /* To verify, another device repeats rows of a finished pass from the host's memory. */
@@ -269,11 +265,11 @@ static void decide_warmup(cox_session *session, const struct cox__session_spec *
 /* Other threads know the session from here on. */
 static void begin_joining(cox_session *session, const struct cox__session_spec *params)
 {
-    session->ready = params->ready;
-    session->ready_user = params->ready_user;
+    session->joining.ready = params->ready;
+    session->joining.user = params->ready_user;
     session->counts.under_way = 1;
-    session->join = (struct cox__request){.kind = COX__REQUEST_JOIN, .session = session};
-    if (cox__engine_request(session->runtime, &session->join))
+    session->joining.request = (struct cox__request){.kind = COX__REQUEST_JOIN, .session = session};
+    if (cox__engine_request(session->runtime, &session->joining.request))
         cox__loop_wake(session->runtime->loop);
 }
 

@@ -162,7 +162,7 @@ static cox_status add_device(cox_session *session, const struct making *making)
     }
 
     cox__pipeline_tell_writable(&session->pipeline, backend, making->instance,
-                                &session->told_writable, &session->runtime->log);
+                                &session->warned.writable, &session->runtime->log);
     session->devices.count++;
     session->devices.list[number].state = COX_DEVICE_ACTIVE;
     return COX_OK;

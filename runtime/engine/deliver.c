@@ -47,7 +47,7 @@ bool cox__deliver_is_due(struct cox_session *session)
 /* The last steps for a complete frame before its callback. */
 static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
-    if (session->attention)
+    if (session->recovery.attention)
         cox__probation_begin(session, frame);
     frame->delivered_ns = cox__engine_now(session);
     cox__passes_conclude(session, frame);
@@ -105,13 +105,13 @@ static cox_status join_status(const struct cox_session *session)
 
 bool cox__deliver_ready(struct cox_session *session)
 {
-    cox__ready_fn *ready = session->ready;
+    cox__ready_fn *ready = session->joining.ready;
     const bool joined = cox__device_any_joined(session);
     if (!ready || (!joined && cox__device_any_joining(session)))
         return false;
 
-    session->ready = NULL;
-    ready(session->ready_user, joined ? COX_OK : join_status(session));
+    session->joining.ready = NULL;
+    ready(session->joining.user, joined ? COX_OK : join_status(session));
     has_called_back(session);
 
     return true;

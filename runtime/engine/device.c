@@ -100,9 +100,9 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 
     if (takes_part)
         cox__transition_device(session, device, COX_DEVICE_DRAINING);
-    if (!session->no_device_since_ns && !cox__device_any_active(session))
-        session->no_device_since_ns = cox__engine_now(session);
-    session->attention = true;
+    if (!session->recovery.no_device_since_ns && !cox__device_any_active(session))
+        session->recovery.no_device_since_ns = cox__engine_now(session);
+    session->recovery.attention = true;
     if (takes_part || status == COX_E_MISMATCH)
         cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
                                                               .device = device,
@@ -122,7 +122,7 @@ void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool f
 
 void cox__device_worked(struct cox_session *session)
 {
-    session->no_device_since_ns = 0;
+    session->recovery.no_device_since_ns = 0;
 }
 
 void cox__device_return(struct cox_session *session, uint32_t device)

@@ -239,7 +239,7 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
     /* Give the device up. The next turn flushes the queues that the stuck thread did not reach. */
     queue->stuck = stuck;
     queue->unflushed = false;
-    session->attention = true;
+    session->recovery.attention = true;
     if (atomic_load(&queue->state) == COX__QUEUE_LIVE)
         cox__device_fail(session, queue->device, COX_E_TIMEOUT);
     cox__step_drain(session);
@@ -270,7 +270,7 @@ void cox__engine_after_revoked(void *ctx)
 static bool is_quiet(const struct cox_session *session)
 {
     bool quiet = atomic_load(&session->spare.state) != COX__SPARE_ALLOCATING;
-    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+    for (const struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
         quiet = quiet && cox__reaper_may_be_left(queue);
 
     for (uint32_t d = 0; d < session->devices.count; d++)

@@ -234,7 +234,7 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
     if (!pass->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
         return true;
     if (!frame->bands[band].partials &&
-        !(frame->bands[band].partials = malloc(session->partial_bytes)))
+        !(frame->bands[band].partials = malloc(session->pipeline.partial_bytes)))
         return false;
 
     char *to = frame->bands[band].partials;
@@ -301,7 +301,7 @@ static bool comes_before(const struct cox_band_report *one, const struct cox_ban
  * sort suffices for few bands that are nearly sorted. Returns how many there are. */
 static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
 {
-    struct cox_band_report *sorted = session->sorted;
+    struct cox_band_report *sorted = session->reporting.sorted;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < frame->band_count; i++) {
@@ -351,7 +351,7 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
 void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
 {
     const bool internal = frame->kind != COX__FRAME_OF_APPLICATION;
-    if (!session->report)
+    if (!session->reporting.report)
         return;
 
     frame->passes[frame->pass].end_ns = frame->end_ns;
@@ -383,8 +383,8 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
                                             .pool_rows = all.pool_rows,
                                             .joules = frame->joules,
                                             .band_count = sort_reports(session, frame),
-                                            .bands = session->sorted,
+                                            .bands = session->reporting.sorted,
                                             .pass_count = frame->pass + 1 - first,
                                             .passes = &frame->passes[first]};
-    session->report(session->report_user, &report);
+    session->reporting.report(session->reporting.user, &report);
 }

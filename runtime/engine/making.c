@@ -94,7 +94,7 @@ static void has_joined(struct cox_session *session, uint32_t device)
     const bool first = !cox__device_any_joined(session);
 
     cox__pipeline_tell_writable(&session->pipeline, session->runtime->backend, of->queue->instance,
-                                &session->told_writable, &session->runtime->log);
+                                &session->warned.writable, &session->runtime->log);
     if (first)
         cox__device_return(session, device);
     else
@@ -148,7 +148,7 @@ static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t devi
     if (!cox__device_any_active(session))
         return 0;
 
-    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+    for (const struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
         if (queue->device == device && queue->rebuild_after_ns > at_ns)
             at_ns = queue->rebuild_after_ns;
 

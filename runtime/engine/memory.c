@@ -43,7 +43,7 @@ bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox_
     bool tainted = any_holds(runtime->stray, mem, written);
     for (const struct cox_session *session = runtime->active; session && !tainted;
          session = session->next_active)
-        tainted = any_holds(session->lost_queues, mem, written);
+        tainted = any_holds(session->recovery.lost_queues, mem, written);
 
     return tainted;
 }

@@ -482,21 +482,21 @@ static void observe_together(struct cox_session *session, const struct cox__fram
 
 static double read_meter(const struct cox_session *session)
 {
-    return session->meter ? session->meter(session->meter_user) : -1;
+    return session->energy.meter ? session->energy.meter(session->energy.user) : -1;
 }
 
 void cox__policy_begin_period(struct cox_session *session)
 {
-    session->meter_joules = read_meter(session);
+    session->energy.joules = read_meter(session);
 }
 
 /* Energy since the last reading of the meter; negative = unknown. */
 static double used_joules(struct cox_session *session)
 {
-    const double before = session->meter_joules;
+    const double before = session->energy.joules;
     const double joules = read_meter(session);
 
-    session->meter_joules = joules;
+    session->energy.joules = joules;
     if (before >= 0 && joules >= before)
         return joules - before;
 

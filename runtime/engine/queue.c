@@ -315,13 +315,13 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
     if (now_ns < slot->deadline_ns)
         return false;
     if (slot->state == COX__SLOT_ORPHANED) { /* reaper.c abandons it */
-        session->attention = true;
+        session->recovery.attention = true;
         return false;
     }
     if (!cox__timing_is_overdue(session, slot, now_ns))
         return false;
 
-    session->attention = true;
+    session->recovery.attention = true;
 
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",

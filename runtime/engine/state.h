@@ -422,6 +422,7 @@ enum cox__warmup_state {
  * devices. */
 struct cox__warmup {
     enum cox__warmup_state state;
+    bool used; /* a frame or cox_session_warm's request has arrived; set by step.c */
     struct cox__request request;                   /* from cox_session_warm, */
     struct cox__mem *given[COX_BUFFERS_MAX];       /* with memory for the runs */
     unsigned char params[COX_CONSTANTS_BYTES_MAX]; /* and parameters */
@@ -500,6 +501,14 @@ struct cox__profile {
     unsigned char key[32];
 };
 
+/* The application's energy meter. The functions are constant; policy.c reads the meter. Engine
+ * only. */
+struct cox__energy {
+    cox_meter_fn *meter; /* NULL = none */
+    void *user;
+    double joules; /* its reading when the period of the oldest frame under way began */
+};
+
 struct cox__pass_group; /* split/together.h */
 
 /* How one pass divides its rows among devices. */
@@ -524,11 +533,48 @@ struct cox__sharing {
 
 /* Scratch rows that devices recently read from the host. The band that writes these rows copies
  * them out at once, so that no band waits for a fetch. There are two generations; a new one
- * replaces the older. Owned by residency.c. */
+ * replaces the older. */
 struct cox__handed_over {
     uint32_t newest; /* generation */
     uint64_t frames; /* since it began */
     struct cox__row_set rows[2][COX_BUFFERS_MAX];
+};
+
+/* Rows that devices keep from pass to pass. Engine only; residency.c edits it. */
+struct cox__residency {
+    bool keeps_nothing; /* a frame's kept rows were in too many pieces */
+    struct cox__handed_over handed_over;
+};
+
+/* What lost devices need. Engine only. */
+struct cox__recovery {
+    /* Some device is not active, there are lost queues, or a worker thread allocates: step.c looks
+     * after them. Every file that begins with one of these sets it; step.c alone clears it. */
+    bool attention;
+    struct cox__queue *lost_queues; /* edited by reaper.c */
+    /* When the last active device was lost; 0 = a band has ended well since. Edited by device.c. */
+    uint64_t no_device_since_ns;
+};
+
+/* A session whose devices join in the background. Set by create before it sends the request, then
+ * engine only; deliver.c calls `ready`. */
+struct cox__joining {
+    struct cox__request request;
+    cox__ready_fn *ready; /* NULL = none, or it was called */
+    void *user;
+};
+
+/* The application's report function, which frame.c calls. Engine only. */
+struct cox__reporting {
+    cox_report_fn *report; /* NULL = none */
+    void *user;
+    struct cox_band_report *sorted; /* room for all bands of a frame */
+};
+
+/* Warnings that the log already has. Engine only, once other threads know the session. */
+struct cox__warned {
+    bool unverified;   /* that a band cannot be checked; by verify.c */
+    uint32_t writable; /* about bindings, a bit for each; by making.c and create */
 };
 
 /* Frames under way, and one that a callback has submitted. */
@@ -546,52 +592,45 @@ struct cox__order {
 
 /* ---- session and runtime ---- */
 
+/* One feature has one struct, and the comment above the struct names its editor. */
 struct cox_session {
     struct cox_runtime *runtime;
+
+    /* constant once other threads know the session */
     struct cox__settings settings;
     struct cox__pipeline pipeline;
-    struct cox__sharing sharing[COX_PASSES_MAX];
-    cox_report_fn *report;
-    void *report_user;
-    cox_meter_fn *meter;
-    void *meter_user;
-    size_t partial_bytes; /* of all REDUCE bindings of a pass, at most */
-    struct cox__devices devices;
     struct cox__profile profile;
 
+    /* guarded by `lock` */
     pthread_mutex_t lock;
     pthread_cond_t delivered; /* a callback has returned, or the session was detached */
     struct cox__frame_slots slots;
     struct cox__counts counts;
     struct cox__warmth warmth;
-    bool no_device; /* the session has waited for an active device for too long */
     bool detached;
+    /* The session has waited for an active device for too long. The engine changes it under the
+     * lock, and reads it without. */
+    bool no_device;
+
+    /* engine only, but see struct cox__device for the fields that `lock` guards */
+    struct cox__devices devices;
 
     /* engine only */
-    bool attached;
-    bool used;    /* a frame or cox_session_warm's request has arrived */
-    bool closing; /* no new work starts */
-    /* some device is not active, or there are lost queues: step.c looks after them */
-    bool attention;
-    bool verify_refused;      /* the log has a line that a band cannot be checked */
-    struct cox__request join; /* of a session with `ready` */
-    cox__ready_fn *ready;     /* NULL = none, or it was called */
-    void *ready_user;
+    bool attached; /* to the runtime's list of active sessions */
     struct cox_session *next_active;
-    struct cox__warmup warmup;
+    bool closing; /* no new work starts */
     struct cox__order order;
     struct cox__events events;
-    /* the meter's reading when the period of the oldest frame under way began */
-    double meter_joules;
+    struct cox__sharing sharing[COX_PASSES_MAX];
+    struct cox__joining joining;
+    struct cox__warmup warmup;
+    struct cox__recovery recovery;
     struct cox__spare spare;
     struct cox__shadow shadow;
-    struct cox__handed_over handed_over;
-    bool keeps_nothing; /* a frame's kept rows were in too many pieces */
-    struct cox__queue *lost_queues;
-    /* when the last active device was lost; 0 = a band has ended well since */
-    uint64_t no_device_since_ns;
-    uint32_t told_writable;         /* bindings with a warning in the log, a bit for each */
-    struct cox_band_report *sorted; /* for reports; room for all bands of a frame */
+    struct cox__residency residency;
+    struct cox__energy energy;
+    struct cox__reporting reporting;
+    struct cox__warned warned;
 };
 
 struct cox_runtime {
@@ -753,7 +792,7 @@ static inline bool cox__queue_next(const struct cox_session *session, struct cox
             return true;
 
     const bool first_lost = walk->at++ == session->devices.count;
-    walk->queue = first_lost ? session->lost_queues : walk->queue->next;
+    walk->queue = first_lost ? session->recovery.lost_queues : walk->queue->next;
 
     return walk->queue != NULL;
 }

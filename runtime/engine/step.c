@@ -362,13 +362,13 @@ static void handle_request(struct cox_runtime *runtime, const struct cox__reques
         return;
     case COX__REQUEST_WARM:
         cox__warmup_request(session);
-        session->used = true;
+        session->warmup.used = true;
         break;
     case COX__REQUEST_JOIN:
-        session->attention = true;
+        session->recovery.attention = true;
         break;
     case COX__REQUEST_FRAME:
-        session->used = true;
+        session->warmup.used = true;
         cox__order_push(&session->order, request->frame);
         cox__buffers_queue(session, request->frame);
         break;
@@ -459,7 +459,8 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
 
 static bool needs_attention(const struct cox_session *session)
 {
-    bool out = session->lost_queues || atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
+    bool out = session->recovery.lost_queues ||
+               atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
     for (uint32_t i = 0; i < session->order.count; i++)
         out = out || cox__order_at(&session->order, i)->relocation;
 
@@ -476,7 +477,7 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
 {
     bool progress = false;
 
-    for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+    for (struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
         for (uint32_t i = 0; i < queue->slot_count; i++) {
             struct cox__queue_slot *slot = &queue->slots[i];
             if (cox__slot_can_be_polled(slot) && now_ns >= slot->deadline_ns &&
@@ -512,7 +513,7 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 
     bool progress = poll_expired(session, now);
     progress |= cox__reaper_step(session, now, next_ns);
-    progress |= free_gone(session->runtime, &session->lost_queues);
+    progress |= free_gone(session->runtime, &session->recovery.lost_queues);
     progress |= cox__making_step(session, now, next_ns);
     progress |= cox__probation_skip(session, cox__warmup_is_asked(session));
     progress |= cox__recover_no_device(session, now, next_ns);
@@ -525,7 +526,7 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
         spare->wait_ns < *next_ns)
         *next_ns = spare->wait_ns;
 
-    session->attention = needs_attention(session);
+    session->recovery.attention = needs_attention(session);
 
     return progress;
 }
@@ -567,7 +568,7 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
     progress |= free_gone(runtime, &runtime->stray);
 
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
-        if (session->attention)
+        if (session->recovery.attention)
             progress |= look_after_devices(session, next_ns);
         progress |= warm_up(session);
         progress |= dispatch(session);
@@ -628,7 +629,7 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
             continue;
         }
 
-        const bool attention = session->attention;
+        const bool attention = session->recovery.attention;
         bool again; /* a device may refuse a band, and another one gets it */
 
         do {
@@ -650,7 +651,8 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
             any |= again;
         } while (again);
 
-        more |= (session->attention && (any || !attention)) || cox__deliver_is_due(session);
+        more |= (session->recovery.attention && (any || !attention)) ||
+                cox__deliver_is_due(session);
         plan_next(session, false, next_ns);
     }
 

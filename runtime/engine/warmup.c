@@ -131,7 +131,7 @@ void cox__warmup_request(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
 
-    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* a frame came first */
+    if (warmup->state == COX__WARMUP_FINISHED && session->warmup.used) { /* a frame came first */
         drop_given(session);
         publish(session, true);
         return;

@@ -69,8 +69,8 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
     queue->unflushed = !queue->stuck; /* flush again: the driver may have refused the last flush */
     queue->rebuild_after_ns = cox__later(cox__engine_now(session), BESIDE_NS);
 
-    queue->next = session->lost_queues;
-    session->lost_queues = queue;
+    queue->next = session->recovery.lost_queues;
+    session->recovery.lost_queues = queue;
 
     cox__device_plan_retry(session, device, true);
     cox__log(&session->runtime->log, COX_LOG_WARN,
@@ -186,7 +186,7 @@ static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t
 bool cox__reaper_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
     bool progress = false;
-    for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next) {
+    for (struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next) {
         const enum cox__queue_state state = atomic_load(&queue->state);
         if (state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED)
             progress |= reap(session, queue, now_ns, next_ns);
@@ -249,8 +249,8 @@ static bool is_waiting(const struct cox__queue *queue)
 
 void cox__reaper_leave(struct cox_session *session)
 {
-    for (struct cox__queue *queue; (queue = session->lost_queues);) {
-        session->lost_queues = queue->next;
+    for (struct cox__queue *queue; (queue = session->recovery.lost_queues);) {
+        session->recovery.lost_queues = queue->next;
         queue->session = NULL;
         queue->next = session->runtime->stray;
         session->runtime->stray = queue;

@@ -149,12 +149,12 @@ static bool any_may_join(const struct cox_session *session)
 bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
     const bool joined = cox__device_any_joined(session);
-    if ((joined && !session->no_device_since_ns) || session->no_device ||
+    if ((joined && !session->recovery.no_device_since_ns) || session->no_device ||
         cox__device_any_active(session) || any_may_join(session))
         return false;
 
     /* Wait a while for a lost device to come back. */
-    const uint64_t end_ns = cox__later(session->no_device_since_ns,
+    const uint64_t end_ns = cox__later(session->recovery.no_device_since_ns,
                                        cox__timing_session_timeout_ns(&session->settings));
     if (joined && now_ns < end_ns) {
         if (session->order.count && end_ns < *next_ns)

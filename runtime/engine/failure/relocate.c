@@ -221,7 +221,7 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
         }
 
     frame->relocation = relocation;
-    session->attention = true; /* the next step looks at the time */
+    session->recovery.attention = true; /* the next step looks at the time */
     cox__loop_wake(session->runtime->loop);
     if (cox__worker_run_now(session->runtime->worker, relocate_task, relocation))
         return true;

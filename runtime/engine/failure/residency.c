@@ -113,7 +113,7 @@ enum { MARGIN_SHARE = 64 };
 void cox__residency_free_history(struct cox_session *session)
 {
     for (uint32_t i = 0; i < 2 * COX_BUFFERS_MAX; i++)
-        cox__row_set_free(&session->handed_over.rows[i % 2][i / 2]);
+        cox__row_set_free(&session->residency.handed_over.rows[i % 2][i / 2]);
 }
 
 /* Count a frame; every GENERATION_FRAMES frames the older generation of rows is forgotten. */
@@ -132,7 +132,7 @@ static void grow_old(struct cox__handed_over *history)
 static void note_handed_over(struct cox_session *session, uint32_t binding,
                              struct cox__row_range rows)
 {
-    struct cox__handed_over *history = &session->handed_over;
+    struct cox__handed_over *history = &session->residency.handed_over;
     const uint32_t all = all_rows(session, binding), margin = all / MARGIN_SHARE;
     if (!session->pipeline.bindings[binding].scratch)
         return;
@@ -149,7 +149,7 @@ static void note_handed_over(struct cox_session *session, uint32_t binding,
  * many pieces, copy back the whole band. */
 static void add_back(const struct cox_session *session, struct cox__job *job, uint32_t binding)
 {
-    const struct cox__handed_over *history = &session->handed_over;
+    const struct cox__handed_over *history = &session->residency.handed_over;
     const struct cox__row_range written = rows_of(session, job->pass, binding, job->first_row,
                                                   job->rows);
     const uint32_t before = job->back_count;
@@ -214,12 +214,12 @@ static void begin(const struct cox_session *session, struct cox__frame *frame)
 void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 {
     frame->keeps = frame->held && any_keeps(session) && !any_on_probation(session) &&
-                   !session->keeps_nothing;
+                   !session->residency.keeps_nothing;
     if (!frame->keeps)
         return;
 
     begin(session, frame);
-    grow_old(&session->handed_over);
+    grow_old(&session->residency.handed_over);
 }
 
 void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame,
@@ -332,12 +332,12 @@ static uint32_t find_holder(const struct cox_session *session, const struct cox_
  * frame. */
 static void stop_keeping(struct cox_session *session, struct cox__frame *frame)
 {
-    if (!session->keeps_nothing)
+    if (!session->residency.keeps_nothing)
         cox__log(&session->runtime->log, COX_LOG_WARN,
                  "rows are in too many pieces to stay on their devices from pass to pass: "
                  "all are copied from now on");
 
-    session->keeps_nothing = true;
+    session->residency.keeps_nothing = true;
     frame->keeps = false;
 }
 

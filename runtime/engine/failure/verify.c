@@ -68,11 +68,11 @@ static uint32_t failed_checks(const struct cox__frame *frame, uint32_t band)
 static void log_unverified(struct cox_session *session, const struct cox__frame *frame,
                            uint32_t first_row, uint32_t rows, const char *why)
 {
-    if (!session->verify_refused)
+    if (!session->warned.unverified)
         cox__log(&session->runtime->log, COX_LOG_WARN,
                  "frame %llu: rows %u..%u are not verified: %s", (unsigned long long)frame->index,
                  first_row, first_row + rows - 1, why);
-    session->verify_refused = true;
+    session->warned.unverified = true;
 }
 
 /* The spare buffers are not available to the frame. Returns whether the frame waits for them. */
