@@ -45,7 +45,8 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
 
 static bool allocate_frame(const cox_session *session, struct cox__frame *frame)
 {
-    return cox__frame_allocate(session, frame) && cox__residency_allocate(session, frame);
+    return cox__frame_allocate(&session->pipeline, frame) &&
+           cox__residency_allocate(frame, session->devices.count);
 }
 
 static void free_frame(struct cox__frame *frame)
@@ -124,7 +125,7 @@ static void free_session(cox_session *session)
         free(session->sharing[p].together);
     }
     free(session->reporting.sorted);
-    cox__residency_free_history(session);
+    cox__residency_free_history(&session->residency.handed_over);
     cox__pipeline_clear(&session->pipeline);
 
     pthread_cond_destroy(&session->slots.freed);

@@ -33,7 +33,7 @@ static struct cox__frame *complete_head(struct cox_session *session)
         return NULL;
 
     struct cox__frame *frame = cox__order_at(&session->order, 0);
-    if (!cox__frame_is_complete(session, frame) || cox__relocate_holds(session, frame))
+    if (!cox__frame_is_complete(frame) || cox__relocate_holds(session, frame))
         return NULL;
 
     return frame;

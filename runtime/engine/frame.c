@@ -37,9 +37,10 @@ static bool counts_agree(const struct cox__frame *frame)
 
 /* ---- the table ---- */
 
-bool cox__frame_allocate(const struct cox_session *session, struct cox__frame *frame)
+bool cox__frame_allocate(const struct cox__pipeline *pipeline, struct cox__frame *frame)
 {
-    frame->band_max = COX__PASS_BANDS_MAX * session->pipeline.pass_count;
+    frame->pipeline = pipeline;
+    frame->band_max = COX__PASS_BANDS_MAX * pipeline->pass_count;
     frame->bands = calloc(frame->band_max, sizeof *frame->bands);
     frame->reports = calloc(frame->band_max, sizeof *frame->reports);
     return frame->bands && frame->reports;
@@ -66,8 +67,8 @@ void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame 
     frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session),
                                                    .reason = COX_REASON_NONE};
 
-    frame->pool_left = frame->pool_first_row = 0;
-    frame->declined = frame->served = 0;
+    frame->pool.left = frame->pool.first_row = 0;
+    frame->pool.declined = frame->pool.served = 0;
     frame->shadow.rows = 0;
     frame->sampled = false;
     frame->vote.state = COX__VOTE_NONE;
@@ -96,7 +97,7 @@ void cox__frame_start(const struct cox_session *session, struct cox__frame *fram
     frame->started = true;
     frame->kind = kind;
     frame->status = COX_OK;
-    frame->keeps = false;
+    frame->held.keeps = false;
     frame->start_ns = frame->end_ns = cox__engine_now(session);
     frame->joules = -1;
 
@@ -110,18 +111,18 @@ void cox__frame_start(const struct cox_session *session, struct cox__frame *fram
 
 bool cox__frame_pass_is_done(const struct cox__frame *frame)
 {
-    return frame->started && !frame->unfinished && !frame->pool_left;
+    return frame->started && !frame->unfinished && !frame->pool.left;
 }
 
-bool cox__frame_is_complete(const struct cox_session *session, const struct cox__frame *frame)
+bool cox__frame_is_complete(const struct cox__frame *frame)
 {
     return cox__frame_pass_is_done(frame) &&
-           (frame->status || (cox__frame_is_in_last_pass(session, frame) && !frame->again));
+           (frame->status || (cox__frame_is_in_last_pass(frame) && !frame->again));
 }
 
-bool cox__frame_has_more(const struct cox_session *session, const struct cox__frame *frame)
+bool cox__frame_has_more(const struct cox__frame *frame)
 {
-    bool more = frame->pool_left || frame->again || !cox__frame_is_in_last_pass(session, frame);
+    bool more = frame->pool.left || frame->again || !cox__frame_is_in_last_pass(frame);
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         more = more || (frame->bands[b].state == COX__BAND_PLANNED &&
                         cox__band_is_of_split(&frame->bands[b]));
@@ -160,18 +161,17 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
     *band = (struct cox__band){
         .state = COX__BAND_PLANNED, .pass = frame->pass, .partials = band->partials};
     frame->at_work[device]++;
-    frame->served |= UINT32_C(1) << device;
+    frame->pool.served |= UINT32_C(1) << device;
     frame->unfinished++;
 
     return true;
 }
 
-bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
+bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
-    const uint32_t most = session->devices.list[device].passes[frame->pass].max_rows;
-    COX_INVARIANT(frame->started && rows &&
-                  first_row + rows <= cox__frame_pass(session, frame)->rows);
+    const uint32_t most = devices->list[device].passes[frame->pass].max_rows;
+    COX_INVARIANT(frame->started && rows && first_row + rows <= cox__frame_pass(frame)->rows);
 
     for (uint32_t done = 0; done < rows;) {
         const uint32_t part = cox__min_u32(rows - done, most);
@@ -187,17 +187,17 @@ bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame,
 
 /* A fetch has no rows of the pass. Its report lists rows 0 .. n - 1, so that its time limit is
  * about right. */
-bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
-                          uint32_t device, uint32_t binding, uint32_t first, uint32_t end)
+bool cox__frame_add_fetch(struct cox__frame *frame, uint32_t device, uint32_t binding,
+                          uint32_t first, uint32_t end)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
-    const uint32_t served = frame->served;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+    const uint32_t served = frame->pool.served;
     const uint32_t rows = end - first;
     if (!add_band(frame, device, 0, cox__min_u32(rows, pass->rows), 0))
         return false;
 
     struct cox__band *band = &frame->bands[frame->band_count - 1];
-    frame->served = served; /* fetches do not count for the pool */
+    frame->pool.served = served; /* fetches do not count for the pool */
     frame->at_work[device]--;
     band->kind = COX__BAND_FETCH;
     band->origin = binding;
@@ -230,7 +230,7 @@ bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *fr
                               struct cox__job *job)
 {
     struct cox__backend *backend = session->runtime->backend;
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     if (!pass->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
         return true;
     if (!frame->bands[band].partials &&
@@ -262,7 +262,7 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
 
 void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
 

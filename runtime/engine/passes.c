@@ -17,7 +17,7 @@
 
 static void call_done(struct cox_session *session, struct cox__frame *frame)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     struct cox__backend *backend = session->runtime->backend;
     void *buffers[COX_BUFFERS_MAX] = {NULL};
 
@@ -35,7 +35,7 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
 
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
 
     if (frame->status == COX_OK && pass->partial_bytes)
         cox__frame_merge_partials(session, frame);
@@ -46,8 +46,7 @@ void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
 {
-    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) ||
-        session->events.count)
+    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(frame) || session->events.count)
         return false;
 
     /* Without an active device there is nothing to split: wait until one comes back. */

@@ -155,7 +155,7 @@ static const struct cox_band_report *band_before(const struct cox__frame *frame,
  * a device that is gone. */
 static void split_as_before(struct cox_session *session, struct cox__frame *frame)
 {
-    const uint32_t rows = cox__frame_pass(session, frame)->rows;
+    const uint32_t rows = cox__frame_pass(frame)->rows;
     const uint32_t doing = cox__device_doing(session, frame->pass);
     const uint32_t best = cox__device_best(session, frame->pass, 0);
 
@@ -168,7 +168,7 @@ static void split_as_before(struct cox_session *session, struct cox__frame *fram
             end += band_before(frame, end)->rows;
 
         while (end < rows && band_before(frame, end)->device == had);
-        if (!cox__frame_add(session, frame, device, first, end - first, frame->attempt))
+        if (!cox__frame_add(&session->devices, frame, device, first, end - first, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
     }
 }
@@ -221,15 +221,15 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     report->rejected_ns = split.rejected_ns;
 
     for (uint32_t b = 0; b < split.band_count; b++)
-        if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
-                            split.bands[b].rows, frame->attempt))
+        if (!cox__frame_add(&session->devices, frame, split.bands[b].device,
+                            split.bands[b].first_row, split.bands[b].rows, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
 
     if (sharing->count == 1)
         note_predictions(frame, &split);
 
-    frame->pool_first_row = split.pool_first_row;
-    report->pool_rows = frame->pool_left = split.pool_rows;
+    frame->pool.first_row = split.pool_first_row;
+    report->pool_rows = frame->pool.left = split.pool_rows;
     frame->shadow = split.shadow;
 }
 
@@ -247,7 +247,7 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
     uint32_t devices = 0;
 
     for (uint32_t d = 0; d < session->devices.count; d++)
-        if (doing >> d & 1 && !(frame->declined >> d & 1) && !runs_shadow(session, d))
+        if (doing >> d & 1 && !(frame->pool.declined >> d & 1) && !runs_shadow(session, d))
             devices |= UINT32_C(1) << d;
 
     return devices;
@@ -298,19 +298,19 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
 }
 
 /* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
-static uint32_t least_grant(const struct cox_session *session, const struct cox__frame *frame)
+static uint32_t least_grant(const struct cox__frame *frame)
 {
-    const uint32_t row_alignment = cox__frame_pass(session, frame)->row_alignment;
+    const uint32_t row_alignment = cox__frame_pass(frame)->row_alignment;
     uint32_t count = 0;
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         count += frame->bands[b].kind != COX__BAND_FETCH;
 
     const uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
-    uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
+    uint64_t least = ((uint64_t)frame->pool.left + room - 1) / room;
     least = (least + row_alignment - 1) / row_alignment * row_alignment;
 
-    return (uint32_t)cox__min_u64(least, frame->pool_left);
+    return (uint32_t)cox__min_u64(least, frame->pool.left);
 }
 
 /* Ask the policy how many rows of the pool the device gets. A wrong answer becomes "all of them";
@@ -329,29 +329,29 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     fill_progress(session, frame, now, progress);
 
     const struct cox_chunk_request offer = {.device = device,
-                                            .first_row = frame->pool_first_row,
-                                            .rows = frame->pool_left,
+                                            .first_row = frame->pool.first_row,
+                                            .rows = frame->pool.left,
                                             .elapsed_ns = cox__elapsed_ns(start_ns, now),
                                             .last = last,
                                             .progress = progress};
     view_of_frame(session, frame, now, devices, &view);
     sharing->policy.assign(sharing->state, &view, &offer, &grant);
 
-    const bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
-    if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
+    const bool whole = grant.rows == frame->pool.left || grant.rows % view.row_alignment == 0;
+    if (grant.rows > frame->pool.left || !whole || (grant.rows == 0 && last)) {
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
                 &session->runtime->log, COX_LOG_WARN,
                 "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which "
                 "is no answer (%llu so far): all of them are given",
-                sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
-                frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
+                sharing->policy.name, (unsigned long long)frame->index, frame->pool.first_row,
+                frame->pool.left, device, grant.rows, (unsigned long long)sharing->refused_grants);
 
-        return (struct cox_chunk){.rows = frame->pool_left};
+        return (struct cox_chunk){.rows = frame->pool.left};
     }
 
-    if (grant.rows && grant.rows < least_grant(session, frame))
-        return (struct cox_chunk){.rows = least_grant(session, frame)};
+    if (grant.rows && grant.rows < least_grant(frame))
+        return (struct cox_chunk){.rows = least_grant(frame)};
 
     return grant;
 }
@@ -362,13 +362,14 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
     const struct cox_chunk grant = ask_for_grant(session, frame, device, last);
 
     if (!grant.rows) {
-        frame->declined |= UINT32_C(1) << device;
+        frame->pool.declined |= UINT32_C(1) << device;
         return;
     }
 
-    const bool first = !(frame->served >> device & 1);
+    const bool first = !(frame->pool.served >> device & 1);
     const uint32_t before = frame->band_count;
-    if (!cox__frame_add(session, frame, device, frame->pool_first_row, grant.rows, frame->attempt))
+    if (!cox__frame_add(&session->devices, frame, device, frame->pool.first_row, grant.rows,
+                        frame->attempt))
         frame->status = COX_E_DEVICE_MEMORY;
 
     for (uint32_t b = before; b < frame->band_count; b++) {
@@ -382,8 +383,8 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
     if (frame->band_count - before == 1) /* the prediction is for the whole grant */
         frame->reports[before].predicted_ns = grant.predicted_ns;
 
-    frame->pool_first_row += grant.rows;
-    frame->pool_left -= grant.rows;
+    frame->pool.first_row += grant.rows;
+    frame->pool.left -= grant.rows;
 }
 
 bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
@@ -392,9 +393,9 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
     bool progress = false;
 
     if (frame->status) /* the frame has failed: start none of its remaining rows */
-        frame->pool_left = 0;
+        frame->pool.left = 0;
 
-    for (uint32_t d = 0; d < session->devices.count && frame->pool_left; d++) {
+    for (uint32_t d = 0; d < session->devices.count && frame->pool.left; d++) {
         const uint32_t bit = UINT32_C(1) << d;
         const uint32_t willing = cox__policy_reserves(session, frame);
 
@@ -407,7 +408,7 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
         progress = true;
     }
 
-    if (frame->pool_left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
+    if (frame->pool.left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
         /* The device that was at work when the others declined is lost. */
         uint32_t best = cox__device_best(session, frame->pass, 0);
         if (best == session->devices.count && !session->no_device)
@@ -511,7 +512,7 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
     const uint64_t start_ns = frame->passes[lead].start_ns;
     const uint64_t before = sharing->last_end_ns;
     const uint64_t begin = cox__max_u64(start_ns, before);
-    const bool last = cox__frame_is_complete(session, frame);
+    const bool last = cox__frame_is_complete(frame);
 
     report->end_ns = cox__max_u64(frame->end_ns, report->start_ns);
     if (last)

@@ -50,7 +50,7 @@ static struct cox__mem *mem_of(const struct cox_session *session,
 
     if (job->fetch)
         return binding == job->ranges[0].binding ? frame->mems[binding] : NULL;
-    if (!cox__is_shared(&cox__frame_pass(session, frame)->bindings[binding]))
+    if (!cox__is_shared(&cox__frame_pass(frame)->bindings[binding]))
         return NULL;
     if (slot->on_spare)
         return session->spare.mems[binding];
@@ -63,7 +63,7 @@ static void fill_memory(struct cox_session *session, struct cox__queue_slot *slo
                         const struct cox__frame *frame)
 {
     const struct cox__job *job = &slot->job;
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
         slot->mems[i] = mem_of(session, slot, frame, i);
@@ -157,7 +157,7 @@ static bool may_submit(const struct cox_session *session, const struct cox__fram
 
     return frame->bands[band].state == COX__BAND_PLANNED && device->blocks_in_submit == blocking &&
            !(reserved >> d & 1) && (cox__device_is_active(device) || probation) &&
-           cox__residency_is_ready(session, frame, band);
+           cox__residency_is_ready(frame, band);
 }
 
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
@@ -232,7 +232,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
 
     cox__timing_advance_deadlines(slot->queue, report->end_ns);
     cox__timing_plan_polls(session, slot->queue, report->end_ns);
-    cox__residency_note_done(session, frame, job, slot->queue->device);
+    cox__residency_note_done(frame, job, slot->queue->device);
 
     if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,

@@ -125,10 +125,28 @@ struct cox__vote {
 
 struct cox__relocation;
 
+/* Which rows of a frame are where; see residency.c, which edits it. */
+struct cox__held {
+    bool keeps; /* devices keep rows of the frame from pass to pass */
+    uint32_t device_count;
+    uint32_t count;
+    struct cox__row_set *rows; /* by binding and place; NULL = the session keeps no rows */
+};
+
+/* The rows of the pass under way that the policy assigns while it runs. Edited by policy.c; a frame
+ * that begins a pass or starts over, or fails, has none. frame.c sets `served`. */
+struct cox__frame_pool {
+    uint32_t first_row; /* the first row that is still in the pool */
+    uint32_t left;      /* rows that are still in the pool */
+    uint32_t declined;  /* a bit for each device that takes no more rows of the pool */
+    uint32_t served;    /* a bit for each device that got a band */
+};
+
 /* A frame slot: one frame from cox_session_submit to its callback. */
 struct cox__frame {
     struct cox__request request;
     struct cox__frame *next_free;
+    const struct cox__pipeline *pipeline; /* the session's */
 
     uint64_t index;
     uint64_t submit_ns;
@@ -150,10 +168,7 @@ struct cox__frame {
     bool awaited; /* a thread in cox_session_run waits for it: the application has no callback */
 
     uint32_t set; /* number of the frame slot: devices have separate memory for each */
-    bool keeps;   /* devices keep rows of the frame from pass to pass */
-    /* which rows are where, per binding and place; NULL = the session keeps no rows */
-    struct cox__row_set *held;
-    uint32_t held_count;
+    struct cox__held held;
 
     enum cox__frame_kind kind;
     bool started;
@@ -172,11 +187,8 @@ struct cox__frame {
     bool again;
     struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one under way */
 
-    uint32_t pool_first_row; /* the first row that is still in the pool */
-    uint32_t pool_left;      /* rows that are still in the pool */
-    uint32_t declined;       /* a bit for each device that takes no more rows of the pool */
-    uint32_t served;         /* a bit for each device that got a band */
-    struct cox_band shadow;  /* the shadow run that the split asks for; rows 0 = none, or begun */
+    struct cox__frame_pool pool;
+    struct cox_band shadow; /* the shadow run that the split asks for; rows 0 = none, or begun */
 
     /* bands that are PLANNED, QUEUED or RUNNING, by device, without fetches */
     uint32_t at_work[COX_DEVICES_MAX];
@@ -741,16 +753,14 @@ static inline void cox__frame_note_cancel(const struct cox__counts *counts,
 }
 
 /* The frame's pass that is under way. */
-static inline const struct cox__pass *cox__frame_pass(const struct cox_session *session,
-                                                      const struct cox__frame *frame)
+static inline const struct cox__pass *cox__frame_pass(const struct cox__frame *frame)
 {
-    return &session->pipeline.passes[frame->pass];
+    return &frame->pipeline->passes[frame->pass];
 }
 
-static inline bool cox__frame_is_in_last_pass(const struct cox_session *session,
-                                              const struct cox__frame *frame)
+static inline bool cox__frame_is_in_last_pass(const struct cox__frame *frame)
 {
-    return frame->pass + 1 == session->pipeline.pass_count;
+    return frame->pass + 1 == frame->pipeline->pass_count;
 }
 
 /* A whole frame on this device alone; 0 = not measured. */

@@ -62,7 +62,7 @@ static void on_band_failed(struct cox_session *session, struct cox__frame *frame
 static void on_device_failed(struct cox_session *session, uint32_t device, cox_status status)
 {
     cox__reaper_take(session, device, status);
-    cox__residency_forget(session, device);
+    cox__residency_forget(&session->order, device);
     cox__recover_planned(session);
     if (status == COX_E_MISMATCH)
         cox__recover_convicted(session, device);
@@ -104,7 +104,7 @@ bool cox__step_drain(struct cox_session *session)
  * frame, because the pool would have to wait for it. */
 static uint32_t reserved_by(const struct cox_session *session, const struct cox__frame *frame)
 {
-    if (!frame->pool_left)
+    if (!frame->pool.left)
         return 0;
 
     return cox__policy_reserves(session, frame);
@@ -144,12 +144,11 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 {
     cox__frame_note_cancel(&session->counts, frame);
-    if (frame->status == COX_OK && cox__frame_has_more(session, frame) &&
-        has_expired(session, frame))
+    if (frame->status == COX_OK && cox__frame_has_more(frame) && has_expired(session, frame))
         frame->status = COX_E_LATE;
 
     const bool held = cox__relocate_holds(session, frame);
-    if (frame->status && (frame->unfinished || frame->pool_left))
+    if (frame->status && (frame->unfinished || frame->pool.left))
         cox__recover_drop(session, frame);
 
     return !held;
@@ -167,7 +166,7 @@ static bool dispatch_blocking(struct cox_session *session)
         if (!may_submit(session, frame))
             continue;
 
-        const bool offered = frame->pool_left && cox__policy_offer(session, frame, reserved, true);
+        const bool offered = frame->pool.left && cox__policy_offer(session, frame, reserved, true);
         if (cox__queue_submit_blocking(session, frame, reserved) || offered)
             return true;
 
@@ -189,8 +188,8 @@ static bool begin_shadows(struct cox_session *session)
         if (!frame->started)
             break;
 
-        if (frame->shadow.rows && cox__residency_is_on_host(session, frame, frame->shadow.first_row,
-                                                            frame->shadow.rows)) {
+        if (frame->shadow.rows &&
+            cox__residency_is_on_host(frame, frame->shadow.first_row, frame->shadow.rows)) {
             cox__probation_shadow_begin(session, frame, reserved);
             any = true;
         }
@@ -262,7 +261,7 @@ static bool dispatch(struct cox_session *session)
             continue;
 
         progress |= cox__passes_advance(session, frame);
-        if (frame->pool_left)
+        if (frame->pool.left)
             progress |= cox__policy_offer(session, frame, reserved, false);
         progress |= cox__residency_plan(session, frame);
         if (frame->unfinished)

@@ -240,8 +240,8 @@ static void begin_run(struct cox_session *session)
     cox__frame_begin_pass(session, frame, warmup->pass);
     frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
 
-    cox__residency_start_warmup(session, frame, warmup->device);
-    if (!cox__frame_add(session, frame, warmup->device, 0, rows, 0))
+    cox__residency_start_warmup(&session->devices, frame, warmup->device);
+    if (!cox__frame_add(&session->devices, frame, warmup->device, 0, rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
 
     submit_run(session, frame);

@@ -26,7 +26,7 @@ enum { PROBATION_BYTES = 256 << 10 };
 static bool make_frame(struct cox_session *session)
 {
     struct cox__frame *frame = calloc(1, sizeof *frame);
-    if (frame && !cox__frame_allocate(session, frame)) {
+    if (frame && !cox__frame_allocate(&session->pipeline, frame)) {
         cox__frame_free(frame);
         free(frame);
         frame = NULL;
@@ -41,7 +41,7 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
                   const struct cox_band *band, bool probation)
 {
     struct cox__shadow *shadow = &session->shadow;
-    if (shadow->busy || session->closing || cox__frame_pass(session, of)->in_place ||
+    if (shadow->busy || session->closing || cox__frame_pass(of)->in_place ||
         !cox__device_has_free_slot(session, band->device))
         return;
     if (!shadow->frame && !make_frame(session))
@@ -79,7 +79,7 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
     cox__frame_begin_pass(session, frame, of->pass);
     frame->passes[frame->pass].reason = COX_REASON_PROBE;
 
-    if (!cox__frame_add(session, frame, band->device, band->first_row, band->rows, 0))
+    if (!cox__frame_add(&session->devices, frame, band->device, band->first_row, band->rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
     cox__queue_submit(session, frame, 0);
 }
@@ -106,10 +106,9 @@ void cox__probation_shadow_begin(struct cox_session *session, struct cox__frame 
 /* ---- probation ---- */
 
 /* Rows of a run on probation: few, and no more than one band of the device may have. */
-static uint32_t probation_rows(const struct cox_session *session, const struct cox__frame *frame,
-                               const struct cox__device *device)
+static uint32_t probation_rows(const struct cox__frame *frame, const struct cox__device *device)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     const uint32_t most = device->passes[frame->pass].max_rows;
     size_t per_row = 1;
 
@@ -130,7 +129,7 @@ static uint32_t probation_rows(const struct cox_session *session, const struct c
 static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
                              const struct cox__device *device)
 {
-    return cox__frame_pass(session, frame)->in_place ||
+    return cox__frame_pass(frame)->in_place ||
            atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
 }
 
@@ -143,10 +142,10 @@ static void emit_result(struct cox_session *session, uint32_t device, cox_status
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
 {
-    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy && !frame->keeps;
+    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy && !frame->held.keeps;
          d++) {
         const struct cox__device *device = &session->devices.list[d];
-        const struct cox_band band = {.device = d, .rows = probation_rows(session, frame, device)};
+        const struct cox_band band = {.device = d, .rows = probation_rows(frame, device)};
         if (device->state != COX_DEVICE_PROBATION)
             continue;
 

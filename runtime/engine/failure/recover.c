@@ -27,7 +27,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
     }
 
     if (frame->bands[band].kind == COX__BAND_FETCH) {
-        cox__residency_note_failed(session, frame, band);
+        cox__residency_note_failed(frame, band);
         return;
     }
 
@@ -35,8 +35,8 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         return;
 
     const uint32_t device = cox__device_fallback(session, frame->pass, report.device);
-    if (device == session->devices.count || (ran && cox__frame_pass(session, frame)->in_place) ||
-        !cox__frame_add(session, frame, device, report.first_row, report.rows,
+    if (device == session->devices.count || (ran && cox__frame_pass(frame)->in_place) ||
+        !cox__frame_add(&session->devices, frame, device, report.first_row, report.rows,
                         report.attempt + 1)) {
         frame->status = COX_E_DEVICE_LOST;
         return;
@@ -89,7 +89,7 @@ void cox__recover_planned(struct cox_session *session)
 
 void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
 {
-    frame->pool_left = 0;
+    frame->pool.left = 0;
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED) {
             cox__frame_end_band(frame, b, frame->status);
@@ -109,7 +109,7 @@ static void restart(struct cox_session *session, struct cox__frame *frame)
             frame->status = COX_E_MISMATCH;
 
     frame->again = !frame->status;
-    frame->pool_left = 0;
+    frame->pool.left = 0;
 }
 
 void cox__recover_convicted(struct cox_session *session, uint32_t device)

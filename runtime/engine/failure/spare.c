@@ -164,8 +164,7 @@ static void copy_part(struct cox_session *session, const struct cox__frame *fram
                       uint32_t first_row, uint32_t rows)
 {
     size_t offset;
-    const size_t bytes = part_of(cox__frame_pass(session, frame), binding, first_row, rows,
-                                 &offset);
+    const size_t bytes = part_of(cox__frame_pass(frame), binding, first_row, rows, &offset);
     memcpy(data_of(session, session->spare.mems[binding], offset),
            data_of(session, frame->mems[binding], offset), bytes);
 }
@@ -173,7 +172,7 @@ static void copy_part(struct cox_session *session, const struct cox__frame *fram
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
                             uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
@@ -189,7 +188,7 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
 void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
                              uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__written_by_rows(&pass->bindings[i]))
             copy_part(session, frame, i, first_row, rows);
@@ -198,7 +197,7 @@ void cox__spare_fill_outputs(struct cox_session *session, const struct cox__fram
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     bool equal = true;
 
     for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
@@ -233,7 +232,7 @@ bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame,
                           uint32_t first_row, uint32_t rows, uint32_t origin)
 {
     const uint32_t before = frame->band_count;
-    const bool added = cox__frame_add(session, frame, device, first_row, rows,
+    const bool added = cox__frame_add(&session->devices, frame, device, first_row, rows,
                                       frame->reports[origin].attempt + 1);
 
     for (uint32_t b = before; b < frame->band_count; b++) {

@@ -83,7 +83,7 @@ static bool wait_for_spare(struct cox_session *session, const struct cox__frame 
                       cox__engine_now(session) >= session->spare.wait_ns;
 
     if (late)
-        log_unverified(session, frame, 0, cox__frame_pass(session, frame)->rows,
+        log_unverified(session, frame, 0, cox__frame_pass(frame)->rows,
                        "a driver does not return from making copies");
     return state != COX__SPARE_UNAVAILABLE && !late;
 }
@@ -114,7 +114,7 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
 bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
 {
     bool any = false;
-    if (frame->sampled || frame->status || cox__frame_pass(session, frame)->in_place)
+    if (frame->sampled || frame->status || cox__frame_pass(frame)->in_place)
         return false;
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
@@ -136,11 +136,11 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
 
 /* Partials of a band, if the band `whole` has the same rows; NULL if there is nothing to
  * compare. */
-static const void *partials_of(const struct cox_session *session, const struct cox__frame *frame,
-                               uint32_t band, const struct cox_band_report *whole)
+static const void *partials_of(const struct cox__frame *frame, uint32_t band,
+                               const struct cox_band_report *whole)
 {
     const bool same = frame->reports[band].rows == whole->rows;
-    if (!cox__frame_pass(session, frame)->partial_bytes || !same)
+    if (!cox__frame_pass(frame)->partial_bytes || !same)
         return NULL;
     return frame->bands[band].partials;
 }
@@ -182,10 +182,10 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     vote->rows = report->rows;
     vote->peer = report->device;
 
-    cox__spare_digest(session, frame->pass, frame->mems, partials_of(session, frame, band, report),
+    cox__spare_digest(session, frame->pass, frame->mems, partials_of(frame, band, report),
                       report->first_row, report->rows, vote->of_owner);
     cox__spare_digest(session, frame->pass, session->spare.mems,
-                      partials_of(session, frame, check, &frame->reports[band]), report->first_row,
+                      partials_of(frame, check, &frame->reports[band]), report->first_row,
                       report->rows, vote->of_peer);
 
     cox__log(&session->runtime->log, COX_LOG_WARN,
@@ -257,12 +257,11 @@ static bool agrees(const struct cox_session *session, const struct cox__frame *f
 {
     const uint32_t origin = frame->bands[check].origin;
     const struct cox_band_report *report = &frame->reports[check];
-    const void *mine = partials_of(session, frame, check, &frame->reports[origin]);
-    const void *theirs = partials_of(session, frame, origin, report);
+    const void *mine = partials_of(frame, check, &frame->reports[origin]);
+    const void *theirs = partials_of(frame, origin, report);
 
     return cox__spare_equals(session, frame, report->first_row, report->rows) &&
-           (!mine || !theirs ||
-            memcmp(mine, theirs, cox__frame_pass(session, frame)->partial_bytes) == 0);
+           (!mine || !theirs || memcmp(mine, theirs, cox__frame_pass(frame)->partial_bytes) == 0);
 }
 
 void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uint32_t check)
@@ -276,8 +275,8 @@ void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uin
     if (is_vote(frame, check)) {
         unsigned char digest[32];
         cox__spare_digest(session, frame->pass, session->spare.mems,
-                          partials_of(session, frame, check, &frame->reports[origin]),
-                          report.first_row, report.rows, digest);
+                          partials_of(frame, check, &frame->reports[origin]), report.first_row,
+                          report.rows, digest);
         count_vote(session, frame, digest);
         return;
     }
