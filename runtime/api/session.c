@@ -743,12 +743,13 @@ cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *
 static struct cox_session_device device_info(const cox_session *session, uint32_t d)
 {
     const struct cox__device *device = &session->devices.list[d];
+    const uint64_t alone_ns = cox__device_alone_ns(device, session->pipeline.pass_count);
     return (struct cox_session_device){.device = device->device,
                                        .mode = device->info.mode,
                                        .state = device->state,
                                        .lost = device->lost,
                                        .returned = device->returned,
-                                       .single_device_ns = cox__device_alone_ns(session, d),
+                                       .single_device_ns = alone_ns,
                                        .max_rows = device->passes[0].max_rows,
                                        .host_memory = device->info.host_memory};
 }

@@ -49,7 +49,7 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
     if (session->recovery.attention)
         cox__probation_begin(session, frame);
-    frame->delivered_ns = cox__engine_now(session);
+    frame->delivered_ns = cox__engine_now(session->runtime);
     cox__passes_conclude(session, frame);
     cox__frame_report(session, frame);
 }
@@ -79,7 +79,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     const uint64_t index = frame->index;
     const cox_status status = frame->status;
     memcpy(buffers, frame->buffers, sizeof buffers);
-    cox__buffers_leave(session, frame);
+    cox__buffers_leave(session->runtime, frame);
 
     pthread_mutex_lock(&session->lock);
     frame->started = false;
@@ -94,11 +94,11 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 }
 
 /* Why no device could join: the status that cox_session_create returns if it waits. */
-static cox_status join_status(const struct cox_session *session)
+static cox_status join_status(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->devices.count; d++)
-        if (session->devices.list[d].join_status)
-            return session->devices.list[d].join_status;
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].join_status)
+            return devices->list[d].join_status;
 
     return COX_OK;
 }
@@ -106,12 +106,12 @@ static cox_status join_status(const struct cox_session *session)
 bool cox__deliver_ready(struct cox_session *session)
 {
     cox__ready_fn *ready = session->joining.ready;
-    const bool joined = cox__device_any_joined(session);
-    if (!ready || (!joined && cox__device_any_joining(session)))
+    const bool joined = cox__device_any_joined(&session->devices);
+    if (!ready || (!joined && cox__device_any_joining(&session->devices)))
         return false;
 
     session->joining.ready = NULL;
-    ready(session->joining.user, joined ? COX_OK : join_status(session));
+    ready(session->joining.user, joined ? COX_OK : join_status(&session->devices));
     has_called_back(session);
 
     return true;

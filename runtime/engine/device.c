@@ -15,27 +15,27 @@
 /* After working well for this many times its pause, a device starts again with the first pause. */
 #define FORGET_TIMES 20
 
-bool cox__device_any_active(const struct cox_session *session)
+bool cox__device_any_active(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->devices.count; d++)
-        if (cox__device_is_active(&session->devices.list[d]))
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (cox__device_is_active(&devices->list[d]))
             return true;
     return false;
 }
 
-bool cox__device_any_joining(const struct cox_session *session)
+bool cox__device_any_joining(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->devices.count; d++)
-        if (session->devices.list[d].state == COX_DEVICE_JOINING)
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].state == COX_DEVICE_JOINING)
             return true;
     return false;
 }
 
-bool cox__device_any_joined(const struct cox_session *session)
+bool cox__device_any_joined(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->devices.count; d++)
-        if (session->devices.list[d].state != COX_DEVICE_JOINING &&
-            session->devices.list[d].state != COX_DEVICE_ABSENT)
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].state != COX_DEVICE_JOINING &&
+            devices->list[d].state != COX_DEVICE_ABSENT)
             return true;
 
     return false;
@@ -81,9 +81,9 @@ uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, 
     return best;
 }
 
-bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
+bool cox__device_has_free_slot(const struct cox__device *device)
 {
-    const struct cox__queue *queue = session->devices.list[device].queue;
+    const struct cox__queue *queue = device->queue;
     for (uint32_t i = 0; queue && i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return true;
@@ -100,8 +100,8 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
 
     if (takes_part)
         cox__transition_device(session, device, COX_DEVICE_DRAINING);
-    if (!session->recovery.no_device_since_ns && !cox__device_any_active(session))
-        session->recovery.no_device_since_ns = cox__engine_now(session);
+    if (!session->recovery.no_device_since_ns && !cox__device_any_active(&session->devices))
+        session->recovery.no_device_since_ns = cox__engine_now(session->runtime);
     session->recovery.attention = true;
     if (takes_part || status == COX_E_MISMATCH)
         cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
@@ -109,27 +109,26 @@ void cox__device_fail(struct cox_session *session, uint32_t device, cox_status s
                                                               .status = status});
 }
 
-void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
+void cox__device_plan_retry(struct cox__device *device, uint64_t now_ns, bool forget)
 {
-    struct cox__device *of = &session->devices.list[device];
-
-    if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
-        of->pause_ns = 0;
-    of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
-    of->pause_ns = cox__min_u64(of->pause_ns, PAUSE_MAX_NS);
-    of->retry_ns = cox__later(cox__engine_now(session), of->pause_ns);
+    if (forget &&
+        device->last_done_ns > cox__later(device->return_ns, FORGET_TIMES * device->pause_ns))
+        device->pause_ns = 0;
+    device->pause_ns = device->pause_ns ? 2 * device->pause_ns : PAUSE_FIRST_NS;
+    device->pause_ns = cox__min_u64(device->pause_ns, PAUSE_MAX_NS);
+    device->retry_ns = cox__later(now_ns, device->pause_ns);
 }
 
-void cox__device_worked(struct cox_session *session)
+void cox__device_worked(struct cox__recovery *recovery)
 {
-    session->recovery.no_device_since_ns = 0;
+    recovery->no_device_since_ns = 0;
 }
 
 void cox__device_return(struct cox_session *session, uint32_t device)
 {
     struct cox__device *of = &session->devices.list[device];
 
-    of->return_ns = cox__engine_now(session);
+    of->return_ns = cox__engine_now(session->runtime);
     cox__transition_device(session, device, COX_DEVICE_ACTIVE);
     if (of->lost)
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", of->info.name);

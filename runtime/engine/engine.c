@@ -295,7 +295,7 @@ bool cox__engine_close(struct cox_session *session)
         cox__watchdog_lock(runtime->watchdog);
         session->closing = true;
         const bool quiet = is_quiet(session);
-        joining = cox__device_any_joining(session);
+        joining = cox__device_any_joining(&session->devices);
         cox__watchdog_unlock(runtime->watchdog);
 
         if (quiet)

@@ -56,15 +56,15 @@ void cox__frame_free(struct cox__frame *frame)
 
 /* ---- bands ---- */
 
-void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_pass(const struct cox_runtime *runtime, struct cox__frame *frame,
                            uint32_t pass)
 {
-    COX_INVARIANT(pass < session->pipeline.pass_count && !frame->unfinished);
+    COX_INVARIANT(pass < frame->pipeline->pass_count && !frame->unfinished);
 
     frame->pass = pass;
     frame->first_band = frame->band_count;
     frame->again = false;
-    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session),
+    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(runtime),
                                                    .reason = COX_REASON_NONE};
 
     frame->pool.left = frame->pool.first_row = 0;
@@ -74,7 +74,7 @@ void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame 
     frame->vote.state = COX__VOTE_NONE;
 }
 
-void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_anew(const struct cox_runtime *runtime, struct cox__frame *frame,
                            cox_status why)
 {
     for (uint32_t b = 0; b < frame->band_count; b++) {
@@ -88,17 +88,17 @@ void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame 
             frame->attempt = attempt + 1;
     }
 
-    cox__frame_begin_pass(session, frame, 0);
+    cox__frame_begin_pass(runtime, frame, 0);
 }
 
-void cox__frame_start(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_start(const struct cox_runtime *runtime, struct cox__frame *frame,
                       enum cox__frame_kind kind)
 {
     frame->started = true;
     frame->kind = kind;
     frame->status = COX_OK;
     frame->held.keeps = false;
-    frame->start_ns = frame->end_ns = cox__engine_now(session);
+    frame->start_ns = frame->end_ns = cox__engine_now(runtime);
     frame->joules = -1;
 
     memset(frame->at_work, 0, sizeof frame->at_work);
@@ -106,7 +106,7 @@ void cox__frame_start(const struct cox_session *session, struct cox__frame *fram
     frame->band_count = 0;
     frame->attempt = 0;
 
-    cox__frame_begin_pass(session, frame, 0);
+    cox__frame_begin_pass(runtime, frame, 0);
 }
 
 bool cox__frame_pass_is_done(const struct cox__frame *frame)
@@ -226,15 +226,14 @@ void cox__frame_revoke_band(struct cox__frame *frame, uint32_t band, cox_status 
 
 /* ---- partial results ---- */
 
-bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+bool cox__frame_save_partials(struct cox__backend *backend, struct cox__frame *frame, uint32_t band,
                               struct cox__job *job)
 {
-    struct cox__backend *backend = session->runtime->backend;
     const struct cox__pass *pass = cox__frame_pass(frame);
     if (!pass->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
         return true;
     if (!frame->bands[band].partials &&
-        !(frame->bands[band].partials = malloc(session->pipeline.partial_bytes)))
+        !(frame->bands[band].partials = malloc(frame->pipeline->partial_bytes)))
         return false;
 
     char *to = frame->bands[band].partials;
@@ -260,10 +259,9 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
     return band;
 }
 
-void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame)
+void cox__frame_merge_partials(struct cox__backend *backend, struct cox__frame *frame)
 {
     const struct cox__pass *pass = cox__frame_pass(frame);
-    struct cox__backend *backend = session->runtime->backend;
     size_t offset = 0;
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -299,9 +297,8 @@ static bool comes_before(const struct cox_band_report *one, const struct cox_ban
 
 /* Sort the bands by pass, then first row, then attempt, without checks and fetches. An insertion
  * sort suffices for few bands that are nearly sorted. Returns how many there are. */
-static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
+static uint32_t sort_reports(struct cox_band_report *sorted, const struct cox__frame *frame)
 {
-    struct cox_band_report *sorted = session->reporting.sorted;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < frame->band_count; i++) {
@@ -327,7 +324,7 @@ static uint64_t sum_if_known(uint64_t a, uint64_t b)
 }
 
 /* The report of the whole frame; a time that one pass does not know is 0. */
-static struct cox_pass_report sum_passes(const struct cox_session *session,
+static struct cox_pass_report sum_passes(const struct cox__sharing *sharing,
                                          const struct cox__frame *frame)
 {
     struct cox_pass_report sum = frame->passes[0];
@@ -337,7 +334,7 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
 
         if (pass->reason == COX_REASON_RERUN)
             sum.reason = pass->reason;
-        if (session->sharing[p].lead != p) /* its lead's prediction includes it */
+        if (sharing[p].lead != p) /* its lead's prediction includes it */
             continue;
 
         sum.predicted_ns = sum_if_known(sum.predicted_ns, pass->predicted_ns);
@@ -365,26 +362,27 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
         delivered_ns = frame->end_ns;
         all = frame->passes[first];
     } else {
-        all = sum_passes(session, frame);
+        all = sum_passes(session->sharing, frame);
     }
 
-    const struct cox_frame_report report = {.index = frame->index,
-                                            .warmup = frame->kind == COX__FRAME_WARMUP,
-                                            .shadow = frame->kind == COX__FRAME_SHADOW,
-                                            .status = frame->status,
-                                            .submit_ns = frame->submit_ns,
-                                            .start_ns = frame->start_ns,
-                                            .end_ns = frame->end_ns,
-                                            .delivered_ns = delivered_ns,
-                                            .deadline_ns = frame->deadline_ns,
-                                            .reason = all.reason,
-                                            .predicted_ns = all.predicted_ns,
-                                            .rejected_ns = all.rejected_ns,
-                                            .pool_rows = all.pool_rows,
-                                            .joules = frame->joules,
-                                            .band_count = sort_reports(session, frame),
-                                            .bands = session->reporting.sorted,
-                                            .pass_count = frame->pass + 1 - first,
-                                            .passes = &frame->passes[first]};
+    const struct cox_frame_report report = {
+        .index = frame->index,
+        .warmup = frame->kind == COX__FRAME_WARMUP,
+        .shadow = frame->kind == COX__FRAME_SHADOW,
+        .status = frame->status,
+        .submit_ns = frame->submit_ns,
+        .start_ns = frame->start_ns,
+        .end_ns = frame->end_ns,
+        .delivered_ns = delivered_ns,
+        .deadline_ns = frame->deadline_ns,
+        .reason = all.reason,
+        .predicted_ns = all.predicted_ns,
+        .rejected_ns = all.rejected_ns,
+        .pool_rows = all.pool_rows,
+        .joules = frame->joules,
+        .band_count = sort_reports(session->reporting.sorted, frame),
+        .bands = session->reporting.sorted,
+        .pass_count = frame->pass + 1 - first,
+        .passes = &frame->passes[first]};
     session->reporting.report(session->reporting.user, &report);
 }

@@ -10,16 +10,16 @@ bool cox__frame_allocate(const struct cox__pipeline *pipeline, struct cox__frame
 void cox__frame_free(struct cox__frame *frame);
 
 /* Begin to use a frame slot: its first pass, no bands yet. */
-void cox__frame_start(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_start(const struct cox_runtime *runtime, struct cox__frame *frame,
                       enum cox__frame_kind kind);
 
 /* Begin another pass, without bands yet. The bands of the pass before have ended. */
-void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_pass(const struct cox_runtime *runtime, struct cox__frame *frame,
                            uint32_t pass);
 
 /* Start over with the first pass. All bands have ended; none of them counts, and their status
  * becomes `why`. */
-void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_anew(const struct cox_runtime *runtime, struct cox__frame *frame,
                            cox_status why);
 
 /* Whether the pass under way has no more rows to do: every row is done or given up. */
@@ -56,12 +56,12 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
 
 /* Copy a band's partial results, because other bands will reuse its queue slot. False: no
  * memory. */
-bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+bool cox__frame_save_partials(struct cox__backend *backend, struct cox__frame *frame, uint32_t band,
                               struct cox__job *job);
 
 /* Merge the pass's partial results into the frame's buffers, in row order. All its bands are
  * done. */
-void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame);
+void cox__frame_merge_partials(struct cox__backend *backend, struct cox__frame *frame);
 
 /* Call the application's report function, if there is one. */
 void cox__frame_report(struct cox_session *session, struct cox__frame *frame);

@@ -91,7 +91,7 @@ static bool must_wait(const struct cox_session *session)
 static void has_joined(struct cox_session *session, uint32_t device)
 {
     const struct cox__device *of = &session->devices.list[device];
-    const bool first = !cox__device_any_joined(session);
+    const bool first = !cox__device_any_joined(&session->devices);
 
     cox__pipeline_tell_writable(&session->pipeline, session->runtime->backend, of->queue->instance,
                                 &session->warned.writable, &session->runtime->log);
@@ -145,7 +145,7 @@ static bool join(struct cox_session *session, uint32_t device)
 static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
 {
     uint64_t at_ns = 0;
-    if (!cox__device_any_active(session))
+    if (!cox__device_any_active(&session->devices))
         return 0;
 
     for (const struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
@@ -162,7 +162,8 @@ static void begin_rebuild(struct cox_session *session, uint32_t device)
         return;
 
     cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
-    cox__device_plan_retry(session, device, false);
+    cox__device_plan_retry(&session->devices.list[device], cox__engine_now(session->runtime),
+                           false);
 }
 
 /* The new instance is finished, or has failed. */
@@ -173,7 +174,7 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
 
     if (status) {
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
-        cox__device_plan_retry(session, device, false);
+        cox__device_plan_retry(of, cox__engine_now(session->runtime), false);
         cox__log(&session->runtime->log, COX_LOG_INFO,
                  "%s does not come back: %s; it is tried again in %llu ms", of->info.name,
                  cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));

@@ -15,10 +15,9 @@
 
 #include <string.h>
 
-static void call_done(struct cox_session *session, struct cox__frame *frame)
+static void call_done(struct cox__backend *backend, struct cox__frame *frame)
 {
     const struct cox__pass *pass = cox__frame_pass(frame);
-    struct cox__backend *backend = session->runtime->backend;
     void *buffers[COX_BUFFERS_MAX] = {NULL};
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
@@ -38,10 +37,10 @@ void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
     const struct cox__pass *pass = cox__frame_pass(frame);
 
     if (frame->status == COX_OK && pass->partial_bytes)
-        cox__frame_merge_partials(session, frame);
+        cox__frame_merge_partials(session->runtime->backend, frame);
     cox__policy_observe_pass(session, frame);
     if (frame->status == COX_OK && pass->done)
-        call_done(session, frame);
+        call_done(session->runtime->backend, frame);
 }
 
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
@@ -50,7 +49,7 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
         return false;
 
     /* Without an active device there is nothing to split: wait until one comes back. */
-    if (!cox__device_any_active(session)) {
+    if (!cox__device_any_active(&session->devices)) {
         frame->status = session->no_device ? COX_E_DEVICE_LOST : COX_OK;
         return session->no_device;
     }
@@ -58,7 +57,7 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
         const cox_status why = session->settings.verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
 
         memcpy(frame->params, frame->given_params, session->pipeline.params_bytes);
-        cox__frame_begin_anew(session, frame, why);
+        cox__frame_begin_anew(session->runtime, frame, why);
         cox__policy_split(session, frame);
         frame->passes[0].reason = COX_REASON_RERUN;
         return true;
@@ -70,7 +69,7 @@ bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
         return true;
 
     cox__passes_conclude(session, frame);
-    cox__frame_begin_pass(session, frame, frame->pass + 1);
+    cox__frame_begin_pass(session->runtime, frame, frame->pass + 1);
     cox__policy_split(session, frame);
 
     return true;

@@ -323,7 +323,7 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     struct cox_sched_view view;
     struct cox_chunk grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
     const uint64_t start_ns = frame->passes[frame->pass].start_ns;
 
     fill_progress(session, frame, now, progress);

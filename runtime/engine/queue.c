@@ -126,7 +126,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     if (!fill_slot(session, slot, frame, band))
         return true;
 
-    slot->submit_ns = report->submit_ns = cox__engine_now(session);
+    slot->submit_ns = report->submit_ns = cox__engine_now(session->runtime);
     cox__transition_slot(slot, COX__SLOT_BUSY);
     cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
     expect_calls(session, queue);
@@ -213,7 +213,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     struct cox__frame *frame = job->frame;
     struct cox_band_report *report = &frame->reports[job->band];
     struct cox__device *device = &session->devices.list[slot->queue->device];
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
 
@@ -234,7 +234,8 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     cox__timing_plan_polls(session, slot->queue, report->end_ns);
     cox__residency_note_done(frame, job, slot->queue->device);
 
-    if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
+    if (!job->fetch &&
+        !cox__frame_save_partials(session->runtime->backend, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: no memory for what a band has reduced",
                  (unsigned long long)frame->index);
@@ -256,7 +257,7 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
     struct cox__frame *frame = slot->job.frame;
     struct cox_band_report *report = &frame->reports[slot->job.band];
 
-    cox__timing_note_end(session, slot, report, cox__engine_now(session));
+    cox__timing_note_end(session, slot, report, cox__engine_now(session->runtime));
     report->noticed_ns = report->end_ns;
     cox__timing_plan_polls(session, slot->queue, report->end_ns);
 
@@ -290,7 +291,7 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         if (!posted && !slot->posted_early) /* the driver's posts are late */
             session->devices.list[queue->device].polled = true;
         if (state == COX__JOB_DONE)
-            cox__device_worked(session);
+            cox__device_worked(&session->recovery);
     }
 
     /* A band on a lost device may have read rows that were never copied there, because the band

@@ -723,9 +723,9 @@ struct cox_buffer {
 
 /* ---- small readers ---- */
 
-static inline uint64_t cox__engine_now(const struct cox_session *session)
+static inline uint64_t cox__engine_now(const struct cox_runtime *runtime)
 {
-    return session->runtime->backend->ops->now_ns(session->runtime->backend);
+    return runtime->backend->ops->now_ns(runtime->backend);
 }
 
 /* How much later than its deadline a frame was delivered; 0 = in time, or no deadline. */
@@ -764,11 +764,11 @@ static inline bool cox__frame_is_in_last_pass(const struct cox__frame *frame)
 }
 
 /* A whole frame on this device alone; 0 = not measured. */
-static inline uint64_t cox__device_alone_ns(const struct cox_session *session, uint32_t device)
+static inline uint64_t cox__device_alone_ns(const struct cox__device *device, uint32_t pass_count)
 {
     uint64_t sum = 0;
-    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        const uint64_t single_device_ns = session->devices.list[device].passes[p].single_device_ns;
+    for (uint32_t p = 0; p < pass_count; p++) {
+        const uint64_t single_device_ns = device->passes[p].single_device_ns;
         if (!single_device_ns)
             return 0;
         sum += single_device_ns;

@@ -112,13 +112,14 @@ static uint32_t reserved_by(const struct cox_session *session, const struct cox_
 
 static void start_frame(struct cox_session *session, struct cox__frame *frame, bool alone)
 {
-    cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+    cox__frame_start(session->runtime, frame, COX__FRAME_OF_APPLICATION);
     if (alone)
         cox__policy_begin_period(session);
 
-    frame->status = cox__buffers_status(session, frame);
+    frame->status = cox__buffers_status(frame);
     if (session->no_device)
-        frame->status = cox__device_any_joined(session) ? COX_E_DEVICE_LOST : COX_E_NO_DEVICE;
+        frame->status = cox__device_any_joined(&session->devices) ? COX_E_DEVICE_LOST
+                                                                  : COX_E_NO_DEVICE;
 
     cox__residency_start(session, frame);
     if (frame->status == COX_OK)
@@ -131,7 +132,7 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 {
     if (frame->expiry_ns == UINT64_MAX)
         return false;
-    if (cox__engine_now(session) >= frame->expiry_ns)
+    if (cox__engine_now(session->runtime) >= frame->expiry_ns)
         return true;
 
     if (frame->expiry_ns < session->order.expiry_ns)
@@ -204,7 +205,7 @@ static bool begin_shadows(struct cox_session *session)
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
     struct cox__frame *frame = cox__order_at(&session->order, index);
-    if (!cox__buffers_take(session, frame))
+    if (!cox__buffers_take(frame))
         return false;
 
     const bool cancelled = cox__frame_is_cancelled(&session->counts, frame);
@@ -212,18 +213,18 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
         if (!cox__warmup_pause(session))
             return false;
 
-        cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+        cox__frame_start(session->runtime, frame, COX__FRAME_OF_APPLICATION);
         frame->status = cancelled ? COX_E_CANCELLED : COX_E_LATE;
         *progress = true;
         return true;
     }
 
     if (session->warmup.state != COX__WARMUP_FINISHED) {
-        if (!cox__device_any_joining(session))
+        if (!cox__device_any_joining(&session->devices))
             *progress |= cox__warmup_step(session, frame);
         return false;
     }
-    if (!session->no_device && !cox__device_any_active(session))
+    if (!session->no_device && !cox__device_any_active(&session->devices))
         return false;
 
     start_frame(session, frame, index == 0);
@@ -235,7 +236,8 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 /* Advance a warm-up that cox_session_warm asked for, if no frame waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    if (!cox__warmup_is_asked(session) || session->order.count || cox__device_any_joining(session))
+    if (!cox__warmup_is_asked(session) || session->order.count ||
+        cox__device_any_joining(&session->devices))
         return false;
 
     return cox__warmup_step(session, NULL);
@@ -310,7 +312,7 @@ static bool handle_posts(struct cox_runtime *runtime)
         }
 
         slot->posted_early = true;
-        cox__timing_plan_next_poll(session, slot, cox__engine_now(session));
+        cox__timing_plan_next_poll(session, slot, cox__engine_now(session->runtime));
     }
 
     return any;
@@ -369,7 +371,7 @@ static void handle_request(struct cox_runtime *runtime, const struct cox__reques
     case COX__REQUEST_FRAME:
         session->warmup.used = true;
         cox__order_push(&session->order, request->frame);
-        cox__buffers_queue(session, request->frame);
+        cox__buffers_queue(request->frame);
         break;
     }
 
@@ -414,7 +416,7 @@ static bool is_live(const struct cox__queue *queue)
  * thread itself may have been late. */
 static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
 {
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
     if (!cox__slot_can_be_polled(slot) || cox__timing_due_ns(slot) > now)
         return false;
     if (cox__queue_poll(session, slot, false))
@@ -506,7 +508,7 @@ static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
  * when something is due. */
 static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 {
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
 
     cox__queue_flush(session);
 

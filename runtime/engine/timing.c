@@ -169,7 +169,7 @@ void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *
     if (device->polled && !is_behind(slot))
         slot->poll_ns = first_poll_ns(device, slot, slot->submit_ns);
     else
-        slot->poll_ns = cox__engine_now(session) + COX__POLL_FIRST_NS;
+        slot->poll_ns = cox__engine_now(session->runtime) + COX__POLL_FIRST_NS;
 }
 
 void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
@@ -346,7 +346,7 @@ static struct cox__queue_slot *first_queued(const struct cox__queue *queue)
 
 void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *queue)
 {
-    uint64_t begin = cox__engine_now(session);
+    uint64_t begin = cox__engine_now(session->runtime);
 
     COX_INVARIANT(atomic_load(&queue->state) == COX__QUEUE_LIVE);
 

@@ -37,7 +37,7 @@ static void give_back_buffers(struct cox_session *session)
 static void publish(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
-    if (over && cox__device_any_active(session))
+    if (over && cox__device_any_active(&session->devices))
         cox__transition_warmth(&session->warmth, COX__SESSION_WARM);
     else if (over)
         cox__transition_warmth(&session->warmth, COX__SESSION_WARM_IN_VAIN);
@@ -236,8 +236,8 @@ static void begin_run(struct cox_session *session)
     struct cox__frame *frame = warmup->frame;
     const uint32_t rows = session->pipeline.passes[warmup->pass].rows;
 
-    cox__frame_start(session, frame, COX__FRAME_WARMUP);
-    cox__frame_begin_pass(session, frame, warmup->pass);
+    cox__frame_start(session->runtime, frame, COX__FRAME_WARMUP);
+    cox__frame_begin_pass(session->runtime, frame, warmup->pass);
     frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
 
     cox__residency_start_warmup(&session->devices, frame, warmup->device);
@@ -245,7 +245,7 @@ static void begin_run(struct cox_session *session)
         frame->status = COX_E_DEVICE_MEMORY;
 
     submit_run(session, frame);
-    warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
+    warmup->submit_ns = cox__engine_now(session->runtime) - frame->start_ns;
 }
 
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first)

@@ -42,7 +42,7 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
 {
     struct cox__shadow *shadow = &session->shadow;
     if (shadow->busy || session->closing || cox__frame_pass(of)->in_place ||
-        !cox__device_has_free_slot(session, band->device))
+        !cox__device_has_free_slot(&session->devices.list[band->device]))
         return;
     if (!shadow->frame && !make_frame(session))
         return;
@@ -75,8 +75,8 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
     session->counts.under_way++;
     pthread_mutex_unlock(&session->lock);
 
-    cox__frame_start(session, frame, COX__FRAME_SHADOW);
-    cox__frame_begin_pass(session, frame, of->pass);
+    cox__frame_start(session->runtime, frame, COX__FRAME_SHADOW);
+    cox__frame_begin_pass(session->runtime, frame, of->pass);
     frame->passes[frame->pass].reason = COX_REASON_PROBE;
 
     if (!cox__frame_add(&session->devices, frame, band->device, band->first_row, band->rows, 0))
@@ -158,7 +158,7 @@ void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
 
 bool cox__probation_skip(struct cox_session *session, bool warms)
 {
-    const bool needed = !cox__device_any_active(session);
+    const bool needed = !cox__device_any_active(&session->devices);
     bool any = false;
     for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy; d++)
         if (session->devices.list[d].state == COX_DEVICE_PROBATION &&

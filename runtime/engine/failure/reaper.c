@@ -33,7 +33,7 @@
 /* Bands of a lost queue get at most one more session timeout. */
 static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 {
-    const uint64_t drain_ns = cox__later(cox__engine_now(session),
+    const uint64_t drain_ns = cox__later(cox__engine_now(session->runtime),
                                          cox__timing_session_timeout_ns(&session->settings));
 
     for (uint32_t i = 0; i < queue->slot_count; i++) {
@@ -67,12 +67,12 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
 
     queue->convicted = status == COX_E_MISMATCH;
     queue->unflushed = !queue->stuck; /* flush again: the driver may have refused the last flush */
-    queue->rebuild_after_ns = cox__later(cox__engine_now(session), BESIDE_NS);
+    queue->rebuild_after_ns = cox__later(cox__engine_now(session->runtime), BESIDE_NS);
 
     queue->next = session->recovery.lost_queues;
     session->recovery.lost_queues = queue;
 
-    cox__device_plan_retry(session, device, true);
+    cox__device_plan_retry(of, cox__engine_now(session->runtime), true);
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "%s leaves the session: %s; it is tried again in %llu ms", of->info.name,
              cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));

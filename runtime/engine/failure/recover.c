@@ -138,7 +138,7 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 /* Whether a device has yet to join, or has just done so. */
 static bool any_may_join(const struct cox_session *session)
 {
-    bool any = cox__device_any_joining(session);
+    bool any = cox__device_any_joining(&session->devices);
     for (uint32_t d = 0; d < session->devices.count; d++)
         if (session->devices.list[d].state == COX_DEVICE_PROBATION &&
             !session->devices.list[d].lost)
@@ -148,9 +148,9 @@ static bool any_may_join(const struct cox_session *session)
 
 bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
-    const bool joined = cox__device_any_joined(session);
+    const bool joined = cox__device_any_joined(&session->devices);
     if ((joined && !session->recovery.no_device_since_ns) || session->no_device ||
-        cox__device_any_active(session) || any_may_join(session))
+        cox__device_any_active(&session->devices) || any_may_join(session))
         return false;
 
     /* Wait a while for a lost device to come back. */

@@ -152,7 +152,7 @@ static bool has_ended(struct cox_session *session, struct cox__frame *frame)
     }
 
     /* Of a late look only `look_ns` counts. */
-    const uint64_t now_ns = cox__engine_now(session);
+    const uint64_t now_ns = cox__engine_now(session->runtime);
     uint64_t counted_ns = now_ns - relocation->last_ns;
     if (counted_ns > relocation->look_ns)
         counted_ns = relocation->look_ns;
@@ -205,7 +205,7 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
         return false;
 
     relocation->runtime = session->runtime;
-    relocation->last_ns = cox__engine_now(session);
+    relocation->last_ns = cox__engine_now(session->runtime);
     relocation->left_ns = cox__timing_session_timeout_ns(&session->settings);
     relocation->look_ns = relocation->left_ns / LOOKS + 1;
     relocation->bindings = bindings;

@@ -97,7 +97,8 @@ static void begin_allocation(struct cox_session *session)
             spare->mems[i] = NULL;
         }
 
-    spare->wait_ns = cox__engine_now(session) + cox__timing_session_timeout_ns(&session->settings);
+    spare->wait_ns = cox__engine_now(session->runtime) +
+                     cox__timing_session_timeout_ns(&session->settings);
     session->recovery.attention = true; /* the next step looks at the time */
     cox__loop_wake(session->runtime->loop);
     cox__transition_spare(spare, COX__SPARE_ALLOCATING);

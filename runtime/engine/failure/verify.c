@@ -80,7 +80,7 @@ static bool wait_for_spare(struct cox_session *session, const struct cox__frame 
 {
     const enum cox__spare_state state = atomic_load(&session->spare.state);
     const bool late = state == COX__SPARE_ALLOCATING &&
-                      cox__engine_now(session) >= session->spare.wait_ns;
+                      cox__engine_now(session->runtime) >= session->spare.wait_ns;
 
     if (late)
         log_unverified(session, frame, 0, cox__frame_pass(frame)->rows,
