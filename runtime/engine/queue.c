@@ -42,9 +42,8 @@ static bool is_empty(const struct cox__queue *queue)
 }
 
 /* The host memory that the slot's job uses for a binding; NULL = none. */
-static struct cox__mem *mem_of(const struct cox_session *session,
-                               const struct cox__queue_slot *slot, const struct cox__frame *frame,
-                               uint32_t binding)
+static struct cox__mem *mem_of(const struct cox__spare *spare, const struct cox__queue_slot *slot,
+                               const struct cox__frame *frame, uint32_t binding)
 {
     const struct cox__job *job = &slot->job;
 
@@ -53,20 +52,20 @@ static struct cox__mem *mem_of(const struct cox_session *session,
     if (!cox__is_shared(&cox__frame_pass(frame)->bindings[binding]))
         return NULL;
     if (slot->on_spare)
-        return session->spare.mems[binding];
+        return spare->mems[binding];
 
     return frame->mems[binding];
 }
 
 /* Note which host memory the slot's job uses, and which bindings it writes there. */
-static void fill_memory(struct cox_session *session, struct cox__queue_slot *slot,
+static void fill_memory(const struct cox__spare *spare, struct cox__queue_slot *slot,
                         const struct cox__frame *frame)
 {
     const struct cox__job *job = &slot->job;
     const struct cox__pass *pass = cox__frame_pass(frame);
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        slot->mems[i] = mem_of(session, slot, frame, i);
+        slot->mems[i] = mem_of(spare, slot, frame, i);
 
     if (job->fetch)
         slot->written = UINT32_C(1) << job->ranges[0].binding;
@@ -107,7 +106,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     if (!cox__residency_fill(session, frame, job))
         return false;
 
-    fill_memory(session, slot, frame);
+    fill_memory(&session->spare, slot, frame);
 
     return true;
 }
@@ -139,7 +138,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
         return true;
     }
 
-    cox__timing_plan_poll(session, slot);
+    cox__timing_plan_poll(device, slot);
     queue->unflushed = true;
 
     return true;
@@ -147,11 +146,11 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
 
 /* Whether a band may be submitted now. A device on probation gets only the band of its shadow
  * run. */
-static bool may_submit(const struct cox_session *session, const struct cox__frame *frame,
+static bool may_submit(const struct cox__devices *devices, const struct cox__frame *frame,
                        uint32_t band, uint32_t reserved, bool blocking)
 {
     const uint32_t d = frame->reports[band].device;
-    const struct cox__device *device = &session->devices.list[d];
+    const struct cox__device *device = &devices->list[d];
     const bool probation = device->state == COX_DEVICE_PROBATION &&
                            frame->kind == COX__FRAME_SHADOW;
 
@@ -164,7 +163,7 @@ bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, ui
 {
     bool progress = false;
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (may_submit(session, frame, b, reserved, false))
+        if (may_submit(&session->devices, frame, b, reserved, false))
             progress |= submit_band(session, frame, b);
 
     cox__queue_flush(session);
@@ -176,7 +175,8 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
                                 uint32_t reserved)
 {
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (may_submit(session, frame, b, reserved, true) && submit_band(session, frame, b)) {
+        if (may_submit(&session->devices, frame, b, reserved, true) &&
+            submit_band(session, frame, b)) {
             cox__queue_flush(session);
             return true;
         }
@@ -217,7 +217,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
 
-    cox__timing_note_end(session, slot, report, plausible ? end : now);
+    cox__timing_note_end(device, slot, report, plausible ? end : now);
     if (!job->fetch)
         cox__timing_learn(device, job->pass, report);
     device->last_done_ns = now;
@@ -231,7 +231,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     report->clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX;
 
     cox__timing_advance_deadlines(slot->queue, report->end_ns);
-    cox__timing_plan_polls(session, slot->queue, report->end_ns);
+    cox__timing_plan_polls(device, slot->queue, report->end_ns);
     cox__residency_note_done(frame, job, slot->queue->device);
 
     if (!job->fetch &&
@@ -255,11 +255,12 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
                         cox_status status)
 {
     struct cox__frame *frame = slot->job.frame;
+    struct cox__device *device = &session->devices.list[slot->queue->device];
     struct cox_band_report *report = &frame->reports[slot->job.band];
 
-    cox__timing_note_end(session, slot, report, cox__engine_now(session->runtime));
+    cox__timing_note_end(device, slot, report, cox__engine_now(session->runtime));
     report->noticed_ns = report->end_ns;
-    cox__timing_plan_polls(session, slot->queue, report->end_ns);
+    cox__timing_plan_polls(device, slot->queue, report->end_ns);
 
     cox__frame_end_band(frame, slot->job.band, status);
     cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,

@@ -69,15 +69,15 @@ static double predict(const struct cox__timing *timing, double rows)
 }
 
 /* Expected time of a band of `rows` rows of a pass on a device; 0 = unknown. */
-static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass,
-                          uint32_t rows)
+static double expected_ns(const struct cox__pipeline *pipeline, const struct cox__device *device,
+                          uint32_t pass, uint32_t rows)
 {
-    const struct cox__device_pass *of = &session->devices.list[device].passes[pass];
+    const struct cox__device_pass *of = &device->passes[pass];
     const double expected = predict(&of->timing, rows);
     if (expected > 0)
         return expected;
 
-    return (double)of->single_device_ns * rows / session->pipeline.passes[pass].rows;
+    return (double)of->single_device_ns * rows / pipeline->passes[pass].rows;
 }
 
 static void learn(struct cox__timing *timing, double rows, double ns)
@@ -122,10 +122,9 @@ void cox__timing_learn(struct cox__device *device, uint32_t pass,
 
 /* A band begins when it is enqueued or when the band before it in its queue ends, whichever is
  * later. */
-void cox__timing_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+void cox__timing_note_end(struct cox__device *device, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns)
 {
-    struct cox__device *device = &session->devices.list[slot->queue->device];
     const uint64_t start = cox__max_u64(slot->submit_ns, device->last_end_ns);
     if (end_ns <= start)
         end_ns = start + 1;
@@ -162,20 +161,17 @@ static uint64_t first_poll_ns(const struct cox__device *device, const struct cox
     return begin_ns + COX__POLL_FIRST_NS;
 }
 
-void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
+void cox__timing_plan_poll(const struct cox__device *device, struct cox__queue_slot *slot)
 {
-    const struct cox__device *device = &session->devices.list[slot->queue->device];
-
     if (device->polled && !is_behind(slot))
         slot->poll_ns = first_poll_ns(device, slot, slot->submit_ns);
     else
-        slot->poll_ns = cox__engine_now(session->runtime) + COX__POLL_FIRST_NS;
+        slot->poll_ns = cox__engine_now(slot->queue->runtime) + COX__POLL_FIRST_NS;
 }
 
-void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
+void cox__timing_plan_polls(const struct cox__device *device, struct cox__queue *queue,
+                            uint64_t end_ns)
 {
-    const struct cox__device *device = &session->devices.list[queue->device];
-
     for (uint32_t i = 0; i < queue->slot_count && device->polled; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state != COX__SLOT_FREE && !is_behind(slot))
@@ -256,7 +252,8 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
     uint32_t ended = UINT32_MAX;
 
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        const double expected = expected_ns(session, device, p, session->pipeline.passes[p].rows);
+        const double expected = expected_ns(&session->pipeline, of, p,
+                                            session->pipeline.passes[p].rows);
         if (expected > longest)
             longest = expected;
         unknown |= expected <= 0;
@@ -270,30 +267,28 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
 }
 
 /* How long the process could not run so far; 0 on a virtual clock, which stands still then. */
-static uint64_t run_queue_delay_ns(const struct cox_session *session)
+static uint64_t run_queue_delay_ns(const struct cox_runtime *runtime)
 {
-    const struct cox_runtime *runtime = session->runtime;
     if (runtime->backend->ops->advance)
         return 0;
 
     return cox__watchdog_starved_ns(runtime->watchdog);
 }
 
-static void set_deadline(const struct cox_session *session, struct cox__queue_slot *slot,
-                         uint64_t begin_ns, uint64_t expected_ns)
+static void set_deadline(struct cox__queue_slot *slot, uint64_t begin_ns, uint64_t expected_ns)
 {
     slot->end_ns = begin_ns + expected_ns;
     slot->deadline_ns = begin_ns + slot->limit_ns;
-    slot->run_queue_delay_ns = run_queue_delay_ns(session);
+    slot->run_queue_delay_ns = run_queue_delay_ns(slot->queue->runtime);
     slot->grace_ns = 0;
     slot->spared = false;
 }
 
-static bool is_only_device(const struct cox_session *session, uint32_t device)
+static bool is_only_device(const struct cox__devices *devices, uint32_t device)
 {
-    bool only = cox__device_is_active(&session->devices.list[device]);
-    for (uint32_t d = 0; d < session->devices.count; d++)
-        only = only && (d == device || !cox__device_is_active(&session->devices.list[d]));
+    bool only = cox__device_is_active(&devices->list[device]);
+    for (uint32_t d = 0; d < devices->count; d++)
+        only = only && (d == device || !cox__device_is_active(&devices->list[d]));
     return only;
 }
 
@@ -303,13 +298,13 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
     if (now_ns < slot->deadline_ns)
         return false;
 
-    const uint64_t starved = run_queue_delay_ns(session);
+    const uint64_t starved = run_queue_delay_ns(session->runtime);
     const uint64_t left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->grace_ns;
     uint64_t excuse_ns = cox__min_u64(starved - slot->run_queue_delay_ns, left_ns);
     slot->run_queue_delay_ns = starved;
     slot->grace_ns += excuse_ns;
     if (!slot->spared && !session->settings.device_timeout_ns &&
-        is_only_device(session, slot->queue->device)) {
+        is_only_device(&session->devices, slot->queue->device)) {
         slot->spared = true;
         excuse_ns += COX__EXCUSE_TIMES * slot->limit_ns;
     }
@@ -356,10 +351,11 @@ void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *
 
     for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
         const struct cox__device *device = &session->devices.list[queue->device];
-        const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
+        const double expected = expected_ns(&session->pipeline, device, slot->job.pass,
+                                            slot->job.rows);
         slot->limit_ns = time_limit_ns(&session->settings, device,
                                        device->passes[slot->job.pass].ended, expected);
-        set_deadline(session, slot, begin, (uint64_t)expected);
+        set_deadline(slot, begin, (uint64_t)expected);
         cox__transition_band(band_of(slot), COX__BAND_RUNNING);
     }
 }
@@ -372,6 +368,6 @@ void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (has_deadline(slot) && slot->deadline_ns < end_ns + slot->limit_ns)
-            set_deadline(queue->session, slot, end_ns, cox__elapsed_ns(end_ns, slot->end_ns));
+            set_deadline(slot, end_ns, cox__elapsed_ns(end_ns, slot->end_ns));
     }
 }
