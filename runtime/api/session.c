@@ -35,7 +35,8 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
         return COX_OK;
 
     uint32_t failed;
-    const cox_status status = cox__spare_make_mems(session, bindings, frame->scratch, &failed);
+    const cox_status status = cox__spare_make_mems(session->runtime->backend, &session->pipeline,
+                                                   bindings, frame->scratch, &failed);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR, "%zu bytes for scratch binding %u (%s): %s",
                  session->pipeline.bytes[failed], failed, session->pipeline.bindings[failed].name,
@@ -343,7 +344,8 @@ cox_status cox__session_create(cox_runtime *runtime, const struct cox__session_s
 static cox_status make_warmup_mems(cox_session *session)
 {
     uint32_t i = 0;
-    const cox_status status = cox__spare_make_mems(session, UINT32_MAX, session->warmup.given, &i);
+    const cox_status status = cox__spare_make_mems(session->runtime->backend, &session->pipeline,
+                                                   UINT32_MAX, session->warmup.given, &i);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "cox_session_warm: %zu bytes for binding %u (%s): %s", session->pipeline.bytes[i],
@@ -479,7 +481,7 @@ void cox_session_destroy(cox_session **out)
     }
 
     cox__warmup_drop(session);
-    cox__spare_drop(session);
+    cox__spare_drop(session->runtime, &session->spare);
     drop_frame_scratch(session);
     free_session(session);
     atomic_fetch_sub(&runtime->session_count, 1);

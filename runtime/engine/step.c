@@ -150,7 +150,7 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 
     const bool held = cox__relocate_holds(session, frame);
     if (frame->status && (frame->unfinished || frame->pool.left))
-        cox__recover_drop(session, frame);
+        cox__recover_drop(&session->spare, frame);
 
     return !held;
 }
@@ -345,7 +345,7 @@ static void detach(struct cox_runtime *runtime, struct cox_session *session)
 
     if (*link)
         *link = session->next_active;
-    cox__reaper_leave(session);
+    cox__reaper_leave(runtime, &session->recovery);
 
     pthread_mutex_lock(&session->lock);
     session->detached = true;
@@ -520,7 +520,7 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     progress |= cox__recover_no_device(session, now, next_ns);
     progress |= cox__step_drain(session);
     progress |= cox__deliver_ready(session);
-    cox__relocate_due(session, next_ns);
+    cox__relocate_due(&session->order, next_ns);
 
     const struct cox__spare *spare = &session->spare;
     if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns &&

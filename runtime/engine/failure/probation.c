@@ -23,16 +23,16 @@
 enum { PROBATION_BYTES = 256 << 10 };
 
 /* Make the frame of the shadow runs. False: no memory. */
-static bool make_frame(struct cox_session *session)
+static bool make_frame(struct cox__shadow *shadow, const struct cox__pipeline *pipeline)
 {
     struct cox__frame *frame = calloc(1, sizeof *frame);
-    if (frame && !cox__frame_allocate(&session->pipeline, frame)) {
+    if (frame && !cox__frame_allocate(pipeline, frame)) {
         cox__frame_free(frame);
         free(frame);
         frame = NULL;
     }
 
-    session->shadow.frame = frame;
+    shadow->frame = frame;
     return frame != NULL;
 }
 
@@ -44,7 +44,7 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
     if (shadow->busy || session->closing || cox__frame_pass(of)->in_place ||
         !cox__device_has_free_slot(&session->devices.list[band->device]))
         return;
-    if (!shadow->frame && !make_frame(session))
+    if (!shadow->frame && !make_frame(shadow, &session->pipeline))
         return;
 
     struct cox__frame *frame = shadow->frame;
@@ -61,15 +61,15 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
     if (probation)
         cox__spare_fill_outputs(session, of, band->first_row, band->rows);
 
-    cox__spare_use(session);
+    cox__spare_use(&session->spare);
     shadow->busy = true;
     shadow->device = band->device;
     shadow->probation = probation;
     shadow->compare = probation && session->settings.verify > 0;
 
     if (shadow->compare)
-        cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows,
-                          shadow->digest);
+        cox__spare_digest(session->runtime->backend, cox__frame_pass(of), of->mems, NULL,
+                          band->first_row, band->rows, shadow->digest);
 
     pthread_mutex_lock(&session->lock);
     session->counts.under_way++;
@@ -126,18 +126,18 @@ static uint32_t probation_rows(const struct cox__frame *frame, const struct cox_
 }
 
 /* Whether the device cannot repeat rows of the frame on the spare buffers. */
-static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
+static bool cannot_be_beside(const struct cox__spare *spare, const struct cox__frame *frame,
                              const struct cox__device *device)
 {
     return cox__frame_pass(frame)->in_place ||
-           atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
+           atomic_load(&spare->state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
 }
 
-static void emit_result(struct cox_session *session, uint32_t device, cox_status status)
+static void emit_result(struct cox__events *events, uint32_t device, cox_status status)
 {
-    cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
-                                                          .device = device,
-                                                          .status = status});
+    cox__event_emit(events, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
+                                                .device = device,
+                                                .status = status});
 }
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
@@ -149,8 +149,8 @@ void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
         if (device->state != COX_DEVICE_PROBATION)
             continue;
 
-        if (cannot_be_beside(session, frame, device))
-            emit_result(session, d, COX_OK);
+        if (cannot_be_beside(&session->spare, frame, device))
+            emit_result(&session->events, d, COX_OK);
         else if (frame->status == COX_OK)
             begin(session, frame, &band, true);
     }
@@ -163,7 +163,7 @@ bool cox__probation_skip(struct cox_session *session, bool warms)
     for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy; d++)
         if (session->devices.list[d].state == COX_DEVICE_PROBATION &&
             (needed || (warms && !session->devices.list[d].lost))) {
-            emit_result(session, d, COX_OK);
+            emit_result(&session->events, d, COX_OK);
             any = true;
         }
 
@@ -183,18 +183,18 @@ bool cox__probation_shadow_end(struct cox_session *session)
 
     if (frame->status == COX_OK && shadow->compare) {
         const struct cox_band_report *report = &frame->reports[0];
-        cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row,
-                          report->rows, digest);
+        cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
+                          NULL, report->first_row, report->rows, digest);
         if (memcmp(digest, shadow->digest, sizeof digest) != 0)
             frame->status = COX_E_MISMATCH;
     }
 
     cox__frame_report(session, frame);
     shadow->busy = false;
-    cox__spare_release(session);
+    cox__spare_release(&session->spare);
 
     if (shadow->probation)
-        emit_result(session, shadow->device, frame->status);
+        emit_result(&session->events, shadow->device, frame->status);
 
     pthread_mutex_lock(&session->lock);
     session->counts.under_way--;

@@ -31,10 +31,10 @@
 /* ---- losing an instance ---- */
 
 /* Bands of a lost queue get at most one more session timeout. */
-static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
+static void orphan_slots(const struct cox__settings *settings, struct cox__queue *queue)
 {
-    const uint64_t drain_ns = cox__later(cox__engine_now(session->runtime),
-                                         cox__timing_session_timeout_ns(&session->settings));
+    const uint64_t drain_ns = cox__later(cox__engine_now(queue->runtime),
+                                         cox__timing_session_timeout_ns(settings));
 
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
@@ -63,7 +63,7 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
     }
 
     cox__transition_queue(queue, COX__QUEUE_DRAINING);
-    orphan_slots(session, queue);
+    orphan_slots(&session->settings, queue);
 
     queue->convicted = status == COX_E_MISMATCH;
     queue->unflushed = !queue->stuck; /* flush again: the driver may have refused the last flush */
@@ -247,13 +247,13 @@ static bool is_waiting(const struct cox__queue *queue)
     return state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED;
 }
 
-void cox__reaper_leave(struct cox_session *session)
+void cox__reaper_leave(struct cox_runtime *runtime, struct cox__recovery *recovery)
 {
-    for (struct cox__queue *queue; (queue = session->recovery.lost_queues);) {
-        session->recovery.lost_queues = queue->next;
+    for (struct cox__queue *queue; (queue = recovery->lost_queues);) {
+        recovery->lost_queues = queue->next;
         queue->session = NULL;
-        queue->next = session->runtime->stray;
-        session->runtime->stray = queue;
+        queue->next = runtime->stray;
+        runtime->stray = queue;
     }
 }
 

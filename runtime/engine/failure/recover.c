@@ -21,7 +21,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
     }
 
     if (frame->bands[band].kind == COX__BAND_CHECK) {
-        cox__spare_release(session);
+        cox__spare_release(&session->spare);
         cox__verify_failed(frame, band);
         return;
     }
@@ -55,10 +55,10 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 /* ---- bands that were not submitted yet ---- */
 
 /* Whether the band's device may still run it. */
-static bool has_device(const struct cox_session *session, const struct cox__frame *frame,
+static bool has_device(const struct cox__devices *devices, const struct cox__frame *frame,
                        uint32_t band)
 {
-    const struct cox__device *device = &session->devices.list[frame->reports[band].device];
+    const struct cox__device *device = &devices->list[frame->reports[band].device];
     return cox__device_is_active(device) ||
            (device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW);
 }
@@ -68,7 +68,8 @@ static void recover_frame(struct cox_session *session, struct cox__frame *frame)
     /* The loop skips bands that it adds: they have an active device, or no device is active. */
     const uint32_t count = frame->band_count;
     for (uint32_t b = 0; b < count; b++)
-        if (frame->bands[b].state == COX__BAND_PLANNED && !has_device(session, frame, b)) {
+        if (frame->bands[b].state == COX__BAND_PLANNED &&
+            !has_device(&session->devices, frame, b)) {
             cox__frame_end_band(frame, b, COX_E_DEVICE_LOST);
             cox__recover_band(session, frame, b, false);
         }
@@ -87,14 +88,14 @@ void cox__recover_planned(struct cox_session *session)
         recover_frame(session, session->shadow.frame);
 }
 
-void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
+void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame)
 {
     frame->pool.left = 0;
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED) {
             cox__frame_end_band(frame, b, frame->status);
             if (frame->bands[b].kind == COX__BAND_CHECK)
-                cox__spare_release(session);
+                cox__spare_release(spare);
         }
 }
 
@@ -102,10 +103,10 @@ void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
 
 /* An earlier pass wrote wrong rows: the frame restarts from its inputs. If it has overwritten some
  * of them, it ends with an error. */
-static void restart(struct cox_session *session, struct cox__frame *frame)
+static void restart(struct cox__frame *frame)
 {
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->pipeline.bindings[i].access == COX__READ_WRITE)
+    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
+        if (frame->pipeline->bindings[i].access == COX__READ_WRITE)
             frame->status = COX_E_MISMATCH;
 
     frame->again = !frame->status;
@@ -127,7 +128,7 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 
             cox__frame_revoke_band(frame, b, COX_E_MISMATCH);
             if (b < frame->first_band)
-                restart(session, frame);
+                restart(frame);
             else if (!frame->again)
                 cox__recover_band(session, frame, b, true);
         }
@@ -136,12 +137,11 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 }
 
 /* Whether a device has yet to join, or has just done so. */
-static bool any_may_join(const struct cox_session *session)
+static bool any_may_join(const struct cox__devices *devices)
 {
-    bool any = cox__device_any_joining(&session->devices);
-    for (uint32_t d = 0; d < session->devices.count; d++)
-        if (session->devices.list[d].state == COX_DEVICE_PROBATION &&
-            !session->devices.list[d].lost)
+    bool any = cox__device_any_joining(devices);
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].state == COX_DEVICE_PROBATION && !devices->list[d].lost)
             any = true;
     return any;
 }
@@ -150,7 +150,7 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
 {
     const bool joined = cox__device_any_joined(&session->devices);
     if ((joined && !session->recovery.no_device_since_ns) || session->no_device ||
-        cox__device_any_active(&session->devices) || any_may_join(session))
+        cox__device_any_active(&session->devices) || any_may_join(&session->devices))
         return false;
 
     /* Wait a while for a lost device to come back. */

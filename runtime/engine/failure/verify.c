@@ -30,30 +30,30 @@ static double chance(uint64_t frame, uint32_t row)
 /* Choose the device that checks a band: of the other devices the one with the least work for the
  * frame, and of those the fastest. Returns device_count if no other device is
  * active. */
-static uint32_t choose_peer(const struct cox_session *session, const struct cox__frame *frame,
+static uint32_t choose_peer(const struct cox__devices *devices, const struct cox__frame *frame,
                             uint32_t owner)
 {
-    uint32_t best = session->devices.count;
-    for (uint32_t d = 0; d < session->devices.count; d++) {
-        const struct cox__device *device = &session->devices.list[d];
+    uint32_t best = devices->count;
+    for (uint32_t d = 0; d < devices->count; d++) {
+        const struct cox__device *device = &devices->list[d];
         if (d == owner || !cox__device_is_active(device))
             continue;
 
-        if (best == session->devices.count || frame->at_work[d] < frame->at_work[best] ||
+        if (best == devices->count || frame->at_work[d] < frame->at_work[best] ||
             (frame->at_work[d] == frame->at_work[best] &&
              device->passes[frame->pass].single_device_ns <
-                 session->devices.list[best].passes[frame->pass].single_device_ns))
+                 devices->list[best].passes[frame->pass].single_device_ns))
             best = d;
     }
     return best;
 }
 
-static bool is_candidate(const struct cox_session *session, const struct cox__frame *frame,
+static bool is_candidate(const struct cox__settings *settings, const struct cox__frame *frame,
                          uint32_t band)
 {
     const struct cox__band *of = &frame->bands[band];
     return of->state == COX__BAND_DONE && of->kind != COX__BAND_CHECK && !of->checked &&
-           chance(frame->index, frame->reports[band].first_row) < session->settings.verify;
+           chance(frame->index, frame->reports[band].first_row) < settings->verify;
 }
 
 static uint32_t failed_checks(const struct cox__frame *frame, uint32_t band)
@@ -92,7 +92,7 @@ static bool wait_for_spare(struct cox_session *session, const struct cox__frame 
 static bool check_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     const struct cox_band_report report = frame->reports[band];
-    const uint32_t peer = choose_peer(session, frame, report.device);
+    const uint32_t peer = choose_peer(&session->devices, frame, report.device);
     const bool alone = peer == session->devices.count;
     frame->bands[band].checked = true;
 
@@ -118,7 +118,7 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
         return false;
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
-        any |= is_candidate(session, frame, b);
+        any |= is_candidate(&session->settings, frame, b);
 
     if (any && !cox__spare_take(session, frame))
         return wait_for_spare(session, frame);
@@ -128,7 +128,7 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
     /* Checks are bands too: the loop does not look at those that it adds. */
     const uint32_t count = frame->band_count;
     for (uint32_t b = frame->first_band; any && b < count; b++)
-        if (is_candidate(session, frame, b) && !check_band(session, frame, b))
+        if (is_candidate(&session->settings, frame, b) && !check_band(session, frame, b))
             break;
 
     return frame->unfinished > 0;
@@ -147,9 +147,9 @@ static const void *partials_of(const struct cox__frame *frame, uint32_t band,
 
 /* ---- the vote ---- */
 
-static const char *name_of(const struct cox_session *session, uint32_t device)
+static const char *name_of(const struct cox__devices *devices, uint32_t device)
 {
-    return session->devices.list[device].info.name;
+    return devices->list[device].info.name;
 }
 
 /* Have a device repeat the rows that are voted on. */
@@ -182,16 +182,17 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     vote->rows = report->rows;
     vote->peer = report->device;
 
-    cox__spare_digest(session, frame->pass, frame->mems, partials_of(frame, band, report),
-                      report->first_row, report->rows, vote->of_owner);
-    cox__spare_digest(session, frame->pass, session->spare.mems,
+    cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), frame->mems,
+                      partials_of(frame, band, report), report->first_row, report->rows,
+                      vote->of_owner);
+    cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
                       partials_of(frame, check, &frame->reports[band]), report->first_row,
                       report->rows, vote->of_peer);
 
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "frame %llu: %s and %s disagree about rows %u..%u", (unsigned long long)frame->index,
-             name_of(session, owner), name_of(session, vote->peer), report->first_row,
-             report->first_row + report->rows - 1);
+             name_of(&session->devices, owner), name_of(&session->devices, vote->peer),
+             report->first_row, report->first_row + report->rows - 1);
 
     if (third < session->devices.count)
         ask_voter(session, frame, third, COX__VOTE_THIRD);
@@ -202,7 +203,7 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
 static void convict(struct cox_session *session, uint32_t device)
 {
     cox__log(&session->runtime->log, COX_LOG_ERROR, "%s gives wrong rows",
-             name_of(session, device));
+             name_of(&session->devices, device));
     cox__device_fail(session, device, COX_E_MISMATCH);
 }
 
@@ -234,8 +235,8 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame,
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: nothing tells whose rows %u..%u are right, those of %s or of %s",
                  (unsigned long long)frame->index, vote->first_row,
-                 vote->first_row + vote->rows - 1, name_of(session, owner),
-                 name_of(session, vote->peer));
+                 vote->first_row + vote->rows - 1, name_of(&session->devices, owner),
+                 name_of(&session->devices, vote->peer));
     }
 }
 
@@ -268,13 +269,13 @@ void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uin
 {
     const struct cox_band_report report = frame->reports[check];
     const uint32_t origin = frame->bands[check].origin;
-    cox__spare_release(session);
+    cox__spare_release(&session->spare);
     if (frame->status)
         return;
 
     if (is_vote(frame, check)) {
         unsigned char digest[32];
-        cox__spare_digest(session, frame->pass, session->spare.mems,
+        cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
                           partials_of(frame, check, &frame->reports[origin]), report.first_row,
                           report.rows, digest);
         count_vote(session, frame, digest);
