@@ -480,7 +480,7 @@ void cox_session_destroy(cox_session **out)
         return;
     }
 
-    cox__warmup_drop(session);
+    cox__warmup_drop(session->runtime, &session->warmup);
     cox__spare_drop(session->runtime, &session->spare);
     drop_frame_scratch(session);
     free_session(session);

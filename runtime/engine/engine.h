@@ -98,7 +98,7 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
 void cox__spare_drop(struct cox_runtime *runtime, const struct cox__spare *spare);
 
 /* The same for memory that the warm-up allocated and could not free. warmup.c */
-void cox__warmup_drop(struct cox_session *session);
+void cox__warmup_drop(struct cox_runtime *runtime, const struct cox__warmup *warmup);
 
 /* ---- memory: memory.c, buffers.c, spare.c; no lock held ---- */
 

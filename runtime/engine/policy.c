@@ -16,11 +16,10 @@
 
 /* How long the device alone needs for the whole frame, over all passes that share the split.
  * 0 = one of them was not measured. */
-static uint64_t single_device_ns(const struct cox_session *session,
-                                 const struct cox__device *device, uint32_t lead)
+static uint64_t single_device_ns(const struct cox__device *device, uint32_t lead, uint32_t count)
 {
     uint64_t sum = 0;
-    for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++) {
+    for (uint32_t p = lead; p < lead + count; p++) {
         if (!device->passes[p].single_device_ns)
             return 0;
         sum += device->passes[p].single_device_ns;
@@ -40,6 +39,7 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
                       struct cox_sched_device *devices, struct cox_sched_view *view)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number];
+    const struct cox__sharing *sharing = &session->sharing[number];
     const uint32_t doing = cox__device_doing(session, number);
 
     for (uint32_t d = 0; d < session->devices.count; d++) {
@@ -47,20 +47,20 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
 
         devices[d].usable = (doing >> d & 1) != 0;
         devices[d].hint = speed_hint(device);
-        devices[d].single_device_ns = single_device_ns(session, device, number);
+        devices[d].single_device_ns = single_device_ns(device, number, sharing->count);
     }
 
-    *view = (struct cox_sched_view){
-        .frame = frame,
-        .rows = pass->rows,
-        .row_alignment = pass->row_alignment,
-        .min_band_rows = session->settings.min_band_rows,
-        .device_count = session->devices.count,
-        .devices = devices,
-        .in_flight = session->settings.in_flight,
-        .pool = session->sharing[number].policy.assign != NULL,
-        .shadow = session->sharing[number].count == 1 && !pass->in_place &&
-                  atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
+    *view = (struct cox_sched_view){.frame = frame,
+                                    .rows = pass->rows,
+                                    .row_alignment = pass->row_alignment,
+                                    .min_band_rows = session->settings.min_band_rows,
+                                    .device_count = session->devices.count,
+                                    .devices = devices,
+                                    .in_flight = session->settings.in_flight,
+                                    .pool = sharing->policy.assign != NULL,
+                                    .shadow = sharing->count == 1 && !pass->in_place &&
+                                              atomic_load(&session->spare.state) !=
+                                                  COX__SPARE_UNAVAILABLE};
 }
 
 static void view_of_frame(const struct cox_session *session, const struct cox__frame *frame,
@@ -121,16 +121,15 @@ static void print_bands(const struct cox_split *split, char *text, size_t bytes)
         memcpy(text + bytes - 4, "...", 4);
 }
 
-static void log_refusal(const struct cox_session *session, struct cox__sharing *sharing,
-                        uint64_t frame, const struct cox_split *split, const char *why)
+static void log_refusal(const struct cox__log *log, struct cox__sharing *sharing, uint64_t frame,
+                        const struct cox_split *split, const char *why)
 {
     char bands[640];
     if (!worth_a_line(&sharing->refused_splits))
         return;
 
     print_bands(split, bands, sizeof bands);
-    cox__log(&session->runtime->log, COX_LOG_WARN,
-             "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
+    cox__log(log, COX_LOG_WARN, "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
              sharing->policy.name, (unsigned long long)frame,
              (unsigned long long)sharing->refused_splits, why, bands);
 }
@@ -175,7 +174,7 @@ static void split_as_before(struct cox_session *session, struct cox__frame *fram
 
 /* Ask the policy for a split. If its answer is refused, use its last good split if that still fits,
  * or split evenly. */
-static void ask_for_split(struct cox_session *session, struct cox__sharing *sharing,
+static void ask_for_split(const struct cox__log *log, struct cox__sharing *sharing,
                           const struct cox_sched_view *view, struct cox_split *split)
 {
     char why[160] = "the policy returned an error";
@@ -191,7 +190,7 @@ static void ask_for_split(struct cox_session *session, struct cox__sharing *shar
         return;
     }
 
-    log_refusal(session, sharing, view->frame, split, why);
+    log_refusal(log, sharing, view->frame, split, why);
     if (sharing->has_last_split && cox_split_check(&sharing->last_split, view, NULL, 0) == COX_OK)
         *split = sharing->last_split;
     else
@@ -215,7 +214,7 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     struct cox_split split;
 
     view_of_frame(session, frame, report->start_ns, devices, &view);
-    ask_for_split(session, sharing, &view, &split);
+    ask_for_split(&session->runtime->log, sharing, &view, &split);
     report->reason = split.reason;
     report->predicted_ns = split.predicted_ns;
     report->rejected_ns = split.rejected_ns;
@@ -235,9 +234,9 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
 
 /* ---- the pool ---- */
 
-static bool runs_shadow(const struct cox_session *session, uint32_t device)
+static bool runs_shadow(const struct cox__shadow *shadow, uint32_t device)
 {
-    return session->shadow.busy && session->shadow.device == device;
+    return shadow->busy && shadow->device == device;
 }
 
 /* A device that does a shadow run is left out: it would begin the frame's rows only afterwards. */
@@ -247,7 +246,7 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
     uint32_t devices = 0;
 
     for (uint32_t d = 0; d < session->devices.count; d++)
-        if (doing >> d & 1 && !(frame->pool.declined >> d & 1) && !runs_shadow(session, d))
+        if (doing >> d & 1 && !(frame->pool.declined >> d & 1) && !runs_shadow(&session->shadow, d))
             devices |= UINT32_C(1) << d;
 
     return devices;
@@ -268,12 +267,12 @@ static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__dev
     return cox__elapsed_ns(cox__max_u64(submit_ns, device->last_end_ns), now);
 }
 
-static void fill_progress(const struct cox_session *session, const struct cox__frame *frame,
+static void fill_progress(const struct cox__devices *devices, const struct cox__frame *frame,
                           uint64_t now, struct cox_progress *progress)
 {
     uint64_t submit_ns[COX_DEVICES_MAX];
 
-    memset(progress, 0, session->devices.count * sizeof *progress);
+    memset(progress, 0, devices->count * sizeof *progress);
     memset(submit_ns, 0xff, sizeof submit_ns);
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
@@ -292,9 +291,9 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
         of->rows += report->rows;
     }
 
-    for (uint32_t d = 0; d < session->devices.count; d++)
+    for (uint32_t d = 0; d < devices->count; d++)
         if (submit_ns[d] != UINT64_MAX)
-            progress[d].since_ns = at_work_ns(frame, &session->devices.list[d], submit_ns[d], now);
+            progress[d].since_ns = at_work_ns(frame, &devices->list[d], submit_ns[d], now);
 }
 
 /* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
@@ -326,7 +325,7 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     const uint64_t now = cox__engine_now(session->runtime);
     const uint64_t start_ns = frame->passes[frame->pass].start_ns;
 
-    fill_progress(session, frame, now, progress);
+    fill_progress(&session->devices, frame, now, progress);
 
     const struct cox_chunk_request offer = {.device = device,
                                             .first_row = frame->pool.first_row,
@@ -441,12 +440,13 @@ static uint32_t measured_flags(const struct cox__frame *frame, uint32_t band)
     return flags;
 }
 
-void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band)
+void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox__frame *frame,
+                         uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
     const uint32_t pass = frame->bands[band].pass;
-    const uint32_t lead = session->sharing[pass].lead;
-    const struct cox__sharing *sharing = &session->sharing[lead];
+    const uint32_t lead = of_passes[pass].lead;
+    const struct cox__sharing *sharing = &of_passes[lead];
 
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
@@ -472,32 +472,32 @@ void cox__policy_observe(struct cox_session *session, const struct cox__frame *f
 }
 
 /* The last pass that shares the split is over. */
-static void observe_together(struct cox_session *session, const struct cox__frame *frame,
+static void observe_together(const struct cox__frame *frame, uint32_t device_count,
                              const struct cox__sharing *sharing)
 {
     struct cox_measurement measurement;
-    for (uint32_t d = 0; d < session->devices.count && sharing->policy.observe; d++)
+    for (uint32_t d = 0; d < device_count && sharing->policy.observe; d++)
         if (cox__together_sum(sharing->together, sharing->count, frame->index, d, &measurement))
             sharing->policy.observe(sharing->state, &measurement);
 }
 
-static double read_meter(const struct cox_session *session)
+static double read_meter(const struct cox__energy *energy)
 {
-    return session->energy.meter ? session->energy.meter(session->energy.user) : -1;
+    return energy->meter ? energy->meter(energy->user) : -1;
 }
 
-void cox__policy_begin_period(struct cox_session *session)
+void cox__policy_begin_period(struct cox__energy *energy)
 {
-    session->energy.joules = read_meter(session);
+    energy->joules = read_meter(energy);
 }
 
 /* Energy since the last reading of the meter; negative = unknown. */
-static double used_joules(struct cox_session *session)
+static double used_joules(struct cox__energy *energy)
 {
-    const double before = session->energy.joules;
-    const double joules = read_meter(session);
+    const double before = energy->joules;
+    const double joules = read_meter(energy);
 
-    session->energy.joules = joules;
+    energy->joules = joules;
     if (before >= 0 && joules >= before)
         return joules - before;
 
@@ -516,7 +516,7 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
 
     report->end_ns = cox__max_u64(frame->end_ns, report->start_ns);
     if (last)
-        frame->joules = used_joules(session);
+        frame->joules = used_joules(&session->energy);
     if (frame->pass + 1 < lead + sharing->count && !last) /* the policy sees one pass */
         return;
 
@@ -526,7 +526,7 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
         return;
 
     if (sharing->together)
-        observe_together(session, frame, sharing);
+        observe_together(frame, session->devices.count, sharing);
     if (!sharing->policy.observe_frame)
         return;
 

@@ -49,13 +49,13 @@ static void on_band_done(struct cox_session *session, struct cox__frame *frame, 
     if (frame->bands[band].kind == COX__BAND_CHECK)
         cox__verify_done(session, frame, band);
     else if (frame->bands[band].kind != COX__BAND_FETCH)
-        cox__policy_observe(session, frame, band);
+        cox__policy_observe(session->sharing, frame, band);
 }
 
 static void on_band_failed(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     if (frame->bands[band].kind != COX__BAND_FETCH)
-        cox__policy_observe(session, frame, band);
+        cox__policy_observe(session->sharing, frame, band);
     cox__recover_band(session, frame, band, true);
 }
 
@@ -114,7 +114,7 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
 {
     cox__frame_start(session->runtime, frame, COX__FRAME_OF_APPLICATION);
     if (alone)
-        cox__policy_begin_period(session);
+        cox__policy_begin_period(&session->energy);
 
     frame->status = cox__buffers_status(frame);
     if (session->no_device)
@@ -236,7 +236,7 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 /* Advance a warm-up that cox_session_warm asked for, if no frame waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    if (!cox__warmup_is_asked(session) || session->order.count ||
+    if (!cox__warmup_is_asked(&session->warmup) || session->order.count ||
         cox__device_any_joining(&session->devices))
         return false;
 
@@ -516,7 +516,7 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
     progress |= cox__reaper_step(session, now, next_ns);
     progress |= free_gone(session->runtime, &session->recovery.lost_queues);
     progress |= cox__making_step(session, now, next_ns);
-    progress |= cox__probation_skip(session, cox__warmup_is_asked(session));
+    progress |= cox__probation_skip(session, cox__warmup_is_asked(&session->warmup));
     progress |= cox__recover_no_device(session, now, next_ns);
     progress |= cox__step_drain(session);
     progress |= cox__deliver_ready(session);
@@ -541,7 +541,7 @@ static bool is_idle(const struct cox_runtime *runtime)
     for (const struct cox_session *session = runtime->active; session;
          session = session->next_active)
         idle = idle && !session->order.count && !session->shadow.busy && !session->closing &&
-               !cox__warmup_is_asked(session);
+               !cox__warmup_is_asked(&session->warmup);
 
     return idle;
 }

@@ -24,12 +24,11 @@
  * enqueue call. */
 #define BLOCKING_NS 100000ull
 
-static void give_back_buffers(struct cox_session *session)
+static void give_back_buffers(struct cox_runtime *runtime, struct cox__warmup *warmup)
 {
-    struct cox__warmup *warmup = &session->warmup;
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+    for (uint32_t i = 0; i < warmup->frame->pipeline->binding_count; i++)
         if (warmup->owns_mem[i]) {
-            cox__memory_let_go(session->runtime, warmup->frame->mems[i]);
+            cox__memory_let_go(runtime, warmup->frame->mems[i]);
             warmup->owns_mem[i] = false;
         }
 }
@@ -46,83 +45,82 @@ static void publish(struct cox_session *session, bool over)
     pthread_mutex_unlock(&session->lock);
 }
 
-static void drop_given(struct cox_session *session)
+static void drop_given(struct cox_runtime *runtime, const struct cox__warmup *warmup)
 {
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->warmup.given[i])
-            cox__memory_let_go(session->runtime, session->warmup.given[i]);
+    for (uint32_t i = 0; i < warmup->frame->pipeline->binding_count; i++)
+        if (warmup->given[i])
+            cox__memory_let_go(runtime, warmup->given[i]);
 }
 
 static void finish(struct cox_session *session)
 {
-    give_back_buffers(session);
+    give_back_buffers(session->runtime, &session->warmup);
     if (session->warmup.state == COX__WARMUP_BORROWED_ASKED)
-        drop_given(session);
+        drop_given(session->runtime, &session->warmup);
     cox__transition_warmup(&session->warmup, COX__WARMUP_FINISHED);
     publish(session, true);
 }
 
-void cox__warmup_drop(struct cox_session *session)
+void cox__warmup_drop(struct cox_runtime *runtime, const struct cox__warmup *warmup)
 {
-    struct cox__warmup *warmup = &session->warmup;
     const bool has_given = warmup->state == COX__WARMUP_ASKED ||
                            warmup->state == COX__WARMUP_BORROWED_ASKED;
 
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+    for (uint32_t i = 0; i < warmup->frame->pipeline->binding_count; i++) {
         if (warmup->owns_mem[i])
-            cox__memory_drop(session->runtime, warmup->frame->mems[i]);
+            cox__memory_drop(runtime, warmup->frame->mems[i]);
         if (has_given && warmup->given[i])
-            cox__memory_drop(session->runtime, warmup->given[i]);
+            cox__memory_drop(runtime, warmup->given[i]);
     }
 }
 
 /* Use the first frame's buffers: its bands will write the same rows again. A binding that is read
  * and written gets a copy. */
-static cox_status borrow_buffers(struct cox_session *session, const struct cox__frame *frame)
+static cox_status borrow_buffers(struct cox__backend *backend, struct cox__warmup *warmup,
+                                 const struct cox__frame *first)
 {
-    struct cox__warmup *warmup = &session->warmup;
-    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pipeline *pipeline = first->pipeline;
 
-    memcpy(warmup->frame->mems, frame->mems, sizeof frame->mems);
-    memcpy(warmup->frame->params, frame->params, sizeof frame->params);
-    warmup->frame->index = frame->index;
-    warmup->frame->submit_ns = frame->submit_ns;
+    memcpy(warmup->frame->mems, first->mems, sizeof first->mems);
+    memcpy(warmup->frame->params, first->params, sizeof first->params);
+    warmup->frame->index = first->index;
+    warmup->frame->submit_ns = first->submit_ns;
     cox__transition_warmup(warmup, COX__WARMUP_BORROWED);
 
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
-        if (session->pipeline.bindings[i].access != COX__READ_WRITE)
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        if (pipeline->bindings[i].access != COX__READ_WRITE)
             continue;
 
-        size_t bytes = session->pipeline.bytes[i];
+        size_t bytes = pipeline->bytes[i];
         cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->frame->mems[i]);
         if (status)
             return status;
 
         warmup->owns_mem[i] = true;
         memcpy(backend->ops->mem_data(warmup->frame->mems[i]),
-               backend->ops->mem_data(frame->mems[i]), bytes);
+               backend->ops->mem_data(first->mems[i]), bytes);
     }
 
     return COX_OK;
 }
 
 /* Begin the runs, or continue them, on the memory that cox_session_warm gave. */
-static void take_given(struct cox_session *session)
+static void take_given(struct cox__warmup *warmup)
 {
-    struct cox__warmup *warmup = &session->warmup;
+    const struct cox__pipeline *pipeline = warmup->frame->pipeline;
 
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         warmup->frame->mems[i] = warmup->given[i];
         warmup->owns_mem[i] = warmup->given[i] != NULL;
     }
 
-    memcpy(warmup->frame->params, warmup->params, session->pipeline.params_bytes);
+    memcpy(warmup->frame->params, warmup->params, pipeline->params_bytes);
     cox__transition_warmup(warmup, COX__WARMUP_OWN);
 }
 
-bool cox__warmup_is_asked(const struct cox_session *session)
+bool cox__warmup_is_asked(const struct cox__warmup *warmup)
 {
-    const enum cox__warmup_state state = session->warmup.state;
+    const enum cox__warmup_state state = warmup->state;
     return state == COX__WARMUP_ASKED || state == COX__WARMUP_BORROWED_ASKED ||
            state == COX__WARMUP_OWN;
 }
@@ -132,7 +130,7 @@ void cox__warmup_request(struct cox_session *session)
     struct cox__warmup *warmup = &session->warmup;
 
     if (warmup->state == COX__WARMUP_FINISHED && session->warmup.used) { /* a frame came first */
-        drop_given(session);
+        drop_given(session->runtime, &session->warmup);
         publish(session, true);
         return;
     }
@@ -223,7 +221,7 @@ bool cox__warmup_pause(struct cox_session *session)
         learn_from_run(session);
     }
 
-    give_back_buffers(session);
+    give_back_buffers(session->runtime, &session->warmup);
     cox__transition_warmup(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
 
     return true;
@@ -260,9 +258,9 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
 
         learn_from_run(session);
     } else if (warmup->state == COX__WARMUP_ASKED) {
-        take_given(session);
+        take_given(warmup);
     } else if (warmup->state == COX__WARMUP_WAITING) {
-        cox_status status = borrow_buffers(session, first);
+        cox_status status = borrow_buffers(session->runtime->backend, warmup, first);
         if (status) {
             cox__log(&session->runtime->log, COX_LOG_WARN, "no warm-up: %s",
                      cox_status_text(status));
