@@ -303,7 +303,7 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
     if (status)
         goto fail;
 
-    atomic_fetch_add(&runtime->session_count, 1);
+    atomic_fetch_add(&runtime->alive.sessions, 1);
     *out = session;
     if (params->ready)
         begin_joining(session, params);
@@ -476,7 +476,7 @@ void cox_session_destroy(cox_session **out)
             "a session's memory is leaked: a driver does not return from letting go of its device");
         cox__leak(session);
         runtime->left_session = true;
-        atomic_fetch_sub(&runtime->session_count, 1);
+        atomic_fetch_sub(&runtime->alive.sessions, 1);
         return;
     }
 
@@ -484,7 +484,7 @@ void cox_session_destroy(cox_session **out)
     cox__spare_drop(session->runtime, &session->spare);
     drop_frame_scratch(session);
     free_session(session);
-    atomic_fetch_sub(&runtime->session_count, 1);
+    atomic_fetch_sub(&runtime->alive.sessions, 1);
 }
 
 /* ---- frames ---- */

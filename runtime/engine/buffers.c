@@ -108,7 +108,7 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
     struct cox_runtime *runtime = session->runtime;
 
     /* Under the lock, so that cox_buffer_destroy sees both counts change at once. */
-    pthread_mutex_lock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
 
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         if (!buffers[b])
@@ -119,8 +119,8 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
         last[b] = atomic_fetch_sub(&buffers[b]->refs, 1) == 1;
     }
 
-    pthread_cond_broadcast(&runtime->released);
-    pthread_mutex_unlock(&runtime->release_lock);
+    pthread_cond_broadcast(&runtime->release.given_back);
+    pthread_mutex_unlock(&runtime->release.lock);
 
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (last[b])

@@ -604,6 +604,39 @@ struct cox__order {
 
 /* ---- session and runtime ---- */
 
+/* One of the threads in cox_session_run may take the devices' posts: the inline poller. Atomic;
+ * engine.c edits it. */
+struct cox__inline_poller {
+    atomic_bool present;
+    _Atomic uint64_t due_ns; /* its next poll; UINT64_MAX = none */
+    sem_t wake;
+};
+
+/* What lost devices leave behind. Engine only; reaper.c edits the queues, memory.c the memory. */
+struct cox__lost {
+    struct cox__queue *gone;  /* queues that reaper.c will free */
+    struct cox__queue *stray; /* queues of sessions that were destroyed */
+    atomic_uint abandoned;    /* queues with ABANDONED slots; read without the lock */
+    struct cox__mem *kept;    /* unused memory that a lost device may still touch; see memory.c */
+};
+
+/* Unused memory that the worker thread will destroy. Guarded by its own lock, a leaf; memory.c
+ * edits it. */
+struct cox__release {
+    pthread_mutex_t lock;
+    pthread_cond_t given_back; /* frames do not use some buffers any more; from buffers.c */
+    struct cox__mem *list;
+    bool has_task;    /* a release task is under way */
+    bool in_released; /* it is inside an application's `released` function, */
+    pthread_t thread; /* on this thread */
+};
+
+/* What the application has not destroyed yet. Atomic; api/ counts. */
+struct cox__alive {
+    atomic_uint sessions;
+    atomic_uint buffers;
+};
+
 /* One feature has one struct, and the comment above the struct names its editor. */
 struct cox_session {
     struct cox_runtime *runtime;
@@ -662,36 +695,23 @@ struct cox_runtime {
     _Atomic uint64_t next_step_ns;
     atomic_bool spins; /* the scheduler thread looks for requests without a pause */
 
-    /* The inline poller: one of the threads in cox_session_run may take the devices' posts. */
-    atomic_bool inline_poller;      /* there is one */
-    _Atomic uint64_t inline_due_ns; /* its next poll; UINT64_MAX = none */
-    sem_t inline_poller_wake;
+    struct cox__inline_poller inline_poller;
 
     /* engine only */
     /* jobs and requests that were taken from their queues but not handled yet */
     struct cox__mpsc_node *posts;
     struct cox__mpsc_node *arrivals;
-    bool closing;                 /* no thread takes a turn any more */
-    bool interrupted;             /* the lock was revoked: queues may not have been flushed */
-    struct cox_session *active;   /* sessions that have had a frame, linked by next_active */
-    struct cox__queue *gone;      /* lost queues that reaper.c will free */
-    struct cox__queue *stray;     /* lost queues of sessions that were destroyed */
-    atomic_uint abandoned_queues; /* lost queues with ABANDONED slots; read without the lock */
-    /* unused memory that a lost device may still touch; see memory.c */
-    struct cox__mem *kept;
+    bool closing;               /* no thread takes a turn any more */
+    bool interrupted;           /* the lock was revoked: queues may not have been flushed */
+    struct cox_session *active; /* sessions that have had a frame, linked by next_active */
+    struct cox__lost lost;
 
+    /* not guarded by the engine lock */
     _Atomic uint64_t frames_submitted; /* to all sessions */
-    atomic_uint session_count;         /* alive */
-    atomic_uint buffer_count;          /* alive, for the application */
-    bool left_session;                 /* a session was leaked because a driver call hung */
+    struct cox__alive alive;
+    bool left_session; /* a session was leaked because a driver call hung */
     pid_t pid;
-
-    pthread_mutex_t release_lock; /* a leaf; guards the fields below */
-    pthread_cond_t released;
-    struct cox__mem *releasing; /* the worker thread will destroy it */
-    bool release_task;          /* a release task is under way */
-    bool in_released;           /* it is inside an application's `released` function, */
-    pthread_t release_thread;   /* on this thread */
+    struct cox__release release;
 };
 
 /* Frames that share a buffer take turns, in order of arrival. A writer starts after all earlier

@@ -566,7 +566,7 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
 
     progress |= take_requests(runtime);
     cox__reaper_step_stray(runtime, next_ns);
-    progress |= free_gone(runtime, &runtime->stray);
+    progress |= free_gone(runtime, &runtime->lost.stray);
 
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
         if (session->recovery.attention)

@@ -83,7 +83,7 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
 {
     struct cox__backend *backend = session->runtime->backend;
     cox__transition_queue(queue, COX__QUEUE_ABANDONED);
-    atomic_fetch_add(&session->runtime->abandoned_queues, 1);
+    atomic_fetch_add(&session->runtime->lost.abandoned, 1);
     backend->ops->instance_abandon(backend, queue->instance);
 
     for (uint32_t i = 0; i < queue->slot_count; i++) {
@@ -204,10 +204,10 @@ bool cox__reaper_collect(struct cox_runtime *runtime, struct cox__queue **list)
         }
 
         *link = queue->next;
-        queue->next = runtime->gone;
-        runtime->gone = queue;
+        queue->next = runtime->lost.gone;
+        runtime->lost.gone = queue;
     }
-    return runtime->gone != NULL;
+    return runtime->lost.gone != NULL;
 }
 
 /* Whether the device may still work on a band that the engine does not wait for. */
@@ -222,10 +222,10 @@ static bool was_abandoned(const struct cox__queue *queue)
 void cox__reaper_free(struct cox_runtime *runtime)
 {
     bool released = false;
-    for (struct cox__queue *queue; (queue = runtime->gone);) {
-        runtime->gone = queue->next;
+    for (struct cox__queue *queue; (queue = runtime->lost.gone);) {
+        runtime->lost.gone = queue->next;
         released |= was_abandoned(queue);
-        atomic_fetch_sub(&runtime->abandoned_queues, was_abandoned(queue));
+        atomic_fetch_sub(&runtime->lost.abandoned, was_abandoned(queue));
         cox__device_queue_free(queue);
     }
 
@@ -252,14 +252,14 @@ void cox__reaper_leave(struct cox_runtime *runtime, struct cox__recovery *recove
     for (struct cox__queue *queue; (queue = recovery->lost_queues);) {
         recovery->lost_queues = queue->next;
         queue->session = NULL;
-        queue->next = runtime->stray;
-        runtime->stray = queue;
+        queue->next = runtime->lost.stray;
+        runtime->lost.stray = queue;
     }
 }
 
 void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
 {
-    for (struct cox__queue *queue = runtime->stray; queue; queue = queue->next) {
+    for (struct cox__queue *queue = runtime->lost.stray; queue; queue = queue->next) {
         const uint64_t now_ns = runtime->backend->ops->now_ns(runtime->backend);
         release_stuck(queue, now_ns);
         if (is_waiting(queue) && !queue->stuck)
@@ -272,14 +272,14 @@ void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
 
 void cox__reaper_reap_gone(struct cox_runtime *runtime)
 {
-    cox__reaper_collect(runtime, &runtime->stray);
+    cox__reaper_collect(runtime, &runtime->lost.stray);
     cox__reaper_free(runtime);
 }
 
 void cox__reaper_forget_stray(struct cox_runtime *runtime)
 {
-    for (struct cox__queue *queue; (queue = runtime->stray);) {
-        runtime->stray = queue->next;
+    for (struct cox__queue *queue; (queue = runtime->lost.stray);) {
+        runtime->lost.stray = queue->next;
         cox__device_queue_free(queue);
     }
 }
@@ -291,7 +291,7 @@ bool cox__reaper_any_stuck(struct cox_runtime *runtime)
 
     cox__watchdog_lock(runtime->watchdog);
     cox__reaper_step_stray(runtime, &next_ns);
-    for (const struct cox__queue *queue = runtime->stray; queue; queue = queue->next)
+    for (const struct cox__queue *queue = runtime->lost.stray; queue; queue = queue->next)
         any |= queue->stuck != NULL;
 
     cox__watchdog_unlock(runtime->watchdog);

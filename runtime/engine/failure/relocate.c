@@ -232,7 +232,7 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
 
 bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame)
 {
-    if (!frame->relocation && !atomic_load(&session->runtime->abandoned_queues))
+    if (!frame->relocation && !atomic_load(&session->runtime->lost.abandoned))
         return false;
     if (frame->relocation && !has_ended(session->runtime, frame))
         return true;
