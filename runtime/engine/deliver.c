@@ -1,7 +1,7 @@
 /* Delivers frames in submission order. A frame is delivered when all its bands have ended and no
  * lost device can write to its memory any more.
  *
- * Owns the head of `order`.
+ * Takes the oldest frame off struct cox__order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
 #include "base/bounds.h"
@@ -67,7 +67,7 @@ static void count(struct cox__counts *counts, const struct cox__frame *frame)
     counts->dropped += frame->status == COX_E_LATE;
 }
 
-/* Take the frame off `order`, free its slot and call the application back. The slot comes before
+/* Take the frame off the order, free its slot and call the application back. The slot comes before
  * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {

@@ -1,7 +1,7 @@
 /* The engine's side of the policy: asks for splits and grants, and reports measurements. Every
  * answer of a policy is checked before it is used.
  *
- * Owns struct cox__sharing and the meter's readings.
+ * Owns struct cox__sharing, struct cox__energy and struct cox__frame_pool.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
 #include "device.h"

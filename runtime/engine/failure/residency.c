@@ -2,7 +2,7 @@
  * host's memory, or on their way to the host. Plans the copies that follow from it. The engine's
  * steps and queues call it.
  *
- * Owns each frame's `held` and `keeps`, and struct cox__handed_over.
+ * Owns struct cox__held of each frame, and struct cox__residency.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "residency.h"
 #include "engine/binding.h"
