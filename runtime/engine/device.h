@@ -26,11 +26,11 @@ bool cox__device_any_joined(const struct cox__devices *devices);
 uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass);
 
 /* The fastest of these devices for the whole pass, without those in `except` (a bit each);
- * device_count = none. */
+ * devices.count = none. */
 uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint32_t except);
 
 /* The device that takes over rows of a pass from a lost device. It is the best active one. If none
- * is active, it is the same device while the session waits for one to come back, then device_count
+ * is active, it is the same device while the session waits for one to come back, then devices.count
  * for "no device". */
 uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device);
 

@@ -5,7 +5,8 @@
 
 #include "state.h"
 
-/* Allocate memory for the bands of a frame slot. False: no memory; call cox__frame_free anyway. */
+/* Allocate memory for the bands of a frame slot, which runs this pipeline. False: no memory; call
+ * cox__frame_free anyway. */
 bool cox__frame_allocate(const struct cox__pipeline *pipeline, struct cox__frame *frame);
 void cox__frame_free(struct cox__frame *frame);
 

@@ -1,5 +1,5 @@
-/* The parts of struct cox_session (state.h): one struct for each feature. The comment above a struct
- * names the files that edit it. The sections say which lock guards it; see the head of state.h.
+/* The parts of struct cox_session (state.h): one struct for each feature. The comment above a
+ * struct says which lock guards it and which files edit it. The head of state.h explains the locks.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_SESSION_PARTS_H
 #define COX_ENGINE_SESSION_PARTS_H

@@ -326,8 +326,8 @@ struct cox__device {
 
 /* The session's devices. Engine only, except for the fields of a device that the lock guards: the
  * engine changes those under the lock and reads them without. The list is complete before another
- * thread knows the session. The heads of device.c, making.c, timing.c and warmup.c say
- * which fields they own. */
+ * thread knows the session. The heads of device.c, making.c, timing.c and warmup.c say which fields
+ * they own. */
 struct cox__devices {
     uint32_t count;
     bool any_blocks; /* some device runs kernels inside the enqueue call; edited by warmup.c */

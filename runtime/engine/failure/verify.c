@@ -28,8 +28,8 @@ static double chance(uint64_t frame, uint32_t row)
 }
 
 /* Choose the device that checks a band: of the other devices the one with the least work for the
- * frame, and of those the fastest. Returns device_count if no other device is
- * active. */
+ * frame, and of those the fastest. Returns the number of devices if no
+ * other device is active. */
 static uint32_t choose_peer(const struct cox__devices *devices, const struct cox__frame *frame,
                             uint32_t owner)
 {
