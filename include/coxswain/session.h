@@ -10,8 +10,7 @@
  *         "        out[y * columns + x] = ~in[y * columns + x];\n"
  *         "}\n";
  *
- *     cox_status s = cox_run(runtime, invert, &(struct cox_range){.columns = 2048, .rows = 1080},
- *                            COX_ARGS(in, out));
+ *     cox_status s = cox_run(runtime, invert, 2048, 1080, COX_ARGS(in, out));
  *
  * For frames that repeat, create a session and buffers. This kernel also reads the rows above and
  * below its own. In the top band, in_first_row is 0.
@@ -125,13 +124,6 @@ enum {
 
 /* ---- run one kernel once ---- */
 
-/* The size of what cox_run computes. */
-struct cox_range {
-    uint32_t columns;
-    uint32_t rows;
-    uint32_t halo_rows; /* rows above and below its own that the kernel reads of each input */
-};
-
 /* Pointers in the order of the kernel's parameters: COX_ARGS(in, out, &sigma). Leave out `columns`,
  * `rows`, `first_row`, `frame_rows`, NAME_first_row and NAME_pitch.
  *
@@ -139,16 +131,17 @@ struct cox_range {
  * its value. */
 #define COX_ARGS(...) ((const void *const[]){__VA_ARGS__, NULL})
 
-/* Compile a kernel, run it over `range` on all devices, and wait.
+/* Compile a kernel, run it over `columns` x `rows` work-items on all devices, and wait.
  *
  * This function compiles each time, and splits the rows by the devices' descriptions. For frames
- * that repeat, create a session.
+ * that repeat, and for kernels that read other rows than their own, create a session.
  *
  * Blocks until the result is complete. Not from a callback.
  *
  * Errors: those of cox_session_create and cox_session_run. */
 COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source,
-                                          const struct cox_range *range, const void *const *args);
+                                          uint32_t columns, uint32_t rows,
+                                          const void *const *args);
 
 /* ---- what a session runs ---- */
 
