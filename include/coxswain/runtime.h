@@ -68,9 +68,9 @@ struct cox_runtime_params {
 
     enum cox_arithmetic arithmetic;
 
-    /* The application's own contexts, see coxswain/opencl.h. NULL = the library makes all
-     * contexts. */
-    const struct cox_opencl_contexts *contexts;
+    /* A list of the application's own contexts (cl_context) that ends with NULL, see
+     * coxswain/opencl.h. NULL = the library makes all contexts. */
+    struct _cl_context *const *contexts;
 };
 
 /* Find the devices, group them into contexts, and start the scheduler thread. `params` may be NULL.
@@ -97,7 +97,7 @@ struct cox_runtime_params {
  *   COX_E_INVALID      `out` is NULL. The syntax of `devices` is wrong, or it selects more than 32
  *                      devices. A device has too few compute units for its sub-devices. `reserve`
  *                      or `arithmetic` is not a value of its enum. This process may not use the
- *                      CPU `reserve_cpu`. A context in `contexts` is NULL or invalid.
+ *                      CPU `reserve_cpu`. A context in `contexts` is invalid.
  *   COX_E_NOT_FOUND    An entry of `devices` selects no device.
  *   COX_E_UNSUPPORTED  A device cannot be split as `devices` says. Or `arithmetic` is fma and a
  *                      device has no fma.

@@ -95,8 +95,7 @@ enum {
 /* A list of structs, as an argument or an initialiser: COX_LIST(struct cox_pass, {...}, {...}).
  *
  * It is an array with one more element, of zeros, which ends the list. A list of passes ends where
- * `source` and `kernel` are both NULL. Other lists end where `name` is NULL, a list of variants
- * where `source` is NULL.
+ * `source` and `kernel` are both NULL. Other lists end where `name` is NULL.
  *
  * The array lives until the end of the enclosing block, like those of COX_BUFFERS and COX_ARGS. An
  * array inside a struct, one element longer than its content, works too. The macro is for C. In
@@ -140,8 +139,7 @@ enum {
  *
  * Errors: those of cox_session_create and cox_session_run. */
 COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source,
-                                          uint32_t columns, uint32_t rows,
-                                          const void *const *args);
+                                          uint32_t columns, uint32_t rows, const void *const *args);
 
 /* ---- what a session runs ---- */
 
@@ -164,43 +162,19 @@ struct cox_argument {
     size_t local_bytes;   /* of a `local` parameter */
 };
 
-/* The same kernel in a form that suits some devices. It has the same name and the same parameters
- * as the pass's kernel, and gives the same results. The other fields are as in cox_pass. */
-struct cox_variant {
-    /* As in cox_session_params. A device uses the first variant that names it. A variant that names
-     * none of the machine's devices is ignored. */
-    const char *devices;
-
-    const char *source;  /* required */
-    const char *options; /* in place of the pass's options; NULL = none */
-    uint32_t local_columns;
-    uint32_t local_rows;
-    uint32_t item_columns;
-    uint32_t item_rows;
-};
-
-/* The frame so far, for cox_pass_done_fn. Valid during the call. */
-struct cox_pass_result {
-    uint64_t frame;
-    uint32_t pass; /* index among the session's passes; a group of fused passes counts as one */
-    uint32_t buffer_count;
-
-    /* The memory of all of the session's buffers, also scratch, in the order of
-     * cox_session_params.buffers. Read only. NULL = scratch between fused passes. */
-    void *const *buffers;
-
-    /* The frame's own copy. Change it here to hand a result, such as a curve, to later passes. */
-    void *constants;
-};
-
 /* Called when all rows of a pass are written and merged, for example to make a curve from a
  * histogram.
+ *
+ * `buffers` has the memory of all of the session's buffers, also scratch, in the order of
+ * cox_session_params.buffers. Read only. NULL = scratch between fused passes. `constants` is the
+ * frame's own copy: change it to hand a result, such as a curve, to later passes. Both are valid
+ * during the call.
  *
  * If a device fails, the frame may start again, and this function is called again. Equal input must
  * give equal results.
  *
  * Runs on the scheduler thread or inside cox_session_run. Must not call the session. */
-typedef void cox_pass_done_fn(void *user, const struct cox_pass_result *result);
+typedef void cox_pass_done_fn(void *user, void *const *buffers, void *constants);
 
 /* One kernel over all rows. A frame is a list of passes. A pass starts when the pass before it has
  * written all rows. Successive passes with equal rows share a split (see
@@ -223,7 +197,12 @@ struct cox_pass {
     uint32_t item_rows;
 
     const struct cox_argument *arguments; /* COX_LIST; NULL = the signature says all */
-    const struct cox_variant *variants;   /* COX_LIST; other devices use the fields above */
+
+    /* COX_LIST: the same kernel in forms that suit some devices, with the same name, parameters and
+     * results. A device uses the first variant whose `devices` names it, else this pass. A variant
+     * that names none of the machine's devices is ignored. Its `source` is required.
+     * Also read are its `options` and its local and item sizes, and no other field. */
+    const struct cox_pass *variants;
 
     /* Run on each band directly after the pass before it in the list, without waiting for other
      * bands. A pass and those that are fused with it form a group. Before a pass that is not fused,

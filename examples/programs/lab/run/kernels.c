@@ -51,7 +51,7 @@ struct frame_constants {
 
 struct delay {
     char devices[16];
-    struct cox_variant variants[2];
+    struct cox_pass variants[2];
     struct cox_pass passes[LAB_PASSES_MAX + COX_PASSES_MAX + 1];
     struct cox_field fields[LAB_CONSTANTS_MAX + 2];
 };
@@ -354,10 +354,10 @@ static bool add_delay(struct lab_kernel *kernel, char *why, size_t why_bytes)
                               name);
 
     snprintf(delay->devices, sizeof delay->devices, "#%" PRIu32, kernel->params.delay_device);
-    delay->variants[0] = (struct cox_variant){.devices = delay->devices,
-                                              .source = delay_source,
-                                              .options = "-D DELAYED=1",
-                                              .local_rows = 64};
+    delay->variants[0] = (struct cox_pass){.devices = delay->devices,
+                                           .source = delay_source,
+                                           .options = "-D DELAYED=1",
+                                           .local_rows = 64};
 
     delay_passes(delay, &kernel->session);
     delay_fields(delay, &kernel->session);
