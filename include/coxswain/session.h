@@ -368,6 +368,14 @@ typedef struct cox_session cox_session;
  * Thread-safety: one thread at a time. */
 typedef struct cox_pipeline cox_pipeline;
 
+/* The constants of one frame for a cox_pipeline. Opaque. `cox_frame.constants` points to one.
+ *
+ * cox_video_prepare, cox_tonemap_prepare and cox_filter_separable_prepare and its neighbours fill
+ * it, for the shape of the pipeline. The kernels trust the sizes in it. */
+struct cox_constants {
+    uint64_t word[COX_CONSTANTS_BYTES_MAX / 8];
+};
+
 /* Make every device run the kernels in the form that is meant for devices of `type`, to compare
  * forms. Kernels may have one form for CPUs and one for GPUs. Call it before the session is
  * created.

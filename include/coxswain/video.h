@@ -164,13 +164,6 @@ struct cox_video_settings {
     float gamut_knee;
 };
 
-/* The constants of one frame, for both pipelines. Opaque. `cox_frame.constants` points to one.
- *
- * cox_video_prepare fills it for the session's shape. The kernels trust the sizes in it. */
-struct cox_video_constants {
-    uint32_t word[128];
-};
-
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
  * and B'. The bins are COX_VIDEO_BINS equal steps of the PQ or HLG signal. For linear input they
  * are steps of log2, 16 per stop, from 2^-16 times SDR white. Read it with cox_video_read_scene. */
@@ -234,7 +227,7 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
  *     gamut_knee      0 or 0.25 .. 0.95 */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
-                                                    struct cox_video_constants *params);
+                                                    struct cox_constants *params);
 
 /* What a histogram shows about its frame. */
 struct cox_video_scene {

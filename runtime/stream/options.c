@@ -35,7 +35,7 @@ cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_opti
         return COX_E_INVALID;
 
     struct cox_video_shape shape = try_on;
-    struct cox_video_constants params;
+    struct cox_constants params;
     shape.op = to->look.op;
     return cox_video_prepare(&shape, &to->settings, &params);
 }

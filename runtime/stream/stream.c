@@ -284,7 +284,7 @@ static cox_status fill_histogram(const struct sent *sent)
     const struct cox__mapper *mapper = sent->mapper;
     const bool by_analysis = sent->look.look.peak == COX_PEAK_CURRENT;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    struct cox_video_constants params;
+    struct cox_constants params;
     struct cox__frame_spec frame = {.buffers = buffers,
                                     .buffer_count = mapper->mapping_bindings,
                                     .params = &params,
@@ -352,7 +352,7 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
 }
 
 /* The parameters of the frame's mapping, and what the result says about them. */
-static cox_status prepare(struct sent *sent, const struct cox_video_constants **params)
+static cox_status prepare(struct sent *sent, const struct cox_constants **params)
 {
     cox_video_stream *stream = sent->stream;
     pthread_mutex_lock(&stream->lock);
@@ -373,7 +373,7 @@ static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
 {
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    const struct cox_video_constants *params;
+    const struct cox_constants *params;
     struct cox__frame_spec frame = {.buffers = buffers,
                                     .buffer_count = sent->mapper->mapping_bindings,
                                     .deadline_ns = from->deadline_ns,

@@ -47,7 +47,7 @@ struct world {
     cox_runtime *runtime;
     uint32_t width, height;
     struct pictures pictures[FORMS];
-    struct cox_video_constants constants;
+    struct cox_constants constants;
     cox_session *session;
     cox_video_stream *streams[FORMS];
     double fps[FORMS][ROUNDS];

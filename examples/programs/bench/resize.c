@@ -60,7 +60,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 struct size {
     struct stream_frames frames;
     cox_pipeline *pipeline;
-    struct cox_video_constants constants;
+    struct cox_constants constants;
 };
 
 static cox_status create_session(cox_runtime *runtime, const struct size *size,

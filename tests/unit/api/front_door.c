@@ -587,7 +587,7 @@ Test(front_door, a_pipeline_of_the_library_stands_for_passes)
                                            .radius_y = 1};
     const float weights[9] = {0, 0, 0, 0, 2, 0, 0, 0, 0};
     static float from[H][W], to[H][W];
-    struct cox_filter_constants params;
+    struct cox_constants params;
     cox_pipeline *pipeline = NULL;
     for (int y = 0; y < H; y++)
         for (int x = 0; x < W; x++)
@@ -620,7 +620,7 @@ Test(front_door, a_pipeline_runs_in_the_form_of_any_type)
         .width = W, .height = H, .in = COX_PIXEL_RGBA_FLOAT, .in_pitch_bytes = W * 16, .out_pitch_bytes = W * 4};
     static float light[H][W][4];
     static uint32_t mapped[3][H][W];
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     cr_assert_eq(cox_tonemap_prepare(&shape, &(const struct cox_tonemap_settings){.exposure_stops = 1}, &params),
                  COX_OK);
     for (int i = 0; i < H * W * 4; i++)

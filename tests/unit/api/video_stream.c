@@ -179,7 +179,7 @@ static void map_plainly(unsigned first, unsigned count, bool follow, struct pict
                                     .dither = COX_DITHER_ORDERED,
                                     .gamut = COX_GAMUT_COMPRESS};
     struct cox__pipeline_storage storage;
-    struct cox_video_constants params;
+    struct cox_constants params;
     struct cox_video_settings settings = {0};
     struct cox_adaptation_state steer = {0};
     struct cox__session_spec about = {0};

@@ -459,11 +459,11 @@ Test(kernels, refuse_shapes_that_are_none)
     };
     struct cox__pipeline_storage storage;
     struct cox__session_spec session = {0};
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     const struct cox_tonemap_settings settings = {0};
     cr_expect_eq(cox__tonemap_mapping(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.rows, 3);
-    cr_expect_eq(session.params_bytes, sizeof(params));
+    cr_expect_eq(session.params_bytes, 256);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         cr_expect_eq(cox__tonemap_mapping(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
         cr_expect_eq(cox__tonemap_analysis_spec(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
@@ -485,7 +485,7 @@ Test(kernels, refuse_shapes_that_are_none)
 Test(kernels, refuse_settings_that_are_none)
 {
     const struct cox_tonemap_shape shape = {.width = 7, .height = 3, .in_pitch_bytes = 56, .out_pitch_bytes = 28};
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     const struct cox_tonemap_settings bad[] = {
         {.op = COX_OPERATOR_COUNT},
         {.exposure_stops = NAN},

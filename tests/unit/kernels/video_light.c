@@ -457,7 +457,7 @@ static void expect_refused(const struct cox_video_shape *shape, const char *what
 {
     struct cox__pipeline_storage storage;
     struct cox__session_spec session = {0};
-    struct cox_video_constants params;
+    struct cox_constants params;
     const struct cox_video_settings settings = {0};
     cr_expect_eq(cox__video_mapping(shape, false, &storage, &session), COX_E_INVALID, "%s", what);
     cr_expect_eq(cox__video_mapping(shape, true, &storage, &session), COX_E_INVALID, "%s", what);
@@ -475,7 +475,7 @@ Test(video_light, refuses_shapes_that_are_none)
 {
     const struct cox_video_shape good = good_shape();
     struct cox__pipeline_storage storage;
-    struct cox_video_constants params;
+    struct cox_constants params;
     const struct cox_video_settings settings = {0};
     struct cox__session_spec session = {0};
     for (uint32_t analyse = 0; analyse < 2; analyse++) {
@@ -483,7 +483,7 @@ Test(video_light, refuses_shapes_that_are_none)
         cr_expect_eq(cox__video_mapping(&good, analyse, &storage, &session), COX_OK);
         cr_expect_eq(session.rows, 18);
         cr_expect_eq(session.binding_count, 6 + analyse);
-        cr_expect_eq(session.params_bytes, sizeof(params));
+        cr_expect_eq(session.params_bytes, 512);
         cr_expect_eq(session.in_flight, 7, "the other fields are left alone");
     }
     session = (struct cox__session_spec){0};
@@ -546,7 +546,7 @@ Test(video_light, refuses_settings_that_are_none)
         {.desaturate = NAN},    {.gamut_knee = 0.24f},   {.gamut_knee = 1},
         {.gamut_knee = NAN},
     };
-    struct cox_video_constants params;
+    struct cox_constants params;
     for (int op = 0; op < OPERATORS; op++) {
         shape.op = operators[op];
         for (size_t i = 0; i < COUNT_OF(bad); i++)
