@@ -272,7 +272,7 @@ typedef void cox_released_fn(void *user);
  * `data` must be aligned for the types that kernels read there. The library's own video kernels
  * need no alignment on a CPU and 4 bytes elsewhere.
  *
- * Whether the memory is copied depends on the device. cox_buffer_info says what happens.
+ * Whether the memory is copied depends on the device:
  *   CPUs                    No copy, at any alignment.
  *   GPUs with host memory   Usually no copy if `data` is aligned to 4096 bytes.
  *   Staged devices          A copy from pageable memory, slower than one from pinned memory.
@@ -301,16 +301,8 @@ COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *da
  * Thread-safety: any thread. */
 COX_API void cox_buffer_destroy(cox_buffer **buffer);
 
-/* What a buffer's memory is. */
-struct cox_buffer_info {
-    size_t bytes;   /* as asked for */
-    bool pinned;    /* page-locked by a driver */
-    bool wrapped;   /* the application's memory */
-    bool zero_copy; /* devices that work on host memory need no copy */
-};
-
-/* Describe a buffer. All zeros if `buffer` is NULL. */
-COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info);
+/* The size of a buffer, as asked for. 0 if `buffer` is NULL. */
+COX_API size_t cox_buffer_bytes(const cox_buffer *buffer);
 
 /* The buffer's memory. The application may use it except between cox_session_submit and the frame's
  * callback. NULL if `buffer` is NULL.

@@ -7,7 +7,6 @@
 static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *frame, guint plane,
                              gsize bytes)
 {
-    struct cox_buffer_info info;
     const guint8 *data = frame->data[plane];
     const GstMapInfo *map = &frame->map[plane];
     if (!map->memory)
@@ -19,8 +18,7 @@ static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *fra
         return NULL;
 
     const guint8 *first = cox_buffer_data(buffer);
-    cox_buffer_info(buffer, &info);
-    if (data < first || data + bytes > first + info.bytes)
+    if (data < first || data + bytes > first + cox_buffer_bytes(buffer))
         return NULL;
     return buffer;
 }
