@@ -603,20 +603,14 @@ struct cox_session_device {
     uint32_t lost;             /* times that it failed */
     uint32_t returned;         /* times that it came back */
     uint64_t single_device_ns; /* one whole frame on this device alone; 0 = not measured */
-    enum cox_host_memory host_memory;
-    uint32_t max_rows; /* most rows of one band; 0 = the device has not joined */
+    uint32_t max_rows;         /* most rows of one band; 0 = the device has not joined */
 };
 
 /* The state of a session. */
 struct cox_session_info {
     uint32_t row_alignment; /* bands begin at multiples of it */
-    bool profile_loaded;    /* timings came from cache_dir or `warm_start` */
-    uint32_t in_flight;
     char policy[32];
-    uint64_t frames_done;    /* delivered, with any status */
-    uint64_t frames_late;    /* delivered after their deadline */
-    uint64_t frames_dropped; /* ended with COX_E_LATE */
-    uint64_t worst_late_ns;  /* the longest delay after a deadline */
+    uint64_t frames_done; /* delivered, with any status */
     uint32_t device_count;
 
     /* Other `device` numbers of a session are indices into this array. */

@@ -224,8 +224,7 @@ struct cox_video_result {
     void *user;
     uint64_t frame; /* from 0, in the order of sending */
 
-    /* The planes of input and output now: a buffer's memory may have moved (cox_buffer_data). */
-    void *in_data[COX_VIDEO_PLANES_MAX];
+    /* The output's planes now: a buffer's memory may have moved (cox_buffer_data). */
     void *out_data[COX_VIDEO_PLANES_MAX];
 
     /* Bytes that the host copied because planes could not be used in place. */
@@ -236,9 +235,11 @@ struct cox_video_result {
     float gain;
 
     /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: whether a scene begins with this frame, and what its
-     * histogram shows. */
+     * histogram shows: the light that 99.995 % of its blocks of 2 x 2 pixels do not exceed (0 for a
+     * black frame), and the light at the mean of the signal. */
     bool cut;
-    struct cox_video_scene scene;
+    float scene_peak_nits;
+    float scene_average_nits;
 };
 
 /* Receive the next frame, in the order of sending. With `wait` the call blocks until that frame is
@@ -260,8 +261,6 @@ COX_API void cox_video_stream_cancel(cox_video_stream *stream);
 
 /* Totals since the stream was created. */
 struct cox_video_stream_info {
-    uint64_t sent;
-    uint64_t received;
     uint64_t bytes_copied_in;
     uint64_t bytes_copied_out;
     uint64_t frames_copied_in; /* frames of which the host copied something */

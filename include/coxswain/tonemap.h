@@ -96,8 +96,6 @@ struct cox_tonemap_analysis {
     float log_average; /* exp(mean ln luminance) of the non-black pixels; 0 for a black picture */
     float peak;        /* the luminance that 99.995 % of the pixels do not exceed */
     float highlight;   /* the luminance that 98 % of the pixels do not exceed */
-    uint64_t pixels;
-    uint32_t reserved[4]; /* 0 */
 };
 
 /* The histogram that the analysis writes, see cox_tonemap_read_analysis. */

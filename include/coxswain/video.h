@@ -72,7 +72,6 @@ struct cox_video_format {
     uint32_t chroma_y_log2;
     enum cox_chroma_location chroma_location; /* 4:2:0 and 4:2:2 */
     enum cox_color_range range;               /* RGBA and BGRA are always full range */
-    uint32_t reserved[5];                     /* 0 */
 };
 
 /* One plane: `rows` rows of `row_bytes` bytes. The frame's row r is in plane row r / row_divisor. A
@@ -166,7 +165,7 @@ struct cox_video_settings {
 
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
  * and B'. The bins are COX_VIDEO_BINS equal steps of the PQ or HLG signal. For linear input they
- * are steps of log2, 16 per stop, from 2^-16 times SDR white. Read it with cox_video_read_scene. */
+ * are steps of log2, 16 per stop, from 2^-16 times SDR white. cox_video_adapt reads it. */
 enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 
 /* Create the pipeline for frames of that shape, for cox_session_params.pipeline. The caller owns it
@@ -193,7 +192,6 @@ enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
  *       chroma           4:2:0, 4:2:2 or 4:4:4; semi-planar 4:2:0 or 4:2:2; RGBA, BGRA and GBR
  *                        4:4:4; V210 4:2:2. Output chroma is subsampled no less than input chroma,
  *                        unless `in` or `out` is RGBA, BGRA or GBR.
- *       reserved         0
  *     in_pitch_bytes     of each plane: a multiple of 4 (V210: 16), from row_bytes to 2^31 - 1
  *     out_pitch_bytes    the same
  *     transfer           an enumerator. COX_TRANSFER_LINEAR needs `in` to be RGBA or BGRA of 16
@@ -229,21 +227,6 @@ COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape
                                                     const struct cox_video_settings *settings,
                                                     struct cox_constants *params);
 
-/* What a histogram shows about its frame. */
-struct cox_video_scene {
-    float peak_nits; /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
-    float average_nits; /* the light at the mean of the signal */
-    uint64_t blocks;
-    uint32_t reserved[4]; /* 0 */
-};
-
-/* Fill *out from a frame's histogram. The arguments `shape` and `settings` are those of the frame.
- * They give the transfer of the histogram's steps, and the light that the signal represents
- * (`sdr_white_nits`, `hlg_peak_nits`). */
-COX_API void cox_video_read_scene(const struct cox_video_shape *shape,
-                                  const struct cox_video_settings *settings,
-                                  const uint32_t *histogram, struct cox_video_scene *out);
-
 /* The state of the curve's adaptation to a film. All zeros is the state before the first frame.
  *
  * Peak and average follow those of each frame through a one-pole filter. At a cut they take the new
@@ -254,8 +237,7 @@ struct cox_adaptation_state {
     uint64_t cuts;      /* the first scene is not counted */
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
-    uint32_t coarse[64];   /* the last frame's histogram in steps of 1/64, to detect a cut */
-    uint32_t reserved[16]; /* 0 */
+    uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, to detect a cut */
 };
 
 /* How the curve adapts. Zero means the default. */

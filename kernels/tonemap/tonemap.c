@@ -491,14 +491,14 @@ void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_ana
         sum += histogram[i] * ((i + 0.5) / BINS_PER_STOP + LOWEST_STOP);
     }
 
-    out->pixels = lit + histogram[COX_TONEMAP_HISTOGRAM_BINS];
+    const uint64_t pixels = lit + histogram[COX_TONEMAP_HISTOGRAM_BINS];
     if (lit == 0)
         return;
 
     out->log_average = (float)exp2(sum / (double)lit);
 
-    out->peak = luminance_below(histogram, out->pixels / 20000);
-    out->highlight = luminance_below(histogram, out->pixels / 50);
+    out->peak = luminance_below(histogram, pixels / 20000);
+    out->highlight = luminance_below(histogram, pixels / 50);
 }
 
 void cox_tonemap_auto_exposure(const struct cox_tonemap_analysis *analysis,

@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/curve.h"
 #include "scene.h"
-#include <coxswain/video.h>
 #include <math.h>
 #include <string.h>
 
@@ -80,12 +79,11 @@ static struct reading read_histogram(const uint32_t *histogram)
     return r;
 }
 
-void cox_video_read_scene(const struct cox_video_shape *shape,
-                          const struct cox_video_settings *settings, const uint32_t *histogram,
-                          struct cox_video_scene *out)
+void cox__scene_read(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
+                     const uint32_t *histogram, struct cox__scene *out)
 {
     const struct reading r = read_histogram(histogram);
-    *out = (struct cox_video_scene){.blocks = r.blocks};
+    *out = (struct cox__scene){.blocks = r.blocks};
 
     if (r.black)
         return;

@@ -67,10 +67,6 @@ static bool format_ok(const struct cox_video_format *f)
         (f->msb_aligned && (f->depth == 8 || f->depth == 16)))
         return false;
 
-    for (size_t i = 0; i < sizeof f->reserved / sizeof *f->reserved; i++)
-        if (f->reserved[i])
-            return false;
-
     const bool subsampled_x = f->chroma_x_log2 == 1, subsampled_y = f->chroma_y_log2 == 1;
     if (f->chroma_x_log2 > 1 || f->chroma_y_log2 > 1 || (subsampled_y && !subsampled_x))
         return false;

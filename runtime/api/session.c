@@ -751,8 +751,7 @@ static struct cox_session_device device_info(const cox_session *session, uint32_
                                        .lost = device->lost,
                                        .returned = device->returned,
                                        .single_device_ns = cox__device_alone_ns(session, d),
-                                       .max_rows = device->passes[0].max_rows,
-                                       .host_memory = device->info.host_memory};
+                                       .max_rows = device->passes[0].max_rows};
 }
 
 void cox_session_info(cox_session *session, struct cox_session_info *info)
@@ -765,16 +764,11 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     }
 
     struct cox_session_info found = {.row_alignment = session->pipeline.passes[0].row_alignment,
-                                     .in_flight = session->in_flight,
-                                     .profile_loaded = session->profile.is_loaded,
                                      .device_count = session->device_count};
     strncpy(found.policy, session->sharing[0].policy.name, sizeof found.policy - 1);
 
     pthread_mutex_lock(&session->lock);
     found.frames_done = session->frames_done;
-    found.frames_late = session->frames_late;
-    found.worst_late_ns = session->worst_late_ns;
-    found.frames_dropped = session->frames_dropped;
     for (uint32_t d = 0; d < session->device_count; d++)
         found.devices[d] = device_info(session, d);
     pthread_mutex_unlock(&session->lock);

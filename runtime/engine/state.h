@@ -509,9 +509,6 @@ struct cox_session {
      * shadow run that was not reported. */
     uint32_t under_way;
     uint64_t frames_done;
-    uint64_t frames_late; /* of them, by their deadlines */
-    uint64_t worst_late_ns;
-    uint64_t frames_dropped;
     bool no_device; /* the session has waited for an active device for too long */
     bool detached;
     uint32_t warmers; /* threads inside cox_session_warm */

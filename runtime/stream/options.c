@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
+#include "video/scene.h"
 
 #include <string.h>
 
@@ -85,8 +86,7 @@ static bool formats_alike(const struct cox_video_format *a, const struct cox_vid
 {
     return a->layout == b->layout && a->depth == b->depth && a->msb_aligned == b->msb_aligned &&
            a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 &&
-           a->chroma_location == b->chroma_location && a->range == b->range &&
-           !memcmp(a->reserved, b->reserved, sizeof a->reserved);
+           a->chroma_location == b->chroma_location && a->range == b->range;
 }
 
 bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
@@ -136,6 +136,7 @@ void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look 
                                const cox_buffer *histogram, struct cox_video_result *result)
 {
     const uint32_t *counts = cox_buffer_data(histogram);
+    struct cox__scene scene;
     struct cox_adaptation_options options = look->steering;
     struct cox_video_settings found = look->settings;
     const float said_nits = believed_nits(look, peak_said_nits);
@@ -144,7 +145,9 @@ void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look 
     if (look->look.trust_peak && said_nits > 0)
         options.most_nits = said_nits;
 
-    cox_video_read_scene(shape, &look->settings, counts, &result->scene);
+    cox__scene_read(shape, &look->settings, counts, &scene);
+    result->scene_peak_nits = scene.peak_nits;
+    result->scene_average_nits = scene.average_nits;
     result->cut = cox_video_adapt(&curve->steer, &options, shape, counts, &found);
 
     curve->peak_nits = found.peak_nits;

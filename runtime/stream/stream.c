@@ -51,6 +51,7 @@ struct cox_video_stream {
     uint32_t steering;   /* those of them that steer */
     bool readable;       /* whether the descriptor is readable */
     struct cox_video_stream_info totals;
+    uint64_t frames_sent;
     int descriptor;
 };
 
@@ -157,15 +158,12 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
     if (about->status == COX_OK)
         cox__side_copy_out(&sent->out);
 
-    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
-        about->in_data[p] = data_of(&sent->in, p);
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         about->out_data[p] = data_of(&sent->out, p);
-    }
     about->bytes_copied_in = sent->in.copied_bytes;
     about->bytes_copied_out = sent->out.copied_bytes;
 
     pthread_mutex_lock(&stream->lock);
-    stream->totals.received++;
     stream->totals.bytes_copied_in += about->bytes_copied_in;
     stream->totals.bytes_copied_out += about->bytes_copied_out;
     stream->totals.frames_copied_in += about->bytes_copied_in > 0;
@@ -329,7 +327,7 @@ static void append(cox_video_stream *stream, struct sent *sent)
 
     stream->on_devices++;
     stream->steering += sent->steers;
-    stream->totals.sent++;
+    stream->frames_sent++;
 }
 
 /* Undo `append` for a frame that was refused. Called with the lock held. */
@@ -347,7 +345,7 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
 
     stream->on_devices--;
     stream->steering -= sent->steers;
-    stream->totals.sent--;
+    stream->frames_sent--;
     pthread_cond_broadcast(&stream->changed);
 }
 
@@ -463,7 +461,7 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
     sent->curve_before = stream->curve;
     if (status == COX_OK && frame->restart)
         memset(&stream->curve, 0, sizeof stream->curve);
-    sent->result.frame = stream->totals.sent;
+    sent->result.frame = stream->frames_sent;
     pthread_mutex_unlock(&stream->lock);
     return status;
 }

@@ -186,8 +186,8 @@ static void note_scene(struct film *film, const struct cox_video_result *result)
 {
     struct report_scene *kept = scene_of(film, result->frame);
     if (kept)
-        *kept = (struct report_scene){.peak_nits = result->scene.peak_nits,
-                                      .average_nits = result->scene.average_nits,
+        *kept = (struct report_scene){.peak_nits = result->scene_peak_nits,
+                                      .average_nits = result->scene_average_nits,
                                       .cut = result->cut,
                                       .curve_peak_nits = result->peak_nits,
                                       .curve_gain = result->gain};

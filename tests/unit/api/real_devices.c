@@ -192,7 +192,6 @@ Test(api, frames_come_back_in_order_complete_and_right)
             run_frames(scene, POOL);
         struct cox_session_info info;
         cox_session_info(scene->session, &info);
-        cr_assert_eq(info.in_flight, in_flight);
         cr_assert_eq(info.frames_done, 40);
         cr_assert_str_eq(info.policy, cox_policy_at(0)->name);
         cr_assert_eq(info.devices[0].single_device_ns > 0, info.device_count > 1, "one device alone is not timed");

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "devices.h"
+#include "video/scene.h"
 #include <math.h>
 
 TestSuite(video_light, .timeout = 1200);
@@ -245,9 +246,9 @@ DEVICE_TEST(video_light, reads_the_light_of_a_grey_frame_from_its_histogram)
             const double signal = linear ? exp2(i * 0.6 - 6) : i / 20.0;
             const double next = linear ? signal * 1.05 : signal + 1.5 / COX_VIDEO_BINS;
             double light[3], above[3];
-            struct cox_video_scene scene;
+            struct cox__scene scene;
             run_grey(&show, signal, &settings);
-            cox_video_read_scene(&shape, &settings, ref_film_histogram(&show.film), &scene);
+            cox__scene_read(&shape, &settings, ref_film_histogram(&show.film), &scene);
             ref_video_light(&ref, (double[]){signal, signal, signal}, light);
             ref_video_light(&ref, (double[]){next, next, next}, above);
             const double nits = 100 * light[0], step = 100 * (above[0] - light[0]) + 1e-3;
@@ -266,21 +267,21 @@ Test(video_light, leaves_a_few_bright_blocks_out_of_the_peak)
     static uint32_t histogram[COX_VIDEO_BINS];
     const struct cox_video_shape shape = ref_shape("2000x2000 yuv420p10 to yuv420p8 hable");
     const struct cox_video_settings settings = {0};
-    struct cox_video_scene scene;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    struct cox__scene scene;
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_eq(scene.blocks, 0);
     histogram[0] = 1000000;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_eq(scene.blocks, 1000000);
     cr_expect_eq(scene.peak_nits, 0.0f, "black has no peak: %g", (double)scene.peak_nits);
     histogram[0] = 700000;
     histogram[256] = 299950;
     histogram[500] = 50;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, ref_pq_light(0.5), 3, "50 of a million are left out: %g",
                        (double)scene.peak_nits);
     histogram[500]++;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, ref_pq_light(500.5 / 512), 200, "51 are one too many: %g",
                        (double)scene.peak_nits);
 }

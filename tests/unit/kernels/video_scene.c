@@ -1,6 +1,7 @@
 /* Reading a frame's histogram, and steering the curve by it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/curve.h"
+#include "video/scene.h"
 #include <coxswain/video.h>
 #include <criterion/criterion.h>
 #include <math.h>
@@ -77,11 +78,11 @@ static double mean_code(const uint32_t *histogram, enum cox_operator op, const s
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static struct cox_video_scene scene_of(const struct cox_video_shape *shape, const uint32_t *histogram)
+static struct cox__scene scene_of(const struct cox_video_shape *shape, const uint32_t *histogram)
 {
     const struct cox_video_settings settings = {0};
-    struct cox_video_scene scene;
-    cox_video_read_scene(shape, &settings, histogram, &scene);
+    struct cox__scene scene;
+    cox__scene_read(shape, &settings, histogram, &scene);
     return scene;
 }
 
@@ -106,7 +107,7 @@ Test(video_scene, light_is_told_from_each_transfer)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint32_t histogram[BINS];
         constant(known[i].place - 0.5 / BINS, 100000, histogram);
-        const struct cox_video_scene scene = scene_of(known[i].shape, histogram);
+        const struct cox__scene scene = scene_of(known[i].shape, histogram);
         cr_expect_eq(scene.blocks, 100000);
         cr_expect_float_eq((double)scene.peak_nits / known[i].nits, 1, 0.045, "%zu: %g", i, (double)scene.peak_nits);
         cr_expect_float_eq((double)scene.average_nits / (double)scene.peak_nits, 1, 0.045);
@@ -118,19 +119,19 @@ Test(video_scene, settings_scale_the_light_that_is_relative)
 {
     const struct cox_video_settings settings = {.sdr_white_nits = 100, .hlg_peak_nits = 2000};
     uint32_t histogram[BINS];
-    struct cox_video_scene scene;
+    struct cox__scene scene;
     constant(0.999, 1000, histogram);
-    cox_video_read_scene(&hlg, &settings, histogram, &scene);
+    cox__scene_read(&hlg, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, 2000, 1e-2);
     constant(0.499, 1000, histogram);
-    cox_video_read_scene(&linear, &settings, histogram, &scene);
+    cox__scene_read(&linear, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, 100, 1e-3);
 }
 
 Test(video_scene, the_peak_leaves_out_one_block_in_20000)
 {
     uint32_t histogram[BINS];
-    struct cox_video_scene scene;
+    struct cox__scene scene;
     constant(0.4, 999950, histogram);
     add(histogram, 1, 50);
     scene = scene_of(&pq, histogram);
@@ -177,8 +178,8 @@ Test(video_scene, black_frames_and_empty_ones_have_no_light)
     for (int s = 0; s < 3; s++) {
         for (uint32_t blocks = 0; blocks < 2; blocks++) {
             uint32_t histogram[BINS] = {blocks * 5000};
-            struct cox_video_scene scene = {.peak_nits = 1, .average_nits = 1, .blocks = 1};
-            cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+            struct cox__scene scene = {.peak_nits = 1, .average_nits = 1, .blocks = 1};
+            cox__scene_read(shapes[s], &settings, histogram, &scene);
             cr_expect_eq(scene.peak_nits, 0);
             cr_expect_eq(scene.average_nits, 0);
             cr_expect_eq(scene.blocks, blocks * 5000);
@@ -233,7 +234,7 @@ Test(video_scene, any_histogram_gives_sane_settings)
     for (int s = 0; s < 3; s++) {
         struct film film = {.shape = shapes[s]};
         uint32_t histogram[BINS] = {0};
-        struct cox_video_scene scene;
+        struct cox__scene scene;
         show(&film, histogram);
         expect_sane(&film.settings, "no blocks");
         for (int bin = 0; bin < BINS; bin++) {
