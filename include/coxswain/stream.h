@@ -97,16 +97,11 @@ struct cox_tonemap_options {
     /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: if the input is BT.2020. */
     enum cox_tristate compress;
 
-    /* NULL = all defaults.
-     *
-     * `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain
+    /* `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain
      * that the adaptation finds. The resulting gain and peak are limited to the ranges of
-     * cox_video_prepare. A negative `desaturate` keeps the colours of bright light. */
-    const struct cox_video_settings *settings;
-
-    /* How the curve adapts to the film. `prior_nits` 0 = the peak that the image states. NULL = all
-     * defaults. */
-    const struct cox_adaptation_options *steering;
+     * cox_video_prepare. `prior_nits` 0 = the peak that the image states. A negative `desaturate`
+     * keeps the colours of bright light. */
+    struct cox_video_settings settings;
 
     bool trust_peak; /* no light is brighter than cox_video_image.peak_nits */
 

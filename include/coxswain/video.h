@@ -161,6 +161,13 @@ struct cox_video_settings {
     /* COX_GAMUT_COMPRESS: the distance from grey at which colours begin to move. 1 = the edge of
      * BT.709. 0.25 .. 0.95; 0 = 0.9. */
     float gamut_knee;
+
+    /* Adaptation only: the peak until a frame sets one, such as MaxCLL or the peak of the mastering
+     * display. 0 = 1000. */
+    float prior_nits;
+
+    /* Adaptation only: upper limit for the peak, but never below SDR white. 0 = none. */
+    float most_nits;
 };
 
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
@@ -240,33 +247,15 @@ struct cox_adaptation_state {
     uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, to detect a cut */
 };
 
-/* How the curve adapts. Zero means the default. */
-struct cox_adaptation_options {
-    /* Time constant of the filter in frames; a quarter of it for a peak that rises far; 0 = 24. */
-    float frames;
-
-    /* Share of the blocks that must differ at a cut, 0 .. 1. 0 = 0.2; over 1 = never a cut. */
-    float cut;
-
-    float most_nits; /* upper limit for the peak, but never below SDR white; 0 = none */
-
-    /* A scene whose average exceeds this multiple of SDR white is darkened to it. 0 = 1;
-     * negative = never. */
-    float bright_average;
-
-    /* The peak until a frame sets one, such as MaxCLL or the peak of the mastering display.
-     * 0 = 1000. */
-    float prior_nits;
-};
-
 /* Adapt the curve to one frame's histogram. Sets `peak_nits` and `gain` of `settings` for the next
- * frame, and reads its other fields. NULL `options` = all defaults.
+ * frame, and reads its other fields.
  *
- * The peak is at least SDR white and at most 10 000 cd/m2. The gain is 0.25 .. 1.
+ * The time constant is 24 frames, a quarter of that for a peak that rises far. At a cut, more than a
+ * fifth of the blocks differ. The peak is at least SDR white and at most 10 000 cd/m2. A scene whose
+ * average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
  *
  * Returns true if the frame begins a new scene. */
-COX_API bool cox_video_adapt(struct cox_adaptation_state *steer,
-                             const struct cox_adaptation_options *options,
+COX_API bool cox_video_adapt(struct cox_adaptation_state *state,
                              const struct cox_video_shape *shape, const uint32_t *histogram,
                              struct cox_video_settings *settings);
 

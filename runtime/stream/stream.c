@@ -23,7 +23,7 @@ struct sent {
     struct cox_video_stream *stream;
     struct cox__mapper *mapper;
     struct cox__side in, out;
-    struct cox__look look;
+    struct cox_tonemap_options look;
     bool steers; /* its mapping fills the histogram, which steers later frames */
     bool learnt; /* the curve has followed its histogram already */
     bool admitted;
@@ -44,7 +44,7 @@ struct cox_video_stream {
 
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    struct cox__look look;
+    struct cox_tonemap_options look;
     struct cox__curve curve;
     struct sent *oldest, *newest;
     uint32_t on_devices; /* frames that were sent and are not done */
@@ -280,7 +280,7 @@ static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec
 static cox_status fill_histogram(const struct sent *sent)
 {
     const struct cox__mapper *mapper = sent->mapper;
-    const bool by_analysis = sent->look.look.peak == COX_PEAK_CURRENT;
+    const bool by_analysis = sent->look.peak == COX_PEAK_CURRENT;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     struct cox_constants params;
     struct cox__frame_spec frame = {.buffers = buffers,
@@ -404,8 +404,7 @@ static cox_status find_mapper(struct sent *sent)
 
     choose_shape(sent->stream, sent, &shape);
     const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->steers,
-                                               sent->look.look.peak == COX_PEAK_CURRENT,
-                                               &sent->mapper);
+                                               sent->look.peak == COX_PEAK_CURRENT, &sent->mapper);
     if (status != COX_OK) {
         sent->mapper = NULL;
         return status;
@@ -419,7 +418,7 @@ static cox_status find_mapper(struct sent *sent)
 static cox_status make_ready(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    const enum cox_peak_source peak = sent->look.look.peak;
+    const enum cox_peak_source peak = sent->look.peak;
     cox_status status = find_mapper(sent);
     if (status == COX_OK)
         status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes,
@@ -455,7 +454,7 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *
 
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
+    sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
     status = await_turn(stream, sent->steers, frame->nowait);
     sent->admitted = status == COX_OK;
     sent->curve_before = stream->curve;
@@ -514,7 +513,7 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     sent->stream = stream;
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
+    sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
     pthread_mutex_unlock(&stream->lock);
 
     cox_status status = cox__video_image_describe(&sent->in.image, in, "the input to prepare for",
@@ -610,7 +609,7 @@ void cox_video_stream_destroy(cox_video_stream **out)
 
 cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_tonemap_options *from)
 {
-    struct cox__look look;
+    struct cox_tonemap_options look;
     if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))
         return COX_E_INVALID;
 

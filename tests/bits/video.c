@@ -167,8 +167,7 @@ static bool run_steered(struct bits_session *session, struct lanes *lanes, const
         free(bytes);
         if (i == STEERED_CUT)
             before = settings;
-        cox_video_adapt(&steer, &(struct cox_adaptation_options){0}, shape, ref_film_histogram(&lanes->films[lane]),
-                        &settings);
+        cox_video_adapt(&steer, shape, ref_film_histogram(&lanes->films[lane]), &settings);
     }
     if (shape->height < 100) /* its histogram is too much chance */
         return true;

@@ -76,10 +76,9 @@ static void *meddle(void *user)
         struct cox_video_stream_info info;
         struct cox_session_info session;
         struct pollfd waits = {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN};
-        const struct cox_video_settings settings = {.peak_nits = 500 + n % 500};
-        CHECK(cox_video_stream_set(film->stream,
-                                   &(const struct cox_tonemap_options){
-                                       .settings = &settings, .peak = (enum cox_peak_source)(n / 8 % 3)}) == COX_OK);
+        CHECK(cox_video_stream_set(film->stream, &(const struct cox_tonemap_options){
+                                                     .settings.peak_nits = 500 + n % 500,
+                                                     .peak = (enum cox_peak_source)(n / 8 % 3)}) == COX_OK);
         cox_video_stream_info(film->stream, &info);
         CHECK(info.frames_copied_in <= FRAMES);
         cox_video_stream_session_info(film->stream, n % 2, &session);

@@ -178,14 +178,12 @@ static bool make_session(struct world *world)
 
 static bool make_streams(struct world *world)
 {
-    static const struct cox_video_settings settings = {.peak_nits = 1000};
-
     for (enum form form = FORM_POOL; form < FORMS; form++) {
         const cox_status status =
             cox_video_stream_create(world->runtime,
                                     &(const struct cox_session_params){.in_flight = IN_FLIGHT},
                                     &(const struct cox_tonemap_options){.peak = COX_PEAK_FIXED,
-                                                                        .settings = &settings},
+                                                                        .settings.peak_nits = 1000},
                                     &world->streams[form]);
         if (!bench_good(status, NULL))
             return false;

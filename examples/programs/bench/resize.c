@@ -189,7 +189,6 @@ static void *send_frames(void *user)
 static cox_status as_stream(cox_runtime *runtime, struct size *sizes, uint32_t frames,
                             struct deliveries *deliveries, struct form *form)
 {
-    static const struct cox_video_settings settings = {.peak_nits = 1000, .desaturate = -1};
     struct sending sending = {.sizes = sizes, .frames = frames, .form = form};
     struct cox_video_result result;
     pthread_t thread;
@@ -197,9 +196,10 @@ static cox_status as_stream(cox_runtime *runtime, struct size *sizes, uint32_t f
     *deliveries = (struct deliveries){0};
     cox_status status =
         cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                &(const struct cox_tonemap_options){.op = COX_OPERATOR_BT2390,
-                                                                    .peak = COX_PEAK_FIXED,
-                                                                    .settings = &settings},
+                                &(const struct cox_tonemap_options){
+                                    .op = COX_OPERATOR_BT2390,
+                                    .peak = COX_PEAK_FIXED,
+                                    .settings = {.peak_nits = 1000, .desaturate = -1}},
                                 &sending.stream);
     if (status)
         return status;
@@ -308,7 +308,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
     static struct form forms[FORMS];
     const uint32_t frames = bench_value(options->frames, FRAMES);
     cox_runtime *runtime = NULL;
-    double create_ms;
+    double create_ms = 0;
 
     if (frames > FRAMES_MAX)
         return bench_fail("--frames: at most %d here", FRAMES_MAX);

@@ -313,7 +313,6 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
     struct cox_video_shape shape = ref_shape("320x180 yuv420p10 to yuv420p8 hable");
     struct cox_video_settings settings = {0};
     struct cox_adaptation_state steer = {0};
-    const struct cox_adaptation_options options = {0};
     struct show show;
     uint32_t seed = 77;
     int cuts = 0;
@@ -323,7 +322,7 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
         fill_scene(&show.film, levels[i >= FILM_CUT], lamps[i >= FILM_CUT], &seed);
         film_run_in(show.session, &show.film, REF_MAPPING_AND_ANALYSIS, &settings);
         means[i] = ref_film_mean_luma(&show.film, 0, 0, shape.width, shape.height);
-        const bool cut = cox_video_adapt(&steer, &options, &shape, ref_film_histogram(&show.film), &settings);
+        const bool cut = cox_video_adapt(&steer, &shape, ref_film_histogram(&show.film), &settings);
         cr_expect(i == 0 || cut == (i == FILM_CUT && levels[0] != levels[1]), "frame %d: a cut: %d", i, cut);
         cuts += cut;
     }
