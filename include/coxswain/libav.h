@@ -617,18 +617,14 @@ static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *fra
 
 /* ---- Mapping ---- */
 
-/* A stream of AVFrames. The application may set the first four fields after cox_av_map_open.
+/* A stream of AVFrames. The application may set the first three fields after cox_av_map_open. After
+ * a seek it calls cox_av_map_flush, or cox_video_stream_restart on `stream`.
  *
  * Thread-safety: one thread at a time. cox_video_stream_set and cox_video_stream_info on `stream`
  * may be called from any thread. */
 struct cox_av_map {
     enum AVPixelFormat format; /* of mapped frames; AV_PIX_FMT_NONE = yuv420p */
     int width, height;         /* of mapped frames; 0 = that of the input */
-
-    /* The next frame does not continue the frame before it, for example after a seek. Sending
-     * resets it to false. */
-    bool restart;
-
     cox_video_stream *stream;
     struct cox_av_pool *pool;
     unsigned pending; /* frames that were sent and not received */
@@ -760,7 +756,6 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
 static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame)
 {
     struct cox_video_image in, out;
-    struct cox_video_frame sending;
     struct cox_av_sent_ *sent = NULL;
 
     if (!frame) {
@@ -787,12 +782,7 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
     if (code >= 0) {
         cox_av_pool_find(map->pool, sent->in, in.memory);
         cox_av_pool_find(map->pool, sent->out, out.memory);
-        memset(&sending, 0, sizeof sending);
-        sending.in = &in;
-        sending.out = &out;
-        sending.user = sent;
-        sending.restart = map->restart;
-        code = cox_av_error(cox_video_stream_send(map->stream, &sending));
+        code = cox_av_error(cox_video_stream_send(map->stream, &in, &out, sent));
     }
 
     if (code < 0) {
@@ -800,7 +790,6 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
         return code;
     }
 
-    map->restart = false;
     map->pending++;
     return 0;
 }
@@ -855,7 +844,7 @@ static inline void cox_av_map_flush(struct cox_av_map *map)
 
     map->pending = 0;
     map->ended = false;
-    map->restart = true;
+    cox_video_stream_restart(map->stream);
 }
 
 /* Close a map. Accepts a map that was not opened, if it is all zeros. Frames of the decoder and

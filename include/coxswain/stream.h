@@ -164,50 +164,38 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
                                                            const struct cox_video_image *in,
                                                            const struct cox_video_image *out);
 
-/* A frame to send. */
-struct cox_video_frame {
-    const struct cox_video_image *in; /* its planes are only read */
-
-    /* Must not overlap `in`, nor planes of other frames that are not received yet. If its size
-     * differs from that of `in`, the frame is scaled (COX_SCALE_FILTER). */
-    const struct cox_video_image *out;
-
-    void *user; /* returned in the result */
-
-    /* Return COX_E_BUSY instead of waiting for other frames. The call still blocks for what this
-     * frame needs: compilation, and the measurement of its light. */
-    bool nowait;
-
-    /* The frame does not continue the frames before it, for example after a seek. The curve starts
-     * again, as with the stream's first frame. */
-    bool restart;
-
-    /* As in cox_frame. The measurement of the frame's light comes first and has no deadline. */
-    uint64_t deadline_ns;
-    enum cox_late late;
-};
-
 /* Send one frame. The structs are copied. The planes, and the buffers in `memory`, belong to the
- * stream until the frame is received.
+ * stream until the frame is received. The result returns `user`.
+ *
+ * The planes of `in` are only read. `out` must not overlap `in`, nor planes of other frames that are
+ * not received yet. If its size differs from that of `in`, the frame is scaled (COX_SCALE_FILTER).
  *
  * The call blocks:
  *   always             While all slots are taken: `in_flight` frames are on the devices.
  *   new shape          For compilation.
- *   COX_PEAK_PREVIOUS  While any frame is on the devices. The first frame, and one with `restart`,
- *                      is mapped twice, first to measure its light. The call blocks for that.
+ *   COX_PEAK_PREVIOUS  While any frame is on the devices. The first frame, and the first after
+ *                      cox_video_stream_restart, is mapped twice, first to measure its light. The
+ *                      call blocks for that.
  *   COX_PEAK_CURRENT   For the measurement of the frame's light.
  *
  * Errors, upon which the frame is not taken and the curve does not change:
  *   COX_E_INVALID    an argument is NULL, or an image is invalid. A format, size or transfer cannot
  *                    be mapped (see cox_video_mapping). A buffer is too short, or of another
  *                    runtime.
- *   COX_E_BUSY       `nowait` is set, and the call would wait for other frames
  *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was measured
  *   COX_E_NOMEM
  * Also those of cox_session_create, for example if the stream's `session` is invalid, and those of
  * cox_session_submit. The log says why. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
-                                                        const struct cox_video_frame *frame);
+                                                        const struct cox_video_image *in,
+                                                        const struct cox_video_image *out,
+                                                        void *user);
+
+/* The next frame does not continue the frames before it, for example after a seek. The curve starts
+ * again, as with the stream's first frame.
+ *
+ * Thread-safety: only from the thread that sends. */
+COX_API void cox_video_stream_restart(cox_video_stream *stream);
 
 /* The result of one frame. */
 struct cox_video_result {

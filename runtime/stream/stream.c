@@ -34,6 +34,7 @@ struct sent {
 
 struct cox_video_stream {
     cox_runtime *runtime;
+    bool restarts; /* the next frame begins a scene; only for the thread that sends */
     struct cox__image_devices devices;
     struct cox__mappers mappers;
     struct cox__pool pool;
@@ -232,19 +233,14 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
 
 /* Wait until it is the frame's turn. A frame that steers has the devices to itself. Called with the
  * lock held. */
-static cox_status await_turn(cox_video_stream *stream, bool steers, bool nowait)
+static void await_turn(cox_video_stream *stream, bool steers)
 {
     uint32_t most = 1;
     if (!steers)
         most = stream->mappers.params.in_flight;
 
-    while (stream->on_devices >= most || stream->steering) {
-        if (nowait)
-            return COX_E_BUSY;
-
+    while (stream->on_devices >= most || stream->steering)
         pthread_cond_wait(&stream->changed, &stream->lock);
-    }
-    return COX_OK;
 }
 
 /* The buffers of a frame: of the mapping, or of the analysis. */
@@ -367,15 +363,13 @@ static cox_status prepare(struct sent *sent, const struct cox_constants **params
     return COX_OK;
 }
 
-static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
+static cox_status submit(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     const struct cox_constants *params;
     struct cox__frame_spec frame = {.buffers = buffers,
-                                    .buffer_count = sent->mapper->mapping_bindings,
-                                    .deadline_ns = from->deadline_ns,
-                                    .late = from->late};
+                                    .buffer_count = sent->mapper->mapping_bindings};
     fill_buffers(sent, true, buffers);
     cox_status status = prepare(sent, &params);
     if (status != COX_OK)
@@ -438,31 +432,29 @@ static cox_status make_ready(struct sent *sent)
 }
 
 /* Read a frame's description, and wait for its turn. */
-static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *frame,
-                        struct sent *sent)
+static cox_status admit(cox_video_stream *stream, const struct cox_video_image *in,
+                        const struct cox_video_image *out, struct sent *sent)
 {
     sent->stream = stream;
-    sent->result.user = frame->user;
 
-    cox_status status = cox__video_image_read(&sent->in.image, frame->in, "a frame's input",
+    cox_status status = cox__video_image_read(&sent->in.image, in, "a frame's input",
                                               stream->runtime);
     if (status == COX_OK)
-        status = cox__video_image_read(&sent->out.image, frame->out, "a frame's output",
-                                       stream->runtime);
+        status = cox__video_image_read(&sent->out.image, out, "a frame's output", stream->runtime);
     if (status != COX_OK)
         return status;
 
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
     sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
-    status = await_turn(stream, sent->steers, frame->nowait);
-    sent->admitted = status == COX_OK;
+    await_turn(stream, sent->steers);
+    sent->admitted = true;
     sent->curve_before = stream->curve;
-    if (status == COX_OK && frame->restart)
+    if (stream->restarts)
         memset(&stream->curve, 0, sizeof stream->curve);
     sent->result.frame = stream->frames_sent;
     pthread_mutex_unlock(&stream->lock);
-    return status;
+    return COX_OK;
 }
 
 /* Drop a frame that was not taken, and restore the curve. */
@@ -480,24 +472,34 @@ static void forget(struct sent *sent, cox_status why)
     free_sent(sent);
 }
 
-cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame)
+cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_image *in,
+                                 const struct cox_video_image *out, void *user)
 {
-    if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send") ||
-        cox__misuse_null(stream->runtime, frame, "cox_video_stream_send", "frame"))
+    if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send"))
         return COX_E_INVALID;
 
     struct sent *sent = calloc(1, sizeof *sent);
     if (!sent)
         return COX_E_NOMEM;
 
-    cox_status status = admit(stream, frame, sent);
+    sent->result.user = user;
+    cox_status status = admit(stream, in, out, sent);
     if (status == COX_OK)
         status = make_ready(sent);
     if (status == COX_OK)
-        status = submit(sent, frame);
-    if (status != COX_OK)
+        status = submit(sent);
+
+    if (status == COX_OK)
+        stream->restarts = false;
+    else
         forget(sent, status);
     return status;
+}
+
+void cox_video_stream_restart(cox_video_stream *stream)
+{
+    if (stream)
+        stream->restarts = true;
 }
 
 cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_video_image *in,

@@ -59,9 +59,9 @@ static void *send_frames(void *user)
     struct film *film = user;
     for (uint32_t n = 0; n < FRAMES; n++) {
         const struct cox_video_image in = input_of(film, n);
-        const cox_status status =
-            cox_video_stream_send(film->stream, &(const struct cox_video_frame){
-                                                    .in = &in, .out = &film->out[n % SETS], .restart = n % 40 == 39});
+        if (n % 40 == 39)
+            cox_video_stream_restart(film->stream);
+        const cox_status status = cox_video_stream_send(film->stream, &in, &film->out[n % SETS], NULL);
         CHECK(status == COX_OK || status == COX_E_CANCELLED);
         n -= status == COX_E_CANCELLED;
     }

@@ -206,10 +206,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static cox_status submit(struct world *world, enum form form, uint32_t set, cox_status *failed)
 {
     if (form != FORM_SESSION)
-        return cox_video_stream_send(world->streams[form],
-                                     &(const struct cox_video_frame){
-                                         .in = &world->pictures[form].in[set],
-                                         .out = &world->pictures[form].out[set]});
+        return cox_video_stream_send(world->streams[form], &world->pictures[form].in[set],
+                                     &world->pictures[form].out[set], NULL);
 
     cox_buffer *const *in = world->pictures[FORM_POOL].in[set].memory;
     cox_buffer *const *out = world->pictures[FORM_POOL].out[set].memory;

@@ -175,9 +175,7 @@ static void *send_frames(void *user)
     for (uint32_t n = 0; n < (CHANGES + 1) * sending->frames && sending->status == COX_OK; n++) {
         const uint64_t began = now_ns();
         describe_images(&sending->sizes[n / sending->frames % SIZES].frames, n % SETS, images);
-        sending->status = cox_video_stream_send(sending->stream,
-                                                &(const struct cox_video_frame){.in = &images[0],
-                                                                                .out = &images[1]});
+        sending->status = cox_video_stream_send(sending->stream, &images[0], &images[1], NULL);
         if (n >= sending->frames && n % sending->frames == 0)
             sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
     }

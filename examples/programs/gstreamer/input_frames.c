@@ -79,9 +79,9 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
     GST_LOG_OBJECT(self, "frame of %ux%u in %s memory, to %s", in.width, in.height,
                    in.memory[0] ? "the library's" : "other",
                    out.memory[0] ? "the library's" : "other");
-    const cox_status status =
-        cox_video_stream_send(self->stream, &(struct cox_video_frame){
-                                                .in = &in, .out = &out, .restart = self->restart});
+    if (self->restart)
+        cox_video_stream_restart(self->stream);
+    const cox_status status = cox_video_stream_send(self->stream, &in, &out, NULL);
     if (status == COX_OK) {
         self->restart = false;
         tonemap_append(self, item);

@@ -337,8 +337,7 @@ static bool map_one(struct film *film)
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
 
-    status = cox_video_stream_send(film->stream,
-                                   &(const struct cox_video_frame){.in = &in, .out = &out});
+    status = cox_video_stream_send(film->stream, &in, &out, NULL);
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     return status == COX_OK || fail(film, "a frame was refused", status, n);
 }
