@@ -325,15 +325,13 @@ struct cox_frame_report {
     bool shadow;    /* a repeated band that measures or tests a device */
     cox_status status;
     uint64_t submit_ns;
-    uint64_t start_ns;      /* the scheduler thread began the frame */
-    uint64_t end_ns;        /* the last band ended */
-    uint64_t delivered_ns;  /* the callback runs now */
-    uint64_t deadline_ns;   /* after submit_ns; 0 = no deadline */
-    enum cox_reason reason; /* this field and the next three: all passes together */
-    uint64_t predicted_ns;
-    uint64_t rejected_ns;
-    uint32_t pool_rows;
-    double joules; /* negative = unknown */
+
+    /* All passes together: from when the scheduler thread began the frame to its last band's end. */
+    struct cox_pass_report total;
+
+    uint64_t delivered_ns; /* the callback runs now */
+    uint64_t deadline_ns;  /* after submit_ns; 0 = no deadline */
+    double joules;         /* negative = unknown */
     uint32_t band_count;
     uint32_t pass_count;
 

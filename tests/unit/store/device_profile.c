@@ -238,7 +238,7 @@ static struct outcome run_session(void)
         if (report->warmup || report->shadow)
             continue;
         if (report->index == 0)
-            outcome.first_reason = report->reason;
+            outcome.first_reason = report->total.reason;
         memset(outcome.last, 0, sizeof outcome.last);
         for (uint32_t b = 0; b < report->band_count; b++)
             outcome.last[report->bands[b].device] += report->bands[b].rows;
@@ -703,7 +703,7 @@ static enum cox_reason last_split(struct rig *rig, uint32_t *rows)
     memset(rows, 0, FAKE_DEVICES_MAX * sizeof *rows);
     for (uint32_t b = 0; b < report->band_count; b++)
         rows[report->bands[b].device] += report->bands[b].rows;
-    return report->reason;
+    return report->total.reason;
 }
 
 /* Twice the rows: the first frame is split as the warm_start's last one, without a warm-up. */
