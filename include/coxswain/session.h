@@ -326,7 +326,7 @@ struct cox_frame_report {
     cox_status status;
     uint64_t submit_ns;
 
-    /* All passes together: from when the scheduler thread began the frame to its last band's end. */
+    /* All passes together. It starts when the scheduler thread begins the frame. */
     struct cox_pass_report total;
 
     uint64_t delivered_ns; /* the callback runs now */

@@ -167,8 +167,8 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
 /* Send one frame. The structs are copied. The planes, and the buffers in `memory`, belong to the
  * stream until the frame is received. The result returns `user`.
  *
- * The planes of `in` are only read. `out` must not overlap `in`, nor planes of other frames that are
- * not received yet. If its size differs from that of `in`, the frame is scaled (COX_SCALE_FILTER).
+ * The planes of `in` are only read. `out` must not overlap `in`, nor planes of other frames that
+ * are not received yet. A frame is scaled (COX_SCALE_FILTER) if the two sizes differ.
  *
  * The call blocks:
  *   always             While all slots are taken: `in_flight` frames are on the devices.

@@ -250,9 +250,9 @@ struct cox_adaptation_state {
 /* Adapt the curve to one frame's histogram. Sets `peak_nits` and `gain` of `settings` for the next
  * frame, and reads its other fields.
  *
- * The time constant is 24 frames, a quarter of that for a peak that rises far. At a cut, more than a
- * fifth of the blocks differ. The peak is at least SDR white and at most 10 000 cd/m2. A scene whose
- * average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
+ * The time constant is 24 frames, a quarter of that for a peak that rises far. At a cut, more than
+ * a fifth of the blocks differ. The peak is at least SDR white and at most 10 000 cd/m2. A scene
+ * whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
  *
  * Returns true if the frame begins a new scene. */
 COX_API bool cox_video_adapt(struct cox_adaptation_state *state,

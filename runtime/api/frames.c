@@ -247,8 +247,7 @@ static cox_status add_parameter(struct once *once, const struct cox__parameter *
     return COX_OK;
 }
 
-static cox_status take_args(struct once *once, const void *const *args,
-                            const struct cox__log *log)
+static cox_status take_args(struct once *once, const void *const *args, const struct cox__log *log)
 {
     uint32_t given = 0;
     for (uint32_t p = 0; p < once->signature.count; p++) {
