@@ -33,8 +33,7 @@ int main(void)
     cox_runtime *runtime = NULL;
     cox_status status = cox_runtime_create(NULL, &runtime);
     if (!status)
-        status = cox_run(runtime, invert, &(struct cox_range){.columns = COLUMNS, .rows = ROWS},
-                         COX_ARGS(in, out));
+        status = cox_run(runtime, invert, COLUMNS, ROWS, COX_ARGS(in, out));
 
     if (status)
         fprintf(stderr, "hello: %s\n", cox_status_text(status));

@@ -38,11 +38,11 @@ static void add(void *into, const void *partial, size_t bytes, void *user)
 }
 
 /* The first pass is done: make the curve. The second pass gets it as its constants. */
-static void equalise(void *user, const struct cox_pass_result *result)
+static void equalise(void *user, void *const *buffers, void *constants)
 {
     (void)user;
-    const uint32_t *histogram = result->buffers[1]; /* as in the list of buffers */
-    struct curve *curve = result->constants;
+    const uint32_t *histogram = buffers[1]; /* as in the list of buffers */
+    struct curve *curve = constants;
     uint64_t sum = 0;
 
     for (int i = 0; i < VALUES; i++) {

@@ -46,7 +46,7 @@ cox_status cox__window_box(const struct cox_filter_shape *shape,
                            struct cox__pipeline_storage *storage,
                            struct cox__session_spec *session);
 cox_status cox__window_box_prepare(const struct cox_filter_shape *shape,
-                                   struct cox_filter_constants *params);
+                                   struct cox_constants *params);
 
 /* Transposition of pixels of 4 bytes (channels 1) or 16 bytes (channels 4). `sample` is
  * COX_FILTER_FLOAT, and any bits pass. The output has `width` rows of `height` pixels. Bindings:
@@ -55,7 +55,7 @@ cox_status cox__lines_transposition(const struct cox_filter_shape *shape,
                                     struct cox__pipeline_storage *storage,
                                     struct cox__session_spec *session);
 cox_status cox__lines_transposition_prepare(const struct cox_filter_shape *shape,
-                                            struct cox_filter_constants *params);
+                                            struct cox_constants *params);
 
 /* Prefix sums along rows of integer samples, one channel: the output's uint32_t x is the sum of
  * samples 0 .. x, modulo 2^32. Bindings: input, output. */
@@ -63,6 +63,6 @@ cox_status cox__lines_prefix_sums(const struct cox_filter_shape *shape,
                                   struct cox__pipeline_storage *storage,
                                   struct cox__session_spec *session);
 cox_status cox__lines_prefix_sums_prepare(const struct cox_filter_shape *shape,
-                                          struct cox_filter_constants *params);
+                                          struct cox_constants *params);
 
 #endif

@@ -77,11 +77,6 @@ struct cox_filter_shape {
     uint32_t group;
 };
 
-/* The constants of one frame, opaque. `cox_frame.constants` points to one. */
-struct cox_filter_constants {
-    uint64_t word[256];
-};
-
 /* The weights of a convolution. Weight i is for the sample at distance i - radius from the pixel.
  * The operation is a correlation: nothing is flipped.
  *
@@ -111,7 +106,7 @@ COX_API COX_MUST_CHECK cox_status cox_filter_separable(const struct cox_filter_s
 COX_API COX_MUST_CHECK cox_status
 cox_filter_separable_prepare(const struct cox_filter_shape *shape,
                              const struct cox_filter_weights *weights,
-                             struct cox_filter_constants *params);
+                             struct cox_constants *params);
 
 /* Convolution in two dimensions, in one pass. Radii are up to 7.
  *
@@ -123,7 +118,7 @@ COX_API COX_MUST_CHECK cox_status cox_filter_convolution(const struct cox_filter
 COX_API COX_MUST_CHECK cox_status
 cox_filter_convolution_prepare(const struct cox_filter_shape *shape,
                                const struct cox_filter_weights *weights,
-                               struct cox_filter_constants *params);
+                               struct cox_constants *params);
 
 /* Gaussian of float samples by a recursive filter. Its time does not depend on sigma. Beyond the
  * edges a line continues with its last value.
@@ -136,7 +131,7 @@ COX_API COX_MUST_CHECK cox_status cox_filter_gaussian(const struct cox_filter_sh
                                                       cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *shape,
                                                               float sigma_x, float sigma_y,
-                                                              struct cox_filter_constants *params);
+                                                              struct cox_constants *params);
 
 /* Guided filter (He, Sun, Tang 2010) of integer samples. Radii are up to 63. The guide has the
  * sample type and channels of the input.
@@ -153,7 +148,7 @@ COX_API COX_MUST_CHECK cox_status cox_filter_guided(const struct cox_filter_shap
                                                     cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_filter_guided_prepare(const struct cox_filter_shape *shape,
                                                             float epsilon,
-                                                            struct cox_filter_constants *params);
+                                                            struct cox_constants *params);
 
 #ifdef __cplusplus
 }

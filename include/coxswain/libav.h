@@ -319,17 +319,15 @@ static inline int cox_av_copy_props(AVFrame *mapped, const AVFrame *from)
  * bytes past the last row. */
 enum { COX_AV_ALIGN_BYTES = 64, COX_AV_BEHIND_BYTES = 128 };
 
-/* The memory of one frame, in use or idle. Only for the pool. */
+/* The memory of one plane. Only for the pool. */
 struct cox_av_memory {
     struct cox_av_memory *next;
     struct cox_av_pool *pool;
-    unsigned used; /* planes that AVFrames hold */
-    unsigned count;
-    size_t bytes[COX_VIDEO_PLANES_MAX];
-    cox_buffer *planes[COX_VIDEO_PLANES_MAX];
+    cox_buffer *buffer;
+    bool used; /* an AVBufferRef holds it */
 };
 
-/* A pool of a runtime's memory for frames. The memory of a frame is used again when the frame is
+/* A pool of a runtime's memory for frames. The memory of a plane is used again when its frame is
  * released. The pool grows to the number of frames that decoder, devices and application hold at
  * once.
  *
@@ -340,7 +338,7 @@ struct cox_av_memory {
 struct cox_av_pool {
     cox_runtime *runtime;
     pthread_mutex_t lock;
-    unsigned references;       /* one of the owner, and one of each memory in use */
+    unsigned references;       /* one of the owner, and one of each plane in use */
     struct cox_av_memory *all; /* in use or not */
 
     /* The pitch of each plane. 0 = one that suits the devices. Set it before the first frame, if a
@@ -364,9 +362,7 @@ static inline struct cox_av_pool *cox_av_pool_create(cox_runtime *runtime)
 
 static inline void cox_av_memory_free_(struct cox_av_memory *memory)
 {
-    for (unsigned p = 0; p < memory->count; p++)
-        cox_buffer_destroy(&memory->planes[p]);
-
+    cox_buffer_destroy(&memory->buffer);
     free(memory);
 }
 
@@ -410,37 +406,36 @@ static inline void cox_av_plane_free_(void *opaque, uint8_t *data)
     (void)data;
 
     pthread_mutex_lock(&pool->lock);
-    if (--memory->used)
-        pthread_mutex_unlock(&pool->lock);
-    else
-        cox_av_pool_unlock_unref_(pool);
+    memory->used = false;
+    cox_av_pool_unlock_unref_(pool);
 }
 
-/* Take memory with planes of those sizes, and mark all of it as used. Idle memory of other sizes is
- * freed. Returns NULL if out of memory. */
-static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, unsigned count,
-                                                      const size_t *bytes)
+/* Take memory of that size, and mark it as used. If there is none, idle memory is freed, which has
+ * other sizes, and new memory is created. Returns NULL if out of memory. */
+static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, size_t bytes)
 {
     struct cox_av_memory *found = NULL, *old = NULL;
 
-    /* Find idle memory that fits. Unlink what does not fit. */
     pthread_mutex_lock(&pool->lock);
+    for (struct cox_av_memory *memory = pool->all; memory && !found; memory = memory->next)
+        if (!memory->used && cox_buffer_bytes(memory->buffer) == bytes)
+            found = memory;
+
+    if (found) {
+        found->used = true;
+        pool->references++;
+    }
+
     for (struct cox_av_memory **link = &pool->all; *link && !found;) {
         struct cox_av_memory *memory = *link;
 
-        if (memory->used)
+        if (memory->used) {
             link = &memory->next;
-        else if (memory->count == count && !memcmp(memory->bytes, bytes, count * sizeof *bytes))
-            found = memory;
-        else {
+        } else {
             *link = memory->next;
             memory->next = old;
             old = memory;
         }
-    }
-    if (found) {
-        found->used = count;
-        pool->references++;
     }
     pthread_mutex_unlock(&pool->lock);
 
@@ -454,21 +449,13 @@ static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, 
     if (found)
         return found;
 
-    /* Create new memory. */
     found = (struct cox_av_memory *)calloc(1, sizeof *found);
-    if (!found)
+    if (!found || cox_buffer_create(pool->runtime, bytes, &found->buffer) != COX_OK) {
+        free(found);
         return NULL;
-
-    found->pool = pool;
-    for (; found->count < count; found->count++) {
-        found->bytes[found->count] = bytes[found->count];
-        if (cox_buffer_create(pool->runtime, bytes[found->count], &found->planes[found->count]) !=
-            COX_OK) {
-            cox_av_memory_free_(found);
-            return NULL;
-        }
     }
-    found->used = count;
+    found->pool = pool;
+    found->used = true;
 
     pthread_mutex_lock(&pool->lock);
     found->next = pool->all;
@@ -479,40 +466,24 @@ static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, 
     return found;
 }
 
-/* Put the planes of the memory into `frame`, which has none. */
-static inline int cox_av_fill_(struct cox_av_memory *memory, const size_t *pitch_bytes,
-                               AVFrame *frame)
+/* Put a plane of the pool's memory into `frame`. Returns false if out of memory. */
+static inline bool cox_av_fill_(struct cox_av_pool *pool, size_t bytes, size_t pitch_bytes,
+                                AVFrame *frame, unsigned plane)
 {
-    unsigned made = 0;
+    struct cox_av_memory *memory = cox_av_pool_take_(pool, bytes);
+    if (!memory)
+        return false;
 
-    for (; made < memory->count; made++) {
-        uint8_t *data = (uint8_t *)cox_buffer_data(memory->planes[made]);
-
-        frame->buf[made] = av_buffer_create(data, memory->bytes[made], cox_av_plane_free_, memory,
-                                            0);
-        if (!frame->buf[made])
-            break;
-
-        frame->data[made] = data;
-        frame->linesize[made] = (int)pitch_bytes[made];
-    }
-
-    frame->extended_data = frame->data;
-    if (made == memory->count)
-        return 0;
-
-    /* Release the planes that have no AVBufferRef, then those that have one. */
-    const unsigned missing = memory->count - made;
-    for (unsigned p = 0; p < missing; p++)
+    uint8_t *data = (uint8_t *)cox_buffer_data(memory->buffer);
+    frame->buf[plane] = av_buffer_create(data, bytes, cox_av_plane_free_, memory, 0);
+    if (!frame->buf[plane]) {
         cox_av_plane_free_(memory, NULL);
-
-    for (unsigned p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
-        av_buffer_unref(&frame->buf[p]);
-        frame->data[p] = NULL;
-        frame->linesize[p] = 0;
+        return false;
     }
 
-    return AVERROR(ENOMEM);
+    frame->data[plane] = data;
+    frame->linesize[plane] = (int)pitch_bytes;
+    return true;
 }
 
 /* Give a frame memory of the pool, for at least `width` x `height` pixels. The format, width and
@@ -550,11 +521,21 @@ static inline int cox_av_pool_get(struct cox_av_pool *pool, AVFrame *frame, int 
         bytes[p] = pitch * planes[p].rows + COX_AV_BEHIND_BYTES;
     }
 
-    struct cox_av_memory *memory = cox_av_pool_take_(pool, count, bytes);
-    if (!memory)
-        return AVERROR(ENOMEM);
+    frame->extended_data = frame->data;
 
-    return cox_av_fill_(memory, pitch_bytes, frame);
+    unsigned made = 0;
+    while (made < count && cox_av_fill_(pool, bytes[made], pitch_bytes[made], frame, made))
+        made++;
+    if (made == count)
+        return 0;
+
+    for (unsigned p = 0; p < made; p++) {
+        av_buffer_unref(&frame->buf[p]);
+        frame->data[p] = NULL;
+        frame->linesize[p] = 0;
+    }
+
+    return AVERROR(ENOMEM);
 }
 
 /* Do what AVCodecContext.get_buffer2 does. The frame gets memory of the pool if the decoder and the
@@ -572,14 +553,14 @@ static inline int cox_av_pool_get_buffer2(struct cox_av_pool *pool, AVCodecConte
     return avcodec_default_get_buffer2(decoder, frame, flags);
 }
 
-/* The buffer of a memory that contains `data`. NULL = none. */
-static inline cox_buffer *cox_av_plane_of_(const struct cox_av_memory *memory, const uint8_t *data)
+/* The buffer of memory in use that contains `data`. NULL = none. Called with the pool's lock. */
+static inline cox_buffer *cox_av_plane_of_(const struct cox_av_pool *pool, const uint8_t *data)
 {
-    for (unsigned p = 0; p < memory->count; p++) {
-        const uint8_t *first = (const uint8_t *)cox_buffer_data(memory->planes[p]);
+    for (const struct cox_av_memory *memory = pool->all; memory; memory = memory->next) {
+        const uint8_t *first = (const uint8_t *)cox_buffer_data(memory->buffer);
 
-        if (data >= first && data < first + memory->bytes[p])
-            return memory->planes[p];
+        if (memory->used && data >= first && data < first + cox_buffer_bytes(memory->buffer))
+            return memory->buffer;
     }
 
     return NULL;
@@ -593,42 +574,32 @@ static inline bool cox_av_pool_find(struct cox_av_pool *pool, const AVFrame *fra
                                     cox_buffer **planes)
 {
     cox_buffer *in[COX_VIDEO_PLANES_MAX] = {NULL};
-    bool found = false;
+    unsigned count = 0;
+    bool found = true;
 
     pthread_mutex_lock(&pool->lock);
-    for (struct cox_av_memory *memory = pool->all; memory && !found; memory = memory->next) {
-        found = memory->used != 0;
-        for (unsigned p = 0; p < memory->count && found; p++) {
-            const uint8_t *first = (const uint8_t *)cox_buffer_data(memory->planes[p]);
-
-            in[p] = NULL;
-            if (frame->buf[p] && frame->buf[p]->data == first)
-                in[p] = cox_av_plane_of_(memory, frame->data[p]);
-            found = in[p] != NULL;
-        }
+    for (; count < COX_VIDEO_PLANES_MAX && frame->data[count] && found; count++) {
+        in[count] = cox_av_plane_of_(pool, frame->data[count]);
+        found = in[count] != NULL;
     }
     pthread_mutex_unlock(&pool->lock);
 
-    for (unsigned p = 0; p < COX_VIDEO_PLANES_MAX && found && in[p]; p++)
+    for (unsigned p = 0; p < count && found; p++)
         planes[p] = in[p];
 
-    return found;
+    return found && count > 0;
 }
 
 /* ---- Mapping ---- */
 
-/* A stream of AVFrames. The application may set the first four fields after cox_av_map_open.
+/* A stream of AVFrames. The application may set the first three fields after cox_av_map_open. After
+ * a seek it calls cox_av_map_flush, or cox_video_stream_restart on `stream`.
  *
  * Thread-safety: one thread at a time. cox_video_stream_set and cox_video_stream_info on `stream`
  * may be called from any thread. */
 struct cox_av_map {
     enum AVPixelFormat format; /* of mapped frames; AV_PIX_FMT_NONE = yuv420p */
     int width, height;         /* of mapped frames; 0 = that of the input */
-
-    /* The next frame does not continue the frame before it, for example after a seek. Sending
-     * resets it to false. */
-    bool restart;
-
     cox_video_stream *stream;
     struct cox_av_pool *pool;
     unsigned pending; /* frames that were sent and not received */
@@ -760,7 +731,6 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
 static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame)
 {
     struct cox_video_image in, out;
-    struct cox_video_frame sending;
     struct cox_av_sent_ *sent = NULL;
 
     if (!frame) {
@@ -787,12 +757,7 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
     if (code >= 0) {
         cox_av_pool_find(map->pool, sent->in, in.memory);
         cox_av_pool_find(map->pool, sent->out, out.memory);
-        memset(&sending, 0, sizeof sending);
-        sending.in = &in;
-        sending.out = &out;
-        sending.user = sent;
-        sending.restart = map->restart;
-        code = cox_av_error(cox_video_stream_send(map->stream, &sending));
+        code = cox_av_error(cox_video_stream_send(map->stream, &in, &out, sent));
     }
 
     if (code < 0) {
@@ -800,7 +765,6 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
         return code;
     }
 
-    map->restart = false;
     map->pending++;
     return 0;
 }
@@ -855,7 +819,7 @@ static inline void cox_av_map_flush(struct cox_av_map *map)
 
     map->pending = 0;
     map->ended = false;
-    map->restart = true;
+    cox_video_stream_restart(map->stream);
 }
 
 /* Close a map. Accepts a map that was not opened, if it is all zeros. Frames of the decoder and

@@ -21,8 +21,9 @@
 extern "C" {
 #endif
 
-/* The application's contexts, for the runtime to use (cox_runtime_params.contexts). Read only
- * during cox_runtime_create.
+/* The application's contexts, for the runtime to use: a list for cox_runtime_params.contexts.
+ *
+ *     .contexts = COX_CONTEXTS(context)
  *
  * A device that the runtime selects uses the first of these contexts that has it, instead of a
  * context that the library makes. The library retains that context until the runtime is destroyed.
@@ -34,10 +35,7 @@ extern "C" {
  *   Its devices work on host memory and cannot share a buffer. They get contexts of the library's.
  *
  * A device that is lost continues in contexts that the library makes. */
-struct cox_opencl_contexts {
-    const cl_context *contexts;
-    uint32_t count;
-};
+#define COX_CONTEXTS(...) ((const cl_context[]){__VA_ARGS__, NULL})
 
 /* The context and the id of a runtime's device, in which the application can make its own queues,
  * memory and kernels. The library's own memory objects and queues cannot be accessed.

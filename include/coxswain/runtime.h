@@ -68,9 +68,9 @@ struct cox_runtime_params {
 
     enum cox_arithmetic arithmetic;
 
-    /* The application's own contexts, see coxswain/opencl.h. NULL = the library makes all
-     * contexts. */
-    const struct cox_opencl_contexts *contexts;
+    /* A list of the application's own contexts (cl_context) that ends with NULL, see
+     * coxswain/opencl.h. NULL = the library makes all contexts. */
+    struct _cl_context *const *contexts;
 };
 
 /* Find the devices, group them into contexts, and start the scheduler thread. `params` may be NULL.
@@ -97,7 +97,7 @@ struct cox_runtime_params {
  *   COX_E_INVALID      `out` is NULL. The syntax of `devices` is wrong, or it selects more than 32
  *                      devices. A device has too few compute units for its sub-devices. `reserve`
  *                      or `arithmetic` is not a value of its enum. This process may not use the
- *                      CPU `reserve_cpu`. A context in `contexts` is NULL or invalid.
+ *                      CPU `reserve_cpu`. A context in `contexts` is invalid.
  *   COX_E_NOT_FOUND    An entry of `devices` selects no device.
  *   COX_E_UNSUPPORTED  A device cannot be split as `devices` says. Or `arithmetic` is fma and a
  *                      device has no fma.
@@ -272,7 +272,7 @@ typedef void cox_released_fn(void *user);
  * `data` must be aligned for the types that kernels read there. The library's own video kernels
  * need no alignment on a CPU and 4 bytes elsewhere.
  *
- * Whether the memory is copied depends on the device. cox_buffer_info says what happens.
+ * Whether the memory is copied depends on the device:
  *   CPUs                    No copy, at any alignment.
  *   GPUs with host memory   Usually no copy if `data` is aligned to 4096 bytes.
  *   Staged devices          A copy from pageable memory, slower than one from pinned memory.
@@ -301,16 +301,8 @@ COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *da
  * Thread-safety: any thread. */
 COX_API void cox_buffer_destroy(cox_buffer **buffer);
 
-/* What a buffer's memory is. */
-struct cox_buffer_info {
-    size_t bytes;   /* as asked for */
-    bool pinned;    /* page-locked by a driver */
-    bool wrapped;   /* the application's memory */
-    bool zero_copy; /* devices that work on host memory need no copy */
-};
-
-/* Describe a buffer. All zeros if `buffer` is NULL. */
-COX_API void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info);
+/* The size of a buffer, as asked for. 0 if `buffer` is NULL. */
+COX_API size_t cox_buffer_bytes(const cox_buffer *buffer);
 
 /* The buffer's memory. The application may use it except between cox_session_submit and the frame's
  * callback. NULL if `buffer` is NULL.

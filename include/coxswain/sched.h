@@ -252,8 +252,8 @@ struct cox_policy_options {
     enum cox_objective objective; /* "adaptive" */
 
     /* When each frame must be delivered, after its submission. 0 = no deadline. A frame may have
-     * its own (cox_frame.deadline_ns). Late frames are counted (cox_session_info) and still
-     * delivered, unless cox_frame.late says otherwise. */
+     * its own (cox_frame.deadline_ns). Late frames are still delivered, unless
+     * cox_frame.late says otherwise. Reports have each frame's deadline and delivery. */
     uint64_t deadline_ns;
     uint32_t chunk_rows; /* "chunks"; 0 = a 32nd of the frame */
 };

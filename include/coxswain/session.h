@@ -10,8 +10,7 @@
  *         "        out[y * columns + x] = ~in[y * columns + x];\n"
  *         "}\n";
  *
- *     cox_status s = cox_run(runtime, invert, &(struct cox_range){.columns = 2048, .rows = 1080},
- *                            COX_ARGS(in, out));
+ *     cox_status s = cox_run(runtime, invert, 2048, 1080, COX_ARGS(in, out));
  *
  * For frames that repeat, create a session and buffers. This kernel also reads the rows above and
  * below its own. In the top band, in_first_row is 0.
@@ -96,8 +95,7 @@ enum {
 /* A list of structs, as an argument or an initialiser: COX_LIST(struct cox_pass, {...}, {...}).
  *
  * It is an array with one more element, of zeros, which ends the list. A list of passes ends where
- * `source` and `kernel` are both NULL. Other lists end where `name` is NULL, a list of variants
- * where `source` is NULL.
+ * `source` and `kernel` are both NULL. Other lists end where `name` is NULL.
  *
  * The array lives until the end of the enclosing block, like those of COX_BUFFERS and COX_ARGS. An
  * array inside a struct, one element longer than its content, works too. The macro is for C. In
@@ -125,13 +123,6 @@ enum {
 
 /* ---- run one kernel once ---- */
 
-/* The size of what cox_run computes. */
-struct cox_range {
-    uint32_t columns;
-    uint32_t rows;
-    uint32_t halo_rows; /* rows above and below its own that the kernel reads of each input */
-};
-
 /* Pointers in the order of the kernel's parameters: COX_ARGS(in, out, &sigma). Leave out `columns`,
  * `rows`, `first_row`, `frame_rows`, NAME_first_row and NAME_pitch.
  *
@@ -139,16 +130,16 @@ struct cox_range {
  * its value. */
 #define COX_ARGS(...) ((const void *const[]){__VA_ARGS__, NULL})
 
-/* Compile a kernel, run it over `range` on all devices, and wait.
+/* Compile a kernel, run it over `columns` x `rows` work-items on all devices, and wait.
  *
  * This function compiles each time, and splits the rows by the devices' descriptions. For frames
- * that repeat, create a session.
+ * that repeat, and for kernels that read other rows than their own, create a session.
  *
  * Blocks until the result is complete. Not from a callback.
  *
  * Errors: those of cox_session_create and cox_session_run. */
 COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *source,
-                                          const struct cox_range *range, const void *const *args);
+                                          uint32_t columns, uint32_t rows, const void *const *args);
 
 /* ---- what a session runs ---- */
 
@@ -171,43 +162,19 @@ struct cox_argument {
     size_t local_bytes;   /* of a `local` parameter */
 };
 
-/* The same kernel in a form that suits some devices. It has the same name and the same parameters
- * as the pass's kernel, and gives the same results. The other fields are as in cox_pass. */
-struct cox_variant {
-    /* As in cox_session_params. A device uses the first variant that names it. A variant that names
-     * none of the machine's devices is ignored. */
-    const char *devices;
-
-    const char *source;  /* required */
-    const char *options; /* in place of the pass's options; NULL = none */
-    uint32_t local_columns;
-    uint32_t local_rows;
-    uint32_t item_columns;
-    uint32_t item_rows;
-};
-
-/* The frame so far, for cox_pass_done_fn. Valid during the call. */
-struct cox_pass_result {
-    uint64_t frame;
-    uint32_t pass; /* index among the session's passes; a group of fused passes counts as one */
-    uint32_t buffer_count;
-
-    /* The memory of all of the session's buffers, also scratch, in the order of
-     * cox_session_params.buffers. Read only. NULL = scratch between fused passes. */
-    void *const *buffers;
-
-    /* The frame's own copy. Change it here to hand a result, such as a curve, to later passes. */
-    void *constants;
-};
-
 /* Called when all rows of a pass are written and merged, for example to make a curve from a
  * histogram.
+ *
+ * `buffers` has the memory of all of the session's buffers, also scratch, in the order of
+ * cox_session_params.buffers. Read only. NULL = scratch between fused passes. `constants` is the
+ * frame's own copy: change it to hand a result, such as a curve, to later passes. Both are valid
+ * during the call.
  *
  * If a device fails, the frame may start again, and this function is called again. Equal input must
  * give equal results.
  *
  * Runs on the scheduler thread or inside cox_session_run. Must not call the session. */
-typedef void cox_pass_done_fn(void *user, const struct cox_pass_result *result);
+typedef void cox_pass_done_fn(void *user, void *const *buffers, void *constants);
 
 /* One kernel over all rows. A frame is a list of passes. A pass starts when the pass before it has
  * written all rows. Successive passes with equal rows share a split (see
@@ -230,7 +197,12 @@ struct cox_pass {
     uint32_t item_rows;
 
     const struct cox_argument *arguments; /* COX_LIST; NULL = the signature says all */
-    const struct cox_variant *variants;   /* COX_LIST; other devices use the fields above */
+
+    /* COX_LIST: the same kernel in forms that suit some devices, with the same name, parameters and
+     * results. A device uses the first variant whose `devices` names it, else this pass. A variant
+     * that names none of the machine's devices is ignored. Its `source` is required.
+     * Also read are its `options` and its local and item sizes, and no other field. */
+    const struct cox_pass *variants;
 
     /* Run on each band directly after the pass before it in the list, without waiting for other
      * bands. A pass and those that are fused with it form a group. Before a pass that is not fused,
@@ -353,15 +325,13 @@ struct cox_frame_report {
     bool shadow;    /* a repeated band that measures or tests a device */
     cox_status status;
     uint64_t submit_ns;
-    uint64_t start_ns;      /* the scheduler thread began the frame */
-    uint64_t end_ns;        /* the last band ended */
-    uint64_t delivered_ns;  /* the callback runs now */
-    uint64_t deadline_ns;   /* after submit_ns; 0 = no deadline */
-    enum cox_reason reason; /* this field and the next three: all passes together */
-    uint64_t predicted_ns;
-    uint64_t rejected_ns;
-    uint32_t pool_rows;
-    double joules; /* negative = unknown */
+
+    /* All passes together. It starts when the scheduler thread begins the frame. */
+    struct cox_pass_report total;
+
+    uint64_t delivered_ns; /* the callback runs now */
+    uint64_t deadline_ns;  /* after submit_ns; 0 = no deadline */
+    double joules;         /* negative = unknown */
     uint32_t band_count;
     uint32_t pass_count;
 
@@ -395,6 +365,14 @@ typedef struct cox_session cox_session;
  *
  * Thread-safety: one thread at a time. */
 typedef struct cox_pipeline cox_pipeline;
+
+/* The constants of one frame for a cox_pipeline. Opaque. `cox_frame.constants` points to one.
+ *
+ * cox_video_prepare, cox_tonemap_prepare and cox_filter_separable_prepare and its neighbours fill
+ * it, for the shape of the pipeline. The kernels trust the sizes in it. */
+struct cox_constants {
+    uint64_t word[COX_CONSTANTS_BYTES_MAX / 8];
+};
 
 /* Make every device run the kernels in the form that is meant for devices of `type`, to compare
  * forms. Kernels may have one form for CPUs and one for GPUs. Call it before the session is
@@ -623,20 +601,14 @@ struct cox_session_device {
     uint32_t lost;             /* times that it failed */
     uint32_t returned;         /* times that it came back */
     uint64_t single_device_ns; /* one whole frame on this device alone; 0 = not measured */
-    enum cox_host_memory host_memory;
-    uint32_t max_rows; /* most rows of one band; 0 = the device has not joined */
+    uint32_t max_rows;         /* most rows of one band; 0 = the device has not joined */
 };
 
 /* The state of a session. */
 struct cox_session_info {
     uint32_t row_alignment; /* bands begin at multiples of it */
-    bool profile_loaded;    /* timings came from cache_dir or `warm_start` */
-    uint32_t in_flight;
     char policy[32];
-    uint64_t frames_done;    /* delivered, with any status */
-    uint64_t frames_late;    /* delivered after their deadline */
-    uint64_t frames_dropped; /* ended with COX_E_LATE */
-    uint64_t worst_late_ns;  /* the longest delay after a deadline */
+    uint64_t frames_done; /* delivered, with any status */
     uint32_t device_count;
 
     /* Other `device` numbers of a session are indices into this array. */

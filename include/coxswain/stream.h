@@ -97,16 +97,11 @@ struct cox_tonemap_options {
     /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: if the input is BT.2020. */
     enum cox_tristate compress;
 
-    /* NULL = all defaults.
-     *
-     * `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain
+    /* `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain
      * that the adaptation finds. The resulting gain and peak are limited to the ranges of
-     * cox_video_prepare. A negative `desaturate` keeps the colours of bright light. */
-    const struct cox_video_settings *settings;
-
-    /* How the curve adapts to the film. `prior_nits` 0 = the peak that the image states. NULL = all
-     * defaults. */
-    const struct cox_adaptation_options *steering;
+     * cox_video_prepare. `prior_nits` 0 = the peak that the image states. A negative `desaturate`
+     * keeps the colours of bright light. */
+    struct cox_video_settings settings;
 
     bool trust_peak; /* no light is brighter than cox_video_image.peak_nits */
 
@@ -169,50 +164,38 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
                                                            const struct cox_video_image *in,
                                                            const struct cox_video_image *out);
 
-/* A frame to send. */
-struct cox_video_frame {
-    const struct cox_video_image *in; /* its planes are only read */
-
-    /* Must not overlap `in`, nor planes of other frames that are not received yet. If its size
-     * differs from that of `in`, the frame is scaled (COX_SCALE_FILTER). */
-    const struct cox_video_image *out;
-
-    void *user; /* returned in the result */
-
-    /* Return COX_E_BUSY instead of waiting for other frames. The call still blocks for what this
-     * frame needs: compilation, and the measurement of its light. */
-    bool nowait;
-
-    /* The frame does not continue the frames before it, for example after a seek. The curve starts
-     * again, as with the stream's first frame. */
-    bool restart;
-
-    /* As in cox_frame. The measurement of the frame's light comes first and has no deadline. */
-    uint64_t deadline_ns;
-    enum cox_late late;
-};
-
 /* Send one frame. The structs are copied. The planes, and the buffers in `memory`, belong to the
- * stream until the frame is received.
+ * stream until the frame is received. The result returns `user`.
+ *
+ * The planes of `in` are only read. `out` must not overlap `in`, nor planes of other frames that
+ * are not received yet. A frame is scaled (COX_SCALE_FILTER) if the two sizes differ.
  *
  * The call blocks:
  *   always             While all slots are taken: `in_flight` frames are on the devices.
  *   new shape          For compilation.
- *   COX_PEAK_PREVIOUS  While any frame is on the devices. The first frame, and one with `restart`,
- *                      is mapped twice, first to measure its light. The call blocks for that.
+ *   COX_PEAK_PREVIOUS  While any frame is on the devices. The first frame, and the first after
+ *                      cox_video_stream_restart, is mapped twice, first to measure its light. The
+ *                      call blocks for that.
  *   COX_PEAK_CURRENT   For the measurement of the frame's light.
  *
  * Errors, upon which the frame is not taken and the curve does not change:
  *   COX_E_INVALID    an argument is NULL, or an image is invalid. A format, size or transfer cannot
  *                    be mapped (see cox_video_mapping). A buffer is too short, or of another
  *                    runtime.
- *   COX_E_BUSY       `nowait` is set, and the call would wait for other frames
  *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was measured
  *   COX_E_NOMEM
  * Also those of cox_session_create, for example if the stream's `session` is invalid, and those of
  * cox_session_submit. The log says why. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_send(cox_video_stream *stream,
-                                                        const struct cox_video_frame *frame);
+                                                        const struct cox_video_image *in,
+                                                        const struct cox_video_image *out,
+                                                        void *user);
+
+/* The next frame does not continue the frames before it, for example after a seek. The curve starts
+ * again, as with the stream's first frame.
+ *
+ * Thread-safety: only from the thread that sends. */
+COX_API void cox_video_stream_restart(cox_video_stream *stream);
 
 /* The result of one frame. */
 struct cox_video_result {
@@ -224,8 +207,7 @@ struct cox_video_result {
     void *user;
     uint64_t frame; /* from 0, in the order of sending */
 
-    /* The planes of input and output now: a buffer's memory may have moved (cox_buffer_data). */
-    void *in_data[COX_VIDEO_PLANES_MAX];
+    /* The output's planes now: a buffer's memory may have moved (cox_buffer_data). */
     void *out_data[COX_VIDEO_PLANES_MAX];
 
     /* Bytes that the host copied because planes could not be used in place. */
@@ -236,9 +218,11 @@ struct cox_video_result {
     float gain;
 
     /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: whether a scene begins with this frame, and what its
-     * histogram shows. */
+     * histogram shows: the light that 99.995 % of its blocks of 2 x 2 pixels do not exceed (0 for a
+     * black frame), and the light at the mean of the signal. */
     bool cut;
-    struct cox_video_scene scene;
+    float scene_peak_nits;
+    float scene_average_nits;
 };
 
 /* Receive the next frame, in the order of sending. With `wait` the call blocks until that frame is
@@ -260,8 +244,6 @@ COX_API void cox_video_stream_cancel(cox_video_stream *stream);
 
 /* Totals since the stream was created. */
 struct cox_video_stream_info {
-    uint64_t sent;
-    uint64_t received;
     uint64_t bytes_copied_in;
     uint64_t bytes_copied_out;
     uint64_t frames_copied_in; /* frames of which the host copied something */

@@ -96,13 +96,6 @@ struct cox_tonemap_analysis {
     float log_average; /* exp(mean ln luminance) of the non-black pixels; 0 for a black picture */
     float peak;        /* the luminance that 99.995 % of the pixels do not exceed */
     float highlight;   /* the luminance that 98 % of the pixels do not exceed */
-    uint64_t pixels;
-    uint32_t reserved[4]; /* 0 */
-};
-
-/* Constants of one frame for the mapping pipeline, opaque. `cox_frame.constants` points to one. */
-struct cox_tonemap_constants {
-    uint32_t word[64];
 };
 
 /* The histogram that the analysis writes, see cox_tonemap_read_analysis. */
@@ -153,7 +146,7 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
  * Thread-safety: any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                                       const struct cox_tonemap_settings *settings,
-                                                      struct cox_tonemap_constants *params);
+                                                      struct cox_constants *params);
 
 /* Fill *out from a histogram of the analysis pipeline.
  *

@@ -72,7 +72,6 @@ struct cox_video_format {
     uint32_t chroma_y_log2;
     enum cox_chroma_location chroma_location; /* 4:2:0 and 4:2:2 */
     enum cox_color_range range;               /* RGBA and BGRA are always full range */
-    uint32_t reserved[5];                     /* 0 */
 };
 
 /* One plane: `rows` rows of `row_bytes` bytes. The frame's row r is in plane row r / row_divisor. A
@@ -162,18 +161,18 @@ struct cox_video_settings {
     /* COX_GAMUT_COMPRESS: the distance from grey at which colours begin to move. 1 = the edge of
      * BT.709. 0.25 .. 0.95; 0 = 0.9. */
     float gamut_knee;
-};
 
-/* The constants of one frame, for both pipelines. Opaque. `cox_frame.constants` points to one.
- *
- * cox_video_prepare fills it for the session's shape. The kernels trust the sizes in it. */
-struct cox_video_constants {
-    uint32_t word[128];
+    /* Adaptation only: the peak until a frame sets one, such as MaxCLL or the peak of the mastering
+     * display. 0 = 1000. */
+    float prior_nits;
+
+    /* Adaptation only: upper limit for the peak, but never below SDR white. 0 = none. */
+    float most_nits;
 };
 
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
  * and B'. The bins are COX_VIDEO_BINS equal steps of the PQ or HLG signal. For linear input they
- * are steps of log2, 16 per stop, from 2^-16 times SDR white. Read it with cox_video_read_scene. */
+ * are steps of log2, 16 per stop, from 2^-16 times SDR white. cox_video_adapt reads it. */
 enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 
 /* Create the pipeline for frames of that shape, for cox_session_params.pipeline. The caller owns it
@@ -200,7 +199,6 @@ enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
  *       chroma           4:2:0, 4:2:2 or 4:4:4; semi-planar 4:2:0 or 4:2:2; RGBA, BGRA and GBR
  *                        4:4:4; V210 4:2:2. Output chroma is subsampled no less than input chroma,
  *                        unless `in` or `out` is RGBA, BGRA or GBR.
- *       reserved         0
  *     in_pitch_bytes     of each plane: a multiple of 4 (V210: 16), from row_bytes to 2^31 - 1
  *     out_pitch_bytes    the same
  *     transfer           an enumerator. COX_TRANSFER_LINEAR needs `in` to be RGBA or BGRA of 16
@@ -234,22 +232,7 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
  *     gamut_knee      0 or 0.25 .. 0.95 */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
-                                                    struct cox_video_constants *params);
-
-/* What a histogram shows about its frame. */
-struct cox_video_scene {
-    float peak_nits; /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
-    float average_nits; /* the light at the mean of the signal */
-    uint64_t blocks;
-    uint32_t reserved[4]; /* 0 */
-};
-
-/* Fill *out from a frame's histogram. The arguments `shape` and `settings` are those of the frame.
- * They give the transfer of the histogram's steps, and the light that the signal represents
- * (`sdr_white_nits`, `hlg_peak_nits`). */
-COX_API void cox_video_read_scene(const struct cox_video_shape *shape,
-                                  const struct cox_video_settings *settings,
-                                  const uint32_t *histogram, struct cox_video_scene *out);
+                                                    struct cox_constants *params);
 
 /* The state of the curve's adaptation to a film. All zeros is the state before the first frame.
  *
@@ -261,37 +244,18 @@ struct cox_adaptation_state {
     uint64_t cuts;      /* the first scene is not counted */
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
-    uint32_t coarse[64];   /* the last frame's histogram in steps of 1/64, to detect a cut */
-    uint32_t reserved[16]; /* 0 */
-};
-
-/* How the curve adapts. Zero means the default. */
-struct cox_adaptation_options {
-    /* Time constant of the filter in frames; a quarter of it for a peak that rises far; 0 = 24. */
-    float frames;
-
-    /* Share of the blocks that must differ at a cut, 0 .. 1. 0 = 0.2; over 1 = never a cut. */
-    float cut;
-
-    float most_nits; /* upper limit for the peak, but never below SDR white; 0 = none */
-
-    /* A scene whose average exceeds this multiple of SDR white is darkened to it. 0 = 1;
-     * negative = never. */
-    float bright_average;
-
-    /* The peak until a frame sets one, such as MaxCLL or the peak of the mastering display.
-     * 0 = 1000. */
-    float prior_nits;
+    uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, to detect a cut */
 };
 
 /* Adapt the curve to one frame's histogram. Sets `peak_nits` and `gain` of `settings` for the next
- * frame, and reads its other fields. NULL `options` = all defaults.
+ * frame, and reads its other fields.
  *
- * The peak is at least SDR white and at most 10 000 cd/m2. The gain is 0.25 .. 1.
+ * The time constant is 24 frames, a quarter of that for a peak that rises far. At a cut, more than
+ * a fifth of the blocks differ. The peak is at least SDR white and at most 10 000 cd/m2. A scene
+ * whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
  *
  * Returns true if the frame begins a new scene. */
-COX_API bool cox_video_adapt(struct cox_adaptation_state *steer,
-                             const struct cox_adaptation_options *options,
+COX_API bool cox_video_adapt(struct cox_adaptation_state *state,
                              const struct cox_video_shape *shape, const uint32_t *histogram,
                              struct cox_video_settings *settings);
 

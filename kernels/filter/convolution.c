@@ -25,9 +25,9 @@ struct convolve_params {
     int32_t width, height, in_pitch, out_pitch, shift;
     int32_t weights[(2 * CONVOLVE_RADIUS + 1) * (2 * CONVOLVE_RADIUS + 1)];
 };
-_Static_assert(sizeof(struct separable_params) <= sizeof(struct cox_filter_constants),
+_Static_assert(sizeof(struct separable_params) <= sizeof(struct cox_constants),
                "fits in the public block");
-_Static_assert(sizeof(struct convolve_params) <= sizeof(struct cox_filter_constants),
+_Static_assert(sizeof(struct convolve_params) <= sizeof(struct cox_constants),
                "fits in the public block");
 
 static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from,
@@ -114,7 +114,7 @@ cox_status cox__convolution_separable(const struct cox_filter_shape *given,
     add_stage(plan, "separable_columns", cox__source_filter_separable, &shape, sums, out, params,
               COLUMN_ROWS);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
@@ -142,7 +142,7 @@ cox_status cox__convolution_full(const struct cox_filter_shape *given,
     add_stage(plan, "convolve", cox__source_filter_convolve, &shape, in, out,
               sizeof(struct convolve_params), 1);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
@@ -205,7 +205,7 @@ static cox_status read_both(struct cox_filter_shape *shape,
 
 cox_status cox_filter_separable_prepare(const struct cox_filter_shape *given_shape,
                                         const struct cox_filter_weights *given,
-                                        struct cox_filter_constants *params)
+                                        struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     struct cox_filter_weights weights;
@@ -234,7 +234,7 @@ cox_status cox_filter_separable_prepare(const struct cox_filter_shape *given_sha
 
 cox_status cox_filter_convolution_prepare(const struct cox_filter_shape *given_shape,
                                           const struct cox_filter_weights *given,
-                                          struct cox_filter_constants *params)
+                                          struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     struct cox_filter_weights weights;

@@ -24,8 +24,7 @@ struct direction {
 struct params {
     struct direction first, second;
 };
-_Static_assert(sizeof(struct params) <= sizeof(struct cox_filter_constants),
-               "fits in the public block");
+_Static_assert(sizeof(struct params) <= sizeof(struct cox_constants), "fits in the public block");
 
 /* COX_BLOCK, and the quantities of a record of sums and of states. */
 enum { BLOCK = 32, SUMS = 8, STATES = 6 };
@@ -46,7 +45,7 @@ struct sums_direction {
 struct blocks_params {
     struct sums_direction along, down;
 };
-_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_filter_constants),
+_Static_assert(sizeof(struct blocks_params) <= sizeof(struct cox_constants),
                "fits in the public block");
 
 static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filter_shape *from)
@@ -252,7 +251,7 @@ cox_status cox__gauss_filter(const struct cox_filter_shape *given,
     else
         add_lines_passes(plan, &shape, in, out);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
@@ -444,7 +443,7 @@ static void set_blocks_direction(struct sums_direction *to, double sigma)
 }
 
 static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, double sigma_y,
-                          struct cox_filter_constants *params)
+                          struct cox_constants *params)
 {
     const int32_t width = (int32_t)shape->width, height = (int32_t)shape->height;
     const int32_t columns = (int32_t)cox__plan_columns(shape);
@@ -467,7 +466,7 @@ static void prepare_lines(const struct cox_filter_shape *shape, double sigma_x, 
 }
 
 static void prepare_blocks(const struct cox_filter_shape *shape, double sigma_x, double sigma_y,
-                           struct cox_filter_constants *params)
+                           struct cox_constants *params)
 {
     const int32_t straight = (int32_t)straight_pitch(shape);
 
@@ -492,7 +491,7 @@ static void prepare_blocks(const struct cox_filter_shape *shape, double sigma_x,
 }
 
 cox_status cox_filter_gaussian_prepare(const struct cox_filter_shape *given, float sigma_x,
-                                       float sigma_y, struct cox_filter_constants *params)
+                                       float sigma_y, struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given);

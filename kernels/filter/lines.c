@@ -74,12 +74,11 @@ cox_status cox__lines_transposition(const struct cox_filter_shape *given,
     cox__plan_stage(plan, "transpose", cox__source_filter_transpose, shape.height,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
-static cox_status put_params(const struct cox_filter_shape *shape,
-                             struct cox_filter_constants *params)
+static cox_status put_params(const struct cox_filter_shape *shape, struct cox_constants *params)
 {
     const struct params p = {(int32_t)shape->width, (int32_t)shape->height,
                              (int32_t)shape->in_pitch_bytes, (int32_t)shape->out_pitch_bytes};
@@ -91,7 +90,7 @@ static cox_status put_params(const struct cox_filter_shape *shape,
 }
 
 cox_status cox__lines_transposition_prepare(const struct cox_filter_shape *given,
-                                            struct cox_filter_constants *params)
+                                            struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_transposition(&shape, given);
@@ -145,12 +144,12 @@ cox_status cox__lines_prefix_sums(const struct cox_filter_shape *given,
     cox__plan_stage(plan, "prefix_sums", cox__source_filter_scan, shape.group,
                     (uint32_t[]){in, out}, 2, 0, sizeof(struct params), &form, &form);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
 cox_status cox__lines_prefix_sums_prepare(const struct cox_filter_shape *given,
-                                          struct cox_filter_constants *params)
+                                          struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_prefix_sums(&shape, given);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
-_Static_assert(sizeof(struct cox_filter_constants) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
 
 enum { SIDE_MAX = 65536, SCRATCH_ALIGN = 512, GROUP = 256, GROUP_LEAST = 32, GROUP_MOST = 1024 };
 
@@ -203,7 +202,7 @@ void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape
 
 /* --- The end --- */
 
-void cox__plan_params(struct cox_filter_constants *to, const void *from, size_t bytes)
+void cox__plan_params(struct cox_constants *to, const void *from, size_t bytes)
 {
     memset(to, 0, sizeof *to);
     memcpy(to, from, bytes);

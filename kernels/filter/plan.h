@@ -99,7 +99,7 @@ void cox__plan_second_step(struct cox__plan *plan, const struct cox_filter_shape
                            const char *second, uint32_t sums);
 
 /* Copy a filter's parameters to the public block; the rest of the block is 0. */
-void cox__plan_params(struct cox_filter_constants *to, const void *from, size_t bytes);
+void cox__plan_params(struct cox_constants *to, const void *from, size_t bytes);
 
 /* Point the session to the plan. */
 void cox__plan_end(const struct cox__plan *plan, size_t params_bytes,

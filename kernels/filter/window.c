@@ -113,12 +113,12 @@ cox_status cox__window_box(const struct cox_filter_shape *given,
     add_stage(plan, "box_columns", cox__source_filter_box, &shape, (const uint32_t[]){sums, out}, 2,
               params, true);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
 cox_status cox__window_box_prepare(const struct cox_filter_shape *given,
-                                   struct cox_filter_constants *params)
+                                   struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, BOX_RADIUS);
@@ -209,12 +209,12 @@ cox_status cox__window_guided(const struct cox_filter_shape *given,
     add_stage(plan, "guided_apply", source, &shape, (const uint32_t[]){guide, sums_ab, out}, 3,
               bytes, true);
 
-    cox__plan_end(plan, sizeof(struct cox_filter_constants), session);
+    cox__plan_end(plan, sizeof(struct cox_constants), session);
     return COX_OK;
 }
 
 cox_status cox_filter_guided_prepare(const struct cox_filter_shape *given, float epsilon,
-                                     struct cox_filter_constants *params)
+                                     struct cox_constants *params)
 {
     struct cox_filter_shape shape;
     const cox_status status = read_shape(&shape, given, GUIDED_RADIUS);

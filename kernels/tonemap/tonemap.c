@@ -33,11 +33,13 @@ enum {
     HISTOGRAM_LANES = 256, /* work-items on a row of a GPU, in groups that fit every device */
     HISTOGRAM_GROUP = 32,
     HISTOGRAM_ROWS = 8,
+
+    PARAMS_BYTES = 256, /* of a frame's constants, copied for each frame */
 };
 
 _Static_assert(sizeof(struct picture_params) == 200, "50 words, no padding");
-_Static_assert(sizeof(struct picture_params) <= sizeof(struct cox_tonemap_constants),
-               "fits in the public block");
+_Static_assert(sizeof(struct picture_params) <= PARAMS_BYTES, "fits in the constants");
+_Static_assert(PARAMS_BYTES <= sizeof(struct cox_constants), "fits in the constants");
 
 const char *cox_operator_name(enum cox_operator op)
 {
@@ -238,7 +240,7 @@ static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storag
     storage->args[3] = (struct cox__arg)COX__ARG_ROWS;
 
     storage->stage = (struct cox__stage){.kernel = "picture", .columns = shape->width};
-    fill_session(storage, shape->height, 4, sizeof(struct cox_tonemap_constants), session);
+    fill_session(storage, shape->height, 4, PARAMS_BYTES, session);
 }
 
 /* The stage that reduces the picture to blocks. */
@@ -298,7 +300,7 @@ static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__pla
 
     memcpy(plan->args[s], args, sizeof args);
     mapping_variants(shape, plan->variants[s], plan->options[s][0], plan->options[s][1]);
-    cox__plan_end(plan, sizeof(struct cox_tonemap_constants), session);
+    cox__plan_end(plan, PARAMS_BYTES, session);
 }
 
 cox_status cox__tonemap_mapping(const struct cox_tonemap_shape *given,
@@ -401,7 +403,7 @@ static bool settings_ok(const struct cox_tonemap_settings *settings)
 
 cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                const struct cox_tonemap_settings *settings,
-                               struct cox_tonemap_constants *params)
+                               struct cox_constants *params)
 {
     struct cox_tonemap_shape checked;
     const cox_status status = read_shape(&checked, shape);
@@ -450,7 +452,7 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
         cox__local_settings(&p.surround, &c, settings->detail);
     }
 
-    memset(params, 0, sizeof(*params));
+    memset(params, 0, PARAMS_BYTES);
     memcpy(params, &p, sizeof(p));
     return COX_OK;
 }
@@ -489,14 +491,14 @@ void cox_tonemap_read_analysis(const uint32_t *histogram, struct cox_tonemap_ana
         sum += histogram[i] * ((i + 0.5) / BINS_PER_STOP + LOWEST_STOP);
     }
 
-    out->pixels = lit + histogram[COX_TONEMAP_HISTOGRAM_BINS];
+    const uint64_t pixels = lit + histogram[COX_TONEMAP_HISTOGRAM_BINS];
     if (lit == 0)
         return;
 
     out->log_average = (float)exp2(sum / (double)lit);
 
-    out->peak = luminance_below(histogram, out->pixels / 20000);
-    out->highlight = luminance_below(histogram, out->pixels / 50);
+    out->peak = luminance_below(histogram, pixels / 20000);
+    out->highlight = luminance_below(histogram, pixels / 50);
 }
 
 void cox_tonemap_auto_exposure(const struct cox_tonemap_analysis *analysis,

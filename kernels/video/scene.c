@@ -5,13 +5,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/curve.h"
 #include "scene.h"
-#include <coxswain/video.h>
 #include <math.h>
 #include <string.h>
 
 enum { COARSE = sizeof(((struct cox_adaptation_state *)0)->coarse) / sizeof(uint32_t) };
-enum { FRAMES_DEFAULT = 24 };
-#define CUT_DEFAULT 0.2
+enum { FOLLOW_FRAMES = 24 };
+#define CUT_SHARE 0.2
 enum { LEFT_OUT = 20000 }; /* one block in this many may be brighter than the peak */
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
 /* The results move in steps of these sizes: far below what can be seen, far above the differences
@@ -80,12 +79,11 @@ static struct reading read_histogram(const uint32_t *histogram)
     return r;
 }
 
-void cox_video_read_scene(const struct cox_video_shape *shape,
-                          const struct cox_video_settings *settings, const uint32_t *histogram,
-                          struct cox_video_scene *out)
+void cox__scene_read(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
+                     const uint32_t *histogram, struct cox__scene *out)
 {
     const struct reading r = read_histogram(histogram);
-    *out = (struct cox_video_scene){.blocks = r.blocks};
+    *out = (struct cox__scene){.blocks = r.blocks};
 
     if (r.black)
         return;
@@ -199,16 +197,14 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 /* --- Steering --- */
 
 /* Put a frame that is not black into the filters. Returns whether it begins a scene. */
-static bool follow(struct cox_adaptation_state *steer, const struct cox_adaptation_options *options,
-                   const struct cox_video_shape *shape, const uint32_t *histogram,
-                   double peak_signal, double average_signal)
+static bool follow(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
+                   const uint32_t *histogram, double peak_signal, double average_signal)
 {
     uint32_t coarse[COARSE];
     coarsen(shape, histogram, coarse);
 
     const bool first = steer->peak_signal <= 0;
-    const bool begins = first ||
-                        changed(steer->coarse, coarse) > cox__given(options->cut, CUT_DEFAULT);
+    const bool begins = first || changed(steer->coarse, coarse) > CUT_SHARE;
     memcpy(steer->coarse, coarse, sizeof(coarse));
 
     steer->cuts += begins && !first;
@@ -221,22 +217,18 @@ static bool follow(struct cox_adaptation_state *steer, const struct cox_adaptati
     /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
      * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
      * full speed, because noise comes and goes. */
-    const double rate = 1 / fmax(cox__given(options->frames, FRAMES_DEFAULT), 1);
+    const double rate = 1.0 / FOLLOW_FRAMES;
     const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
     steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
     steer->average_signal += (average_signal - steer->average_signal) * rate;
     return false;
 }
 
-bool cox_video_adapt(struct cox_adaptation_state *steer,
-                     const struct cox_adaptation_options *options,
-                     const struct cox_video_shape *shape, const uint32_t *histogram,
-                     struct cox_video_settings *settings)
+bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
+                     const uint32_t *histogram, struct cox_video_settings *settings)
 {
-    static const struct cox_adaptation_options defaults = {0};
-    const struct cox_adaptation_options *o = options ? options : &defaults;
     const double white = white_of(settings);
-    const double most = fmin(cox__given(o->most_nits, COX__PQ_NITS), COX__PQ_NITS);
+    const double most = fmin(cox__given(settings->most_nits, COX__PQ_NITS), COX__PQ_NITS);
     const struct reading r = read_histogram(histogram);
     bool begins = false;
     steer->frames++;
@@ -246,23 +238,20 @@ bool cox_video_adapt(struct cox_adaptation_state *steer,
     if (peak >= 1) {
         const double average = nits_at(shape, settings, r.average);
         /* Limited before the filter, so that a rise does not begin below the lower limit. */
-        begins = follow(steer, o, shape, histogram,
+        begins = follow(steer, shape, histogram,
                         cox__curve_pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
                         cox__curve_pq_signal(average / COX__PQ_NITS));
     }
 
-    double limit = fmin(cox__given(o->prior_nits, COX__PEAK_NITS), most);
+    double limit = fmin(cox__given(settings->prior_nits, COX__PEAK_NITS), most);
     double gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
         limit = COX__PQ_NITS *
                 cox__curve_pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
 
-        double bright = HUGE_VAL;
-        if (!(o->bright_average < 0.0f))
-            bright = cox__given(o->bright_average, 1);
         const double average = COX__PQ_NITS * cox__curve_pq_light(steer->average_signal);
-        if (average > bright * white)
-            gain = fmax(round(bright * white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);
+        if (average > white)
+            gain = fmax(round(white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);
     }
 
     settings->gain = (float)gain;

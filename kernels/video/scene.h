@@ -1,7 +1,9 @@
-/* Defaults that the video pipeline and its steering share.
+/* What a frame's histogram shows, and defaults that the video pipeline and its steering share.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_KERNELS_VIDEO_H
 #define COX_KERNELS_VIDEO_H
+
+#include <coxswain/video.h>
 
 /* Defaults for settings that are zero, in cd/m2. */
 enum {
@@ -18,5 +20,17 @@ static inline double cox__given(float setting, double otherwise)
         return (double)setting;
     return otherwise;
 }
+
+/* What a histogram of the video pipelines shows about its frame. */
+struct cox__scene {
+    float peak_nits; /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
+    float average_nits; /* the light at the mean of the signal */
+    uint64_t blocks;
+};
+
+/* Fill *out from a frame's histogram. `shape` and `settings` are those of the frame: they give the
+ * transfer of the histogram's steps, and the light that the signal represents. */
+void cox__scene_read(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
+                     const uint32_t *histogram, struct cox__scene *out);
 
 #endif

@@ -35,9 +35,10 @@ struct video_params {
     };
 };
 
-_Static_assert(sizeof(struct video_params) <= sizeof(struct cox_video_constants),
-               "fits in the public block");
-_Static_assert(sizeof(struct cox_video_constants) <= COX_CONSTANTS_BYTES_MAX, "fits in a frame");
+enum { PARAMS_BYTES = 512 }; /* of a frame's constants, copied for each frame */
+
+_Static_assert(sizeof(struct video_params) <= PARAMS_BYTES, "fits in the constants");
+_Static_assert(PARAMS_BYTES <= sizeof(struct cox_constants), "fits in the constants");
 
 /* Contents of `struct cox__pipeline_storage`. */
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
@@ -65,10 +66,6 @@ static bool format_ok(const struct cox_video_format *f)
         (unsigned)f->chroma_location > COX_CHROMA_TOP_LEFT || f->depth < 8 || f->depth > 16 ||
         (f->msb_aligned && (f->depth == 8 || f->depth == 16)))
         return false;
-
-    for (size_t i = 0; i < sizeof f->reserved / sizeof *f->reserved; i++)
-        if (f->reserved[i])
-            return false;
 
     const bool subsampled_x = f->chroma_x_log2 == 1, subsampled_y = f->chroma_y_log2 == 1;
     if (f->chroma_x_log2 > 1 || f->chroma_y_log2 > 1 || (subsampled_y && !subsampled_x))
@@ -551,7 +548,7 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     plan->binding_count = bindings;
     if (map && shape->op == COX_OPERATOR_LOCAL) {
         map_in_passes(plan, shape, analyse, planes);
-        cox__plan_end(plan, sizeof(struct cox_video_constants), session);
+        cox__plan_end(plan, PARAMS_BYTES, session);
         return COX_OK;
     }
 
@@ -565,7 +562,7 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     session->binding_count = plan->binding_count;
     session->stages = plan->stages;
     session->stage_count = plan->stage_count;
-    session->params_bytes = sizeof(struct cox_video_constants);
+    session->params_bytes = PARAMS_BYTES;
     return COX_OK;
 }
 
@@ -739,7 +736,7 @@ static void set_geometry(const struct cox_video_shape *mapped, struct video_para
 
 cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
                              const struct cox_video_settings *settings,
-                             struct cox_video_constants *params)
+                             struct cox_constants *params)
 {
     struct cox_video_shape shape_copy;
     const struct cox_video_shape *shape = &shape_copy;
@@ -784,7 +781,7 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
     set_curve(shape, settings, light * gain, white, &p);
     p.hlg_exponent = (float)(0.2 + 0.42 * log10(hlg_peak / 1000));
 
-    memset(params, 0, sizeof(*params));
+    memset(params, 0, PARAMS_BYTES);
     memcpy(params, &p, sizeof(p));
     return COX_OK;
 }

@@ -129,14 +129,9 @@ void cox_buffer_destroy(cox_buffer **out)
     atomic_fetch_sub(&runtime->alive.buffers, 1); /* the runtime may go from here on */
 }
 
-void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info)
+size_t cox_buffer_bytes(const cox_buffer *buffer)
 {
-    if (!info)
-        return;
-
-    *info = (struct cox_buffer_info){0};
-    if (buffer)
-        buffer->runtime->backend->ops->mem_info(buffer->mem, info);
+    return buffer ? buffer->runtime->backend->ops->mem_bytes(buffer->mem) : 0;
 }
 
 void *cox_buffer_data(const cox_buffer *buffer)

@@ -185,12 +185,11 @@ cox_status cox_session_run(cox_session *session, const struct cox_frame *frame)
 /* What cox_run makes of a signature. */
 struct once {
     struct cox__signature signature;
-    struct cox_argument arguments[COX_ARGUMENTS_MAX + 1];
     struct cox_field fields[COX_ARGUMENTS_MAX + 1];
     const void *data[COX_ARGUMENTS_MAX + 1];
     char constants[COX_CONSTANTS_BYTES_MAX];
     size_t constants_bytes;
-    uint32_t argument_count, field_count, data_count;
+    uint32_t field_count, data_count;
 };
 
 /* Whether the library fills in the parameter. */
@@ -234,7 +233,7 @@ static cox_status add_value(struct once *once, const struct cox__parameter *para
 }
 
 static cox_status add_parameter(struct once *once, const struct cox__parameter *parameter,
-                                const void *value, uint32_t halo_rows, const struct cox__log *log)
+                                const void *value, const struct cox__log *log)
 {
     if (parameter->kind == COX__PARAMETER_VALUE)
         return add_value(once, parameter, value, log);
@@ -245,14 +244,10 @@ static cox_status add_parameter(struct once *once, const struct cox__parameter *
     }
 
     once->data[once->data_count++] = value;
-    if (parameter->reads_only && halo_rows)
-        once->arguments[once->argument_count++] = (struct cox_argument){.name = parameter->name,
-                                                                        .halo_rows = halo_rows};
     return COX_OK;
 }
 
-static cox_status take_args(struct once *once, uint32_t halo_rows, const void *const *args,
-                            const struct cox__log *log)
+static cox_status take_args(struct once *once, const void *const *args, const struct cox__log *log)
 {
     uint32_t given = 0;
     for (uint32_t p = 0; p < once->signature.count; p++) {
@@ -266,7 +261,7 @@ static cox_status take_args(struct once *once, uint32_t halo_rows, const void *c
             return COX_E_INVALID;
         }
 
-        const cox_status status = add_parameter(once, parameter, args[given++], halo_rows, log);
+        const cox_status status = add_parameter(once, parameter, args[given++], log);
         if (status)
             return status;
     }
@@ -279,12 +274,12 @@ static cox_status take_args(struct once *once, uint32_t halo_rows, const void *c
     return COX_OK;
 }
 
-static cox_status run_once(cox_runtime *runtime, const char *source, const struct cox_range *range,
-                           const struct once *once)
+static cox_status run_once(cox_runtime *runtime, const char *source, uint32_t columns,
+                           uint32_t rows, const struct once *once)
 {
-    const struct cox_pass passes[] = {{.source = source, .arguments = once->arguments}, {0}};
-    const struct cox_session_params params = {.columns = range->columns,
-                                              .rows = range->rows,
+    const struct cox_pass passes[] = {{.source = source}, {0}};
+    const struct cox_session_params params = {.columns = columns,
+                                              .rows = rows,
                                               .passes = passes,
                                               .fields = once->fields,
                                               .constants_bytes = once->constants_bytes,
@@ -301,11 +296,11 @@ static cox_status run_once(cox_runtime *runtime, const char *source, const struc
     return status;
 }
 
-cox_status cox_run(cox_runtime *runtime, const char *source, const struct cox_range *range,
+cox_status cox_run(cox_runtime *runtime, const char *source, uint32_t columns, uint32_t rows,
                    const void *const *args)
 {
     if (!runtime || cox__misuse_null(runtime, source, "cox_run", "source") ||
-        cox__misuse_null(runtime, range, "cox_run", "range") || cox__misuse(runtime, "cox_run"))
+        cox__misuse(runtime, "cox_run"))
         return COX_E_INVALID;
 
     struct once *once = calloc(1, sizeof *once);
@@ -314,9 +309,9 @@ cox_status cox_run(cox_runtime *runtime, const char *source, const struct cox_ra
 
     cox_status status = cox__signature_read(source, NULL, &once->signature, &runtime->log);
     if (status == COX_OK)
-        status = take_args(once, range->halo_rows, args, &runtime->log);
+        status = take_args(once, args, &runtime->log);
     if (status == COX_OK)
-        status = run_once(runtime, source, range, once);
+        status = run_once(runtime, source, columns, rows, once);
 
     free(once);
     return status;

@@ -84,7 +84,7 @@ static struct cox__variant variant_of_pass(const struct cox__group_member *membe
 }
 
 /* Add a variant for each device that its list names and that has none yet. */
-static void add_variant(const struct cox__resolved *r, const struct cox_variant *from,
+static void add_variant(const struct cox__resolved *r, const struct cox_pass *from,
                         bool has_own[COX_DEVICES_MAX], struct cox__group_member *member,
                         struct cox__stage *stage)
 {
@@ -118,7 +118,7 @@ static void read_variants(const struct cox__resolved *r, struct cox__group_membe
 {
     const uint32_t all = r->runtime->backend->ops->device_count(r->runtime->backend);
     bool has_own[COX_DEVICES_MAX] = {false};
-    for (const struct cox_variant *v = member->pass->variants; v && v->source; v++)
+    for (const struct cox_pass *v = member->pass->variants; v && v->source; v++)
         add_variant(r, v, has_own, member, stage);
 
     if (stage->variant_count < all || !all)

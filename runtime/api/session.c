@@ -752,8 +752,7 @@ static struct cox_session_device device_info(const cox_session *session, uint32_
                                        .lost = device->lost,
                                        .returned = device->returned,
                                        .single_device_ns = alone_ns,
-                                       .max_rows = device->passes[0].max_rows,
-                                       .host_memory = device->info.host_memory};
+                                       .max_rows = device->passes[0].max_rows};
 }
 
 void cox_session_info(cox_session *session, struct cox_session_info *info)
@@ -766,16 +765,11 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     }
 
     struct cox_session_info found = {.row_alignment = session->pipeline.passes[0].row_alignment,
-                                     .in_flight = session->settings.in_flight,
-                                     .profile_loaded = session->profile.is_loaded,
                                      .device_count = session->devices.count};
     strncpy(found.policy, session->sharing[0].policy.name, sizeof found.policy - 1);
 
     pthread_mutex_lock(&session->lock);
     found.frames_done = session->counts.done;
-    found.frames_late = session->counts.late;
-    found.worst_late_ns = session->counts.worst_late_ns;
-    found.frames_dropped = session->counts.dropped;
     for (uint32_t d = 0; d < session->devices.count; d++)
         found.devices[d] = device_info(session, d);
     pthread_mutex_unlock(&session->lock);

@@ -188,7 +188,7 @@ struct cox__backend_ops {
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
     struct cox__mem_link *(*mem_link)(struct cox__mem *mem);
     void *(*mem_data)(struct cox__mem *mem);
-    void (*mem_info)(struct cox__mem *mem, struct cox_buffer_info *info);
+    size_t (*mem_bytes)(const struct cox__mem *mem);
 
     /* Build the pipeline on a device. On an error (COX_E_BUILD, COX_E_DEVICE_MEMORY and others)
      * the device cannot take part. The passes' row alignments are final by now.

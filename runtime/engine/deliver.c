@@ -54,19 +54,6 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
     cox__frame_report(session, frame);
 }
 
-/* Count a delivered frame. Called under the session's lock. */
-static void count(struct cox__counts *counts, const struct cox__frame *frame)
-{
-    uint64_t late_ns = 0;
-    if (frame->status == COX_OK)
-        late_ns = cox__frame_late_ns(frame);
-
-    counts->done++;
-    counts->late += late_ns > 0;
-    counts->worst_late_ns = cox__max_u64(counts->worst_late_ns, late_ns);
-    counts->dropped += frame->status == COX_E_LATE;
-}
-
 /* Take the frame off the order, free its slot and call the application back. The slot comes before
  * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
@@ -83,7 +70,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 
     pthread_mutex_lock(&session->lock);
     frame->started = false;
-    count(&session->counts, frame);
+    session->counts.done++;
     cox__frame_put_back(&session->slots, frame);
     pthread_mutex_unlock(&session->lock);
 

@@ -355,15 +355,17 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
 
     uint32_t first = 0;
     uint64_t delivered_ns = frame->delivered_ns;
-    struct cox_pass_report all;
+    struct cox_pass_report total;
 
     if (internal) { /* a run of one pass, which is not delivered */
         first = frame->pass;
         delivered_ns = frame->end_ns;
-        all = frame->passes[first];
+        total = frame->passes[first];
     } else {
-        all = sum_passes(session->sharing, frame);
+        total = sum_passes(session->sharing, frame);
     }
+    total.start_ns = frame->start_ns;
+    total.end_ns = frame->end_ns;
 
     const struct cox_frame_report report = {
         .index = frame->index,
@@ -371,14 +373,9 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
         .shadow = frame->kind == COX__FRAME_SHADOW,
         .status = frame->status,
         .submit_ns = frame->submit_ns,
-        .start_ns = frame->start_ns,
-        .end_ns = frame->end_ns,
+        .total = total,
         .delivered_ns = delivered_ns,
         .deadline_ns = frame->deadline_ns,
-        .reason = all.reason,
-        .predicted_ns = all.predicted_ns,
-        .rejected_ns = all.rejected_ns,
-        .pool_rows = all.pool_rows,
         .joules = frame->joules,
         .band_count = sort_reports(session->reporting.sorted, frame),
         .bands = session->reporting.sorted,

@@ -24,12 +24,7 @@ static void call_done(struct cox__backend *backend, struct cox__frame *frame)
         if (frame->mems[i])
             buffers[i] = backend->ops->mem_data(frame->mems[i]);
 
-    const struct cox_pass_result end = {.frame = frame->index,
-                                        .pass = frame->pass,
-                                        .buffer_count = pass->binding_count,
-                                        .buffers = buffers,
-                                        .constants = frame->params};
-    pass->done(pass->done_user, &end);
+    pass->done(pass->done_user, buffers, frame->params);
 }
 
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)

@@ -70,9 +70,6 @@ struct cox__counts {
      * shadow run that was not reported. */
     uint32_t under_way;
     uint64_t done;
-    uint64_t late; /* of them, by their deadlines */
-    uint64_t worst_late_ns;
-    uint64_t dropped;
     /* Frames with a lower index are cancelled. Written under the lock, read without it. */
     _Atomic uint64_t cancel_before;
 };

@@ -481,16 +481,6 @@ static inline uint64_t cox__engine_now(const struct cox_runtime *runtime)
     return runtime->backend->ops->now_ns(runtime->backend);
 }
 
-/* How much later than its deadline a frame was delivered; 0 = in time, or no deadline. */
-static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
-{
-    const uint64_t latency_ns = frame->delivered_ns - frame->submit_ns;
-    if (!frame->deadline_ns || latency_ns <= frame->deadline_ns)
-        return 0;
-
-    return latency_ns - frame->deadline_ns;
-}
-
 static inline bool cox__frame_is_cancelled(const struct cox__counts *counts,
                                            const struct cox__frame *frame)
 {

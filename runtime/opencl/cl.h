@@ -11,7 +11,7 @@ struct cox__cl_options {
     const char *devices; /* the selection (select.h) */
     const char *cache_dir;
     enum cox_arithmetic arithmetic;
-    const struct cox_opencl_contexts *given; /* may be NULL */
+    struct _cl_context *const *given; /* the application's contexts, ended by NULL; may be NULL */
     struct cox__topology *topology;
     struct cox__post post;
     const struct cox__log *log;

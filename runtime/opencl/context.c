@@ -275,10 +275,8 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
     cl_device_id ids[GIVEN_DEVICES_MAX];
     size_t bytes = 0;
     uint32_t members[COX_DEVICES_MAX], count = 0;
-    cl_int code = CL_INVALID_CONTEXT;
 
-    if (context)
-        code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes);
+    const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes);
     if (cox__cl_error_check(backend->log, code, "clGetContextInfo", "a context that was given"))
         return COX_E_INVALID;
 
@@ -295,28 +293,13 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
     return COX_OK;
 }
 
-static cox_status group_all_given(struct cox__cl_backend *backend,
-                                  const struct cox_opencl_contexts *given, bool *done)
-{
-    if (given->count && !given->contexts) {
-        cox__log(backend->log, COX_LOG_ERROR, "cox_opencl_contexts: `contexts` is NULL");
-        return COX_E_INVALID;
-    }
-
-    cox_status status = COX_OK;
-    for (uint32_t i = 0; i < given->count && status == COX_OK; i++)
-        status = group_given(backend, given->contexts[i], done);
-    return status;
-}
-
-cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
-                                 const struct cox_opencl_contexts *given)
+cox_status cox__cl_contexts_make(struct cox__cl_backend *backend, const cl_context *given)
 {
     bool done[COX_DEVICES_MAX] = {false};
     cox_status status = COX_OK;
 
-    if (given)
-        status = group_all_given(backend, given, done);
+    for (uint32_t i = 0; given && given[i] && status == COX_OK; i++)
+        status = group_given(backend, given[i], done);
 
     for (uint32_t d = 0; d < backend->device_count && status == COX_OK; d++) {
         uint32_t members[COX_DEVICES_MAX], count = 0;

@@ -94,8 +94,7 @@ cox_status cox__cl_platforms_discover(struct cox__cl_backend *backend,
 /* Make contexts, or use those that the application gives (NULL = none). Run the self-test and set
  * each device's memory mode. Before this call info.mode holds the mode that the selection requests,
  * or 0 if it leaves the mode open. */
-cox_status cox__cl_contexts_make(struct cox__cl_backend *backend,
-                                 const struct cox_opencl_contexts *given);
+cox_status cox__cl_contexts_make(struct cox__cl_backend *backend, const cl_context *given);
 void cox__cl_contexts_drop(struct cox__cl_backend *backend);
 
 /* ---- host_memory.c ---- */

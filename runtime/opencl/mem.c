@@ -118,12 +118,9 @@ void *cox__cl_mem_data(struct cox__mem *mem)
     return mem->data;
 }
 
-void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
+size_t cox__cl_mem_bytes(const struct cox__mem *mem)
 {
-    *info = (struct cox_buffer_info){.bytes = mem->bytes,
-                                     .pinned = mem->pinned != NULL,
-                                     .wrapped = mem->wrapped,
-                                     .zero_copy = (uintptr_t)mem->data % COX__PAGE_BYTES == 0};
+    return mem->bytes;
 }
 
 /* ---- release ---- */

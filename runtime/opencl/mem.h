@@ -67,6 +67,6 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
 void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem);
 struct cox__mem_link *cox__cl_mem_link(struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);
-void cox__cl_mem_info(struct cox__mem *mem, struct cox_buffer_info *info);
+size_t cox__cl_mem_bytes(const struct cox__mem *mem);
 
 #endif

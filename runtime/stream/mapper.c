@@ -80,7 +80,7 @@ static void report(void *user, const struct cox_frame_report *about)
 
 cox_status cox__mapper_prepare(struct cox__mapper *mapper,
                                const struct cox_video_settings *settings,
-                               const struct cox_video_constants **params)
+                               const struct cox_constants **params)
 {
     *params = &mapper->params;
     if (mapper->is_prepared && cox__options_alike(&mapper->settings, settings))

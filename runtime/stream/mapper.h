@@ -28,7 +28,7 @@ struct cox__mapper {
     uint32_t mapping_bindings;
     uint32_t analysis_bindings;
     struct cox_video_settings settings; /* of the last frame */
-    struct cox_video_constants params;  /* made of `settings` */
+    struct cox_constants params;        /* made of `settings` */
     bool is_prepared;                   /* whether `params` are valid */
     atomic_uint frames;                 /* sent through it and not received */
     pthread_mutex_t lock;               /* guards the fields below, which reports read */
@@ -69,7 +69,7 @@ cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video
  * Errors: as cox_video_prepare. */
 cox_status cox__mapper_prepare(struct cox__mapper *mapper,
                                const struct cox_video_settings *settings,
-                               const struct cox_video_constants **params);
+                               const struct cox_constants **params);
 
 /* Note the stream's number of the next frame that `mapping` gets. */
 void cox__mapper_number(struct cox__mapper *mapper, uint64_t frame, bool rehearsal);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
+#include "video/scene.h"
 
 #include <string.h>
 
@@ -18,25 +19,18 @@ static bool is_choice(enum cox_tristate choice)
     return (unsigned)choice <= COX_YES;
 }
 
-cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_options *from)
+cox_status cox__options_read(struct cox_tonemap_options *to, const struct cox_tonemap_options *from)
 {
-    *to = (struct cox__look){0};
+    *to = (struct cox_tonemap_options){0};
     if (from)
-        to->look = *from;
-    if (to->look.settings)
-        to->settings = *to->look.settings;
-    if (to->look.steering)
-        to->steering = *to->look.steering;
-    to->look.settings = NULL;
-    to->look.steering = NULL;
+        *to = *from;
 
-    if (!is_choice(to->look.dither) || !is_choice(to->look.compress) ||
-        (unsigned)to->look.peak > COX_PEAK_FIXED)
+    if (!is_choice(to->dither) || !is_choice(to->compress) || (unsigned)to->peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
 
     struct cox_video_shape shape = try_on;
-    struct cox_video_constants params;
-    shape.op = to->look.op;
+    struct cox_constants params;
+    shape.op = to->op;
     return cox_video_prepare(&shape, &to->settings, &params);
 }
 
@@ -48,7 +42,7 @@ static bool chosen(enum cox_tristate choice, bool otherwise)
     return choice == COX_YES;
 }
 
-void cox__options_shape(const struct cox__look *look, const struct cox_video_image *in,
+void cox__options_shape(const struct cox_tonemap_options *look, const struct cox_video_image *in,
                         const struct cox_video_image *out, struct cox_video_shape *shape)
 {
     const bool halved = in->width == 2 * (uint64_t)out->width &&
@@ -62,17 +56,17 @@ void cox__options_shape(const struct cox__look *look, const struct cox_video_ima
     shape->out = out->format;
     shape->transfer = in->transfer;
     shape->primaries = in->primaries;
-    shape->op = look->look.op;
+    shape->op = look->op;
     shape->desaturate_highlights = look->settings.desaturate >= 0;
 
     shape->dither = COX_DITHER_NONE;
-    if (chosen(look->look.dither, out->format.depth < in->format.depth))
+    if (chosen(look->dither, out->format.depth < in->format.depth))
         shape->dither = COX_DITHER_ORDERED;
     shape->gamut = COX_GAMUT_CLIP;
-    if (chosen(look->look.compress, in->primaries == COX_PRIMARIES_BT2020))
+    if (chosen(look->compress, in->primaries == COX_PRIMARIES_BT2020))
         shape->gamut = COX_GAMUT_COMPRESS;
 
-    if (halved && look->look.box_downscale) {
+    if (halved && look->box_downscale) {
         shape->scale = COX_SCALE_HALF;
     } else if (scaled) {
         shape->scale = COX_SCALE_FILTER;
@@ -85,8 +79,7 @@ static bool formats_alike(const struct cox_video_format *a, const struct cox_vid
 {
     return a->layout == b->layout && a->depth == b->depth && a->msb_aligned == b->msb_aligned &&
            a->chroma_x_log2 == b->chroma_x_log2 && a->chroma_y_log2 == b->chroma_y_log2 &&
-           a->chroma_location == b->chroma_location && a->range == b->range &&
-           !memcmp(a->reserved, b->reserved, sizeof a->reserved);
+           a->chroma_location == b->chroma_location && a->range == b->range;
 }
 
 bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
@@ -120,7 +113,7 @@ bool cox__options_alike(const struct cox_video_settings *a, const struct cox_vid
 
 /* The peak that a stream declares, if it can be true: HDR is brighter than SDR white, and PQ ends
  * at 10 000 cd/m2. Otherwise 0. */
-static float believed_nits(const struct cox__look *look, float said_nits)
+static float believed_nits(const struct cox_tonemap_options *look, float said_nits)
 {
     float white_nits = 203.0f;
     if (look->settings.sdr_white_nits > 0)
@@ -131,21 +124,23 @@ static float believed_nits(const struct cox__look *look, float said_nits)
     return 0.0f;
 }
 
-void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look *look,
+void cox__options_follow_curve(struct cox__curve *curve, const struct cox_tonemap_options *look,
                                const struct cox_video_shape *shape, float peak_said_nits,
                                const cox_buffer *histogram, struct cox_video_result *result)
 {
     const uint32_t *counts = cox_buffer_data(histogram);
-    struct cox_adaptation_options options = look->steering;
+    struct cox__scene scene;
     struct cox_video_settings found = look->settings;
     const float said_nits = believed_nits(look, peak_said_nits);
-    if (options.prior_nits <= 0)
-        options.prior_nits = said_nits;
-    if (look->look.trust_peak && said_nits > 0)
-        options.most_nits = said_nits;
+    if (found.prior_nits <= 0)
+        found.prior_nits = said_nits;
+    if (look->trust_peak && said_nits > 0)
+        found.most_nits = said_nits;
 
-    cox_video_read_scene(shape, &look->settings, counts, &result->scene);
-    result->cut = cox_video_adapt(&curve->steer, &options, shape, counts, &found);
+    cox__scene_read(shape, &look->settings, counts, &scene);
+    result->scene_peak_nits = scene.peak_nits;
+    result->scene_average_nits = scene.average_nits;
+    result->cut = cox_video_adapt(&curve->steer, shape, counts, &found);
 
     curve->peak_nits = found.peak_nits;
     curve->gain = found.gain;
@@ -164,10 +159,10 @@ static float within(float value, float least, float most)
 }
 
 struct cox_video_settings cox__options_curve_settings(const struct cox__curve *curve,
-                                                      const struct cox__look *look)
+                                                      const struct cox_tonemap_options *look)
 {
     struct cox_video_settings settings = look->settings;
-    if (look->look.peak == COX_PEAK_FIXED || !curve->begun)
+    if (look->peak == COX_PEAK_FIXED || !curve->begun)
         return settings;
 
     const float gain = settings.gain > 0 ? settings.gain : 1.0f;

@@ -7,18 +7,12 @@
 
 #include <coxswain/stream.h>
 
-/* The application's options, with copies of what they point to. */
-struct cox__look {
-    struct cox_tonemap_options look; /* its pointers are NULL; the copies are below */
-    struct cox_video_settings settings;
-    struct cox_adaptation_options steering;
-};
-
 /* Errors: as cox_video_stream_set. `from` NULL = all defaults. */
-cox_status cox__options_read(struct cox__look *to, const struct cox_tonemap_options *from);
+cox_status cox__options_read(struct cox_tonemap_options *to,
+                             const struct cox_tonemap_options *from);
 
 /* All of the shape but its pitches. cox_video_mapping checks it later. */
-void cox__options_shape(const struct cox__look *look, const struct cox_video_image *in,
+void cox__options_shape(const struct cox_tonemap_options *look, const struct cox_video_image *in,
                         const struct cox_video_image *out, struct cox_video_shape *shape);
 
 /* Whether two shapes are equal apart from their pitches. */
@@ -39,12 +33,12 @@ struct cox__curve {
 };
 
 /* Adapt the curve to a frame's histogram, and fill in the result's cut and scene. */
-void cox__options_follow_curve(struct cox__curve *curve, const struct cox__look *look,
+void cox__options_follow_curve(struct cox__curve *curve, const struct cox_tonemap_options *look,
                                const struct cox_video_shape *shape, float peak_said_nits,
                                const cox_buffer *histogram, struct cox_video_result *result);
 
 /* The settings of the next frame. */
 struct cox_video_settings cox__options_curve_settings(const struct cox__curve *curve,
-                                                      const struct cox__look *look);
+                                                      const struct cox_tonemap_options *look);
 
 #endif

@@ -23,7 +23,7 @@ struct sent {
     struct cox_video_stream *stream;
     struct cox__mapper *mapper;
     struct cox__side in, out;
-    struct cox__look look;
+    struct cox_tonemap_options look;
     bool steers; /* its mapping fills the histogram, which steers later frames */
     bool learnt; /* the curve has followed its histogram already */
     bool admitted;
@@ -34,6 +34,7 @@ struct sent {
 
 struct cox_video_stream {
     cox_runtime *runtime;
+    bool restarts; /* the next frame begins a scene; only for the thread that sends */
     struct cox__image_devices devices;
     struct cox__mappers mappers;
     struct cox__pool pool;
@@ -44,13 +45,14 @@ struct cox_video_stream {
 
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
-    struct cox__look look;
+    struct cox_tonemap_options look;
     struct cox__curve curve;
     struct sent *oldest, *newest;
     uint32_t on_devices; /* frames that were sent and are not done */
     uint32_t steering;   /* those of them that steer */
     bool readable;       /* whether the descriptor is readable */
     struct cox_video_stream_info totals;
+    uint64_t frames_sent;
     int descriptor;
 };
 
@@ -157,15 +159,12 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
     if (about->status == COX_OK)
         cox__side_copy_out(&sent->out);
 
-    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
-        about->in_data[p] = data_of(&sent->in, p);
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         about->out_data[p] = data_of(&sent->out, p);
-    }
     about->bytes_copied_in = sent->in.copied_bytes;
     about->bytes_copied_out = sent->out.copied_bytes;
 
     pthread_mutex_lock(&stream->lock);
-    stream->totals.received++;
     stream->totals.bytes_copied_in += about->bytes_copied_in;
     stream->totals.bytes_copied_out += about->bytes_copied_out;
     stream->totals.frames_copied_in += about->bytes_copied_in > 0;
@@ -234,19 +233,14 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
 
 /* Wait until it is the frame's turn. A frame that steers has the devices to itself. Called with the
  * lock held. */
-static cox_status await_turn(cox_video_stream *stream, bool steers, bool nowait)
+static void await_turn(cox_video_stream *stream, bool steers)
 {
     uint32_t most = 1;
     if (!steers)
         most = stream->mappers.params.in_flight;
 
-    while (stream->on_devices >= most || stream->steering) {
-        if (nowait)
-            return COX_E_BUSY;
-
+    while (stream->on_devices >= most || stream->steering)
         pthread_cond_wait(&stream->changed, &stream->lock);
-    }
-    return COX_OK;
 }
 
 /* The buffers of a frame: of the mapping, or of the analysis. */
@@ -282,9 +276,9 @@ static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec
 static cox_status fill_histogram(const struct sent *sent)
 {
     const struct cox__mapper *mapper = sent->mapper;
-    const bool by_analysis = sent->look.look.peak == COX_PEAK_CURRENT;
+    const bool by_analysis = sent->look.peak == COX_PEAK_CURRENT;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    struct cox_video_constants params;
+    struct cox_constants params;
     struct cox__frame_spec frame = {.buffers = buffers,
                                     .buffer_count = mapper->mapping_bindings,
                                     .params = &params,
@@ -329,7 +323,7 @@ static void append(cox_video_stream *stream, struct sent *sent)
 
     stream->on_devices++;
     stream->steering += sent->steers;
-    stream->totals.sent++;
+    stream->frames_sent++;
 }
 
 /* Undo `append` for a frame that was refused. Called with the lock held. */
@@ -347,12 +341,12 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
 
     stream->on_devices--;
     stream->steering -= sent->steers;
-    stream->totals.sent--;
+    stream->frames_sent--;
     pthread_cond_broadcast(&stream->changed);
 }
 
 /* The parameters of the frame's mapping, and what the result says about them. */
-static cox_status prepare(struct sent *sent, const struct cox_video_constants **params)
+static cox_status prepare(struct sent *sent, const struct cox_constants **params)
 {
     cox_video_stream *stream = sent->stream;
     pthread_mutex_lock(&stream->lock);
@@ -369,15 +363,13 @@ static cox_status prepare(struct sent *sent, const struct cox_video_constants **
     return COX_OK;
 }
 
-static cox_status submit(struct sent *sent, const struct cox_video_frame *from)
+static cox_status submit(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
-    const struct cox_video_constants *params;
+    const struct cox_constants *params;
     struct cox__frame_spec frame = {.buffers = buffers,
-                                    .buffer_count = sent->mapper->mapping_bindings,
-                                    .deadline_ns = from->deadline_ns,
-                                    .late = from->late};
+                                    .buffer_count = sent->mapper->mapping_bindings};
     fill_buffers(sent, true, buffers);
     cox_status status = prepare(sent, &params);
     if (status != COX_OK)
@@ -406,8 +398,7 @@ static cox_status find_mapper(struct sent *sent)
 
     choose_shape(sent->stream, sent, &shape);
     const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->steers,
-                                               sent->look.look.peak == COX_PEAK_CURRENT,
-                                               &sent->mapper);
+                                               sent->look.peak == COX_PEAK_CURRENT, &sent->mapper);
     if (status != COX_OK) {
         sent->mapper = NULL;
         return status;
@@ -421,7 +412,7 @@ static cox_status find_mapper(struct sent *sent)
 static cox_status make_ready(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    const enum cox_peak_source peak = sent->look.look.peak;
+    const enum cox_peak_source peak = sent->look.peak;
     cox_status status = find_mapper(sent);
     if (status == COX_OK)
         status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes,
@@ -441,31 +432,29 @@ static cox_status make_ready(struct sent *sent)
 }
 
 /* Read a frame's description, and wait for its turn. */
-static cox_status admit(cox_video_stream *stream, const struct cox_video_frame *frame,
-                        struct sent *sent)
+static cox_status admit(cox_video_stream *stream, const struct cox_video_image *in,
+                        const struct cox_video_image *out, struct sent *sent)
 {
     sent->stream = stream;
-    sent->result.user = frame->user;
 
-    cox_status status = cox__video_image_read(&sent->in.image, frame->in, "a frame's input",
+    cox_status status = cox__video_image_read(&sent->in.image, in, "a frame's input",
                                               stream->runtime);
     if (status == COX_OK)
-        status = cox__video_image_read(&sent->out.image, frame->out, "a frame's output",
-                                       stream->runtime);
+        status = cox__video_image_read(&sent->out.image, out, "a frame's output", stream->runtime);
     if (status != COX_OK)
         return status;
 
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
-    status = await_turn(stream, sent->steers, frame->nowait);
-    sent->admitted = status == COX_OK;
+    sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
+    await_turn(stream, sent->steers);
+    sent->admitted = true;
     sent->curve_before = stream->curve;
-    if (status == COX_OK && frame->restart)
+    if (stream->restarts)
         memset(&stream->curve, 0, sizeof stream->curve);
-    sent->result.frame = stream->totals.sent;
+    sent->result.frame = stream->frames_sent;
     pthread_mutex_unlock(&stream->lock);
-    return status;
+    return COX_OK;
 }
 
 /* Drop a frame that was not taken, and restore the curve. */
@@ -483,24 +472,34 @@ static void forget(struct sent *sent, cox_status why)
     free_sent(sent);
 }
 
-cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_frame *frame)
+cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_video_image *in,
+                                 const struct cox_video_image *out, void *user)
 {
-    if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send") ||
-        cox__misuse_null(stream->runtime, frame, "cox_video_stream_send", "frame"))
+    if (!stream || cox__misuse(stream->runtime, "cox_video_stream_send"))
         return COX_E_INVALID;
 
     struct sent *sent = calloc(1, sizeof *sent);
     if (!sent)
         return COX_E_NOMEM;
 
-    cox_status status = admit(stream, frame, sent);
+    sent->result.user = user;
+    cox_status status = admit(stream, in, out, sent);
     if (status == COX_OK)
         status = make_ready(sent);
     if (status == COX_OK)
-        status = submit(sent, frame);
-    if (status != COX_OK)
+        status = submit(sent);
+
+    if (status == COX_OK)
+        stream->restarts = false;
+    else
         forget(sent, status);
     return status;
+}
+
+void cox_video_stream_restart(cox_video_stream *stream)
+{
+    if (stream)
+        stream->restarts = true;
 }
 
 cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_video_image *in,
@@ -516,7 +515,7 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     sent->stream = stream;
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.look.peak == COX_PEAK_PREVIOUS;
+    sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
     pthread_mutex_unlock(&stream->lock);
 
     cox_status status = cox__video_image_describe(&sent->in.image, in, "the input to prepare for",
@@ -612,7 +611,7 @@ void cox_video_stream_destroy(cox_video_stream **out)
 
 cox_status cox_video_stream_set(cox_video_stream *stream, const struct cox_tonemap_options *from)
 {
-    struct cox__look look;
+    struct cox_tonemap_options look;
     if (!stream || cox__misuse_null(stream->runtime, from, "cox_video_stream_set", "look"))
         return COX_E_INVALID;
 

@@ -178,7 +178,7 @@ struct pipeline {
 };
 
 static int pitch_param;
-static struct cox_tonemap_constants tonemap_params;
+static struct cox_constants tonemap_params;
 static struct pipeline *pipeline;
 
 #define STAGE(name, arguments)                                                          \

@@ -234,10 +234,10 @@ static void merge_bins(void *into, const void *partial, size_t bytes, void *user
         to[BINS] = from[BINS];
 }
 
-static void take_bins(void *user, const struct cox_pass_result *end)
+static void take_bins(void *user, void *const *buffers, void *constants)
 {
     (void)user;
-    ((struct params *)end->constants)->add = add_of_bins(end->buffers[1]);
+    ((struct params *)constants)->add = add_of_bins(buffers[1]);
 }
 
 /* ---- the contracts ---- */

@@ -289,7 +289,7 @@ static void run_pictures(bool histogram)
                                                             .in = (enum cox_pixel_in)in,
                                                             .out = (enum cox_pixel_out)out};
                     const struct cox_tonemap_settings settings = {.op = (enum cox_operator)op};
-                    struct cox_tonemap_constants params;
+                    struct cox_constants params;
                     struct ref_picture picture;
                     ref_picture_open(&picture, NULL, &shape, histogram, 0, NULL);
                     fill_inputs(&picture.frame, in ? fill_floats : fill_halves, 1 + number);
@@ -397,7 +397,7 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
         for (uint32_t p = 0; p < count; p++)
             (output ? shape->out_pitch_bytes : shape->in_pitch_bytes)[p] = (planes[p].row_bytes + 3) / 4 * 4;
     }
-    struct cox_video_constants params;
+    struct cox_constants params;
     return cox_video_prepare(shape, &(const struct cox_video_settings){0}, &params) == COX_OK;
 }
 
@@ -446,7 +446,7 @@ static void run_film(const struct variant *variant, uint32_t number, uint32_t wi
     static const enum ref_pipeline works[] = {REF_MAPPING, REF_MAPPING_AND_ANALYSIS, REF_ANALYSIS};
     const struct cox_video_settings settings = {0};
     struct cox_video_shape shape;
-    struct cox_video_constants params;
+    struct cox_constants params;
     struct ref_film film;
     bits_need(make_shape(variant, width, height, &shape) ? COX_OK : COX_E_INVALID, "a variant");
     ref_film_open(&film, NULL, &shape, works[variant->value[WORK]], 0, NULL);

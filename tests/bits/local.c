@@ -47,7 +47,7 @@ static void run_picture(uint32_t number)
         {.width = 1279, .height = 361, .local = true},
         {.width = 515, .height = 301, .in = COX_PIXEL_RGBA_FLOAT, .local = true}};
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_LOCAL, .peak = 100, .detail = 1.3f};
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     struct ref_picture picture;
     struct ref_error error = {0};
     char name[16];
@@ -66,7 +66,7 @@ static void run_film(uint32_t number)
 {
     const struct cox_video_shape shape = ref_shape(ref_local_films[number]);
     const struct cox_video_settings settings = {.detail = 1.3f};
-    struct cox_video_constants params;
+    struct cox_constants params;
     struct ref_film film;
     struct ref_error error = {0};
     char name[16];

@@ -175,7 +175,7 @@ static void run_picture(uint32_t index)
     static struct ref_picture source;
     static struct job jobs[3]; /* mapping to 8 and to 16 bits, analysis */
     struct cox_tonemap_settings settings[MAPPING_COUNT];
-    struct cox_tonemap_constants params[MAPPING_COUNT];
+    struct cox_constants params[MAPPING_COUNT];
     struct bits_result results[MAPPING_COUNT], counts;
     if (!open_picture(index, &source)) {
         suite.failed++;

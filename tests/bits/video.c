@@ -156,7 +156,7 @@ static bool run_steered(struct bits_session *session, struct lanes *lanes, const
     const struct cox_video_shape *shape = &lanes->films[0].shape;
     struct cox_video_settings settings = {0}, before = {0};
     struct cox_adaptation_state steer = {0};
-    struct cox_video_constants params;
+    struct cox_constants params;
     struct bits_result result = *about;
     result.params = &params;
     for (uint32_t i = 0; i < STEERED_FRAMES; i++) {
@@ -170,8 +170,7 @@ static bool run_steered(struct bits_session *session, struct lanes *lanes, const
         free(bytes);
         if (i == STEERED_CUT)
             before = settings;
-        cox_video_adapt(&steer, &(struct cox_adaptation_options){0}, shape, ref_film_histogram(&lanes->films[lane]),
-                        &settings);
+        cox_video_adapt(&steer, shape, ref_film_histogram(&lanes->films[lane]), &settings);
     }
     if (shape->height < 100) /* too small for a representative histogram */
         return true;
@@ -229,7 +228,7 @@ static void run_kind(const struct kind *kind)
 {
     static struct lanes lanes, counting;
     const struct cox_video_settings settings = {.peak_nits = 1200};
-    struct cox_video_constants params;
+    struct cox_constants params;
     char how[24];
     open_lanes(&lanes, kind, REF_MAPPING_AND_ANALYSIS);
     open_lanes(&counting, kind, REF_ANALYSIS);

@@ -46,7 +46,7 @@ static double optimum_of(const struct scene *scene)
 
 static double took(const struct rig_report *report)
 {
-    return (double)(report->frame.end_ns - report->frame.start_ns);
+    return (double)(report->frame.total.end_ns - report->frame.total.start_ns);
 }
 
 /* The report of the delivered frame with that index. */

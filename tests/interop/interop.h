@@ -29,7 +29,7 @@ static inline void on_log(void *user, enum cox_log_level level, const char *line
     snprintf(last_lines + used, sizeof last_lines - used, "%s\n", line);
 }
 
-static inline cox_status new_runtime(cox_runtime **out, const char *devices, const struct cox_opencl_contexts *given)
+static inline cox_status new_runtime(cox_runtime **out, const char *devices, const cl_context *given)
 {
     last_lines[0] = 0;
     return cox_runtime_create(&(const struct cox_runtime_params){.devices = devices,

@@ -89,9 +89,7 @@ static void device_is_lost(const struct fault *fault, cl_platform_id platform, c
 
     CHECK(!cox_runtime_create(&(const struct cox_runtime_params){.devices = selection,
                                                                  .reserve = COX_RESERVE_OFF,
-                                                                 .contexts =
-                                                                     &(const struct cox_opencl_contexts){
-                                                                         .contexts = &context, .count = 1}},
+                                                                 .contexts = COX_CONTEXTS(context)},
                               &runtime));
     CHECK(!cox_opencl_device(runtime, 0, &other, &device) && other == context);
     const cl_uint resting = context_references(context) + 2; /* plus the two buffers */

@@ -177,12 +177,13 @@ static bool is_one_of(cl_context context, const cl_context *contexts, cl_uint co
 /* Each whole device uses one of the application's contexts. Frames are right, and all references are released. */
 static void contexts_are_given(void)
 {
-    cl_context contexts[PLATFORMS_MAX];
+    cl_context contexts[PLATFORMS_MAX + 1];
     const cl_uint count = platform_contexts(contexts);
     cox_runtime *runtime;
     for (cl_uint c = 0; c < count; c++)
         CHECK(context_references(contexts[c]) == 1);
-    CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.contexts = contexts, .count = count}));
+    contexts[count] = NULL;
+    CHECK(!new_runtime(&runtime, selection, contexts));
     for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         cl_context context;
         cl_device_id device;
@@ -206,12 +207,12 @@ static void contexts_are_given(void)
 /* A device uses the first context that contains it. The second one is not used, and the log says so. */
 static void the_first_context_counts(void)
 {
-    cl_context contexts[2 * PLATFORMS_MAX];
+    cl_context contexts[2 * PLATFORMS_MAX + 1];
     const cl_uint count = platform_contexts(contexts), again = platform_contexts(contexts + count);
     cox_runtime *runtime;
     CHECK(count == again);
-    CHECK(!new_runtime(&runtime, selection,
-                       &(const struct cox_opencl_contexts){.contexts = contexts, .count = count + again}));
+    contexts[count + again] = NULL;
+    CHECK(!new_runtime(&runtime, selection, contexts));
     CHECK(strstr(last_lines, "a context that was given is not used"));
     for (cl_uint c = count; c < count + again; c++)
         CHECK_SOON(context_references(contexts[c]) == 1);
@@ -223,12 +224,12 @@ static void the_first_context_counts(void)
 /* A sub-device is another device than the one in the context, so it gets its own context. */
 static void a_part_has_a_context_of_its_own(void)
 {
-    cl_context contexts[PLATFORMS_MAX], context;
+    cl_context contexts[PLATFORMS_MAX + 1], context;
     cl_device_id device;
     cox_runtime *runtime;
     const cl_uint count = platform_contexts(contexts);
-    const cox_status status = new_runtime(&runtime, "cpu:1x1",
-                                          &(const struct cox_opencl_contexts){.contexts = contexts, .count = count});
+    contexts[count] = NULL;
+    const cox_status status = new_runtime(&runtime, "cpu:1x1", contexts);
     if (status == COX_OK) {
         CHECK(strstr(last_lines, "a context that was given is not used"));
         CHECK(!cox_opencl_device(runtime, 0, &context, &device) && !is_whole(device));
@@ -241,20 +242,13 @@ static void a_part_has_a_context_of_its_own(void)
     release_contexts(contexts, count);
 }
 
-static void wrong_contexts_are_refused(void)
+static void an_empty_list_gives_no_context(void)
 {
-    cl_context contexts[PLATFORMS_MAX + 1];
-    const cl_uint count = platform_contexts(contexts);
+    const cl_context none[] = {NULL};
     cox_runtime *runtime;
-    contexts[count] = NULL;
-    CHECK(new_runtime(&runtime, selection,
-                      &(const struct cox_opencl_contexts){.contexts = contexts, .count = count + 1}) == COX_E_INVALID);
-    CHECK(!runtime && strstr(last_lines, "a context that was given"));
-    CHECK(new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.count = 1}) == COX_E_INVALID);
-    CHECK(!runtime && strstr(last_lines, "cox_opencl_contexts: "));
-    CHECK(!new_runtime(&runtime, selection, &(const struct cox_opencl_contexts){.count = 0}));
+    CHECK(!new_runtime(&runtime, selection, none));
+    CHECK(!strstr(last_lines, "a context that was given"));
     cox_runtime_destroy(&runtime);
-    release_contexts(contexts, count);
 }
 
 /* ---- copied and mapped ---- */
@@ -453,11 +447,9 @@ static void a_frame_works_in_what_is_mapped(cox_runtime *runtime, cox_session *s
     CHECK(!clFinish(own->queue));
     const cl_uint mem_before = mem_references(mem), queue_before = queue_references(own->queue);
     atomic_int released = 0;
-    struct cox_buffer_info info;
     cox_buffer *buffer;
     CHECK(!cox_opencl_map(runtime, own->queue, mem, told ? on_released : NULL, &released, &buffer));
-    cox_buffer_info(buffer, &info);
-    CHECK(info.wrapped && info.bytes == BYTES && (!host || cox_buffer_data(buffer) == host));
+    CHECK(cox_buffer_bytes(buffer) == BYTES && (!host || cox_buffer_data(buffer) == host));
     check_words(cox_buffer_data(buffer), seed, 0);
     for (int frame = 0; frame < 3; frame++)
         run(session, buffer);
@@ -582,7 +574,7 @@ int main(int argc, char **argv)
     contexts_are_given();
     the_first_context_counts();
     a_part_has_a_context_of_its_own();
-    wrong_contexts_are_refused();
+    an_empty_list_gives_no_context();
     printf("%u devices passed\n", count);
     return 0;
 }

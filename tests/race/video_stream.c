@@ -59,9 +59,9 @@ static void *send_frames(void *user)
     struct film *film = user;
     for (uint32_t n = 0; n < FRAMES; n++) {
         const struct cox_video_image in = input_of(film, n);
-        const cox_status status =
-            cox_video_stream_send(film->stream, &(const struct cox_video_frame){
-                                                    .in = &in, .out = &film->out[n % SETS], .restart = n % 40 == 39});
+        if (n % 40 == 39)
+            cox_video_stream_restart(film->stream);
+        const cox_status status = cox_video_stream_send(film->stream, &in, &film->out[n % SETS], NULL);
         CHECK(status == COX_OK || status == COX_E_CANCELLED);
         n -= status == COX_E_CANCELLED;
     }
@@ -76,12 +76,11 @@ static void *meddle(void *user)
         struct cox_video_stream_info info;
         struct cox_session_info session;
         struct pollfd waits = {.fd = cox_video_stream_descriptor(film->stream), .events = POLLIN};
-        const struct cox_video_settings settings = {.peak_nits = 500 + n % 500};
-        CHECK(cox_video_stream_set(film->stream,
-                                   &(const struct cox_tonemap_options){
-                                       .settings = &settings, .peak = (enum cox_peak_source)(n / 8 % 3)}) == COX_OK);
+        CHECK(cox_video_stream_set(film->stream, &(const struct cox_tonemap_options){
+                                                     .settings.peak_nits = 500 + n % 500,
+                                                     .peak = (enum cox_peak_source)(n / 8 % 3)}) == COX_OK);
         cox_video_stream_info(film->stream, &info);
-        CHECK(info.received <= info.sent);
+        CHECK(info.frames_copied_in <= FRAMES);
         cox_video_stream_session_info(film->stream, n % 2, &session);
         poll(&waits, 1, 1);
         if (n % 20 == 19)

@@ -151,17 +151,9 @@ static void *op_mem_data(struct cox__mem *mem)
     return mem->data;
 }
 
-static void op_mem_info(struct cox__mem *mem, struct cox_buffer_info *info)
+static size_t op_mem_bytes(const struct cox__mem *mem)
 {
-    bool staged = false;
-    for (uint32_t i = 0; i < mem->fake->device_count; i++)
-        staged = staged || mem->fake->devices[i].script.mode == COX_MODE_STAGED;
-    *info = (struct cox_buffer_info){
-        .bytes = mem->bytes,
-        .pinned = staged && !mem->wrapped,
-        .wrapped = mem->wrapped,
-        .zero_copy = (uintptr_t)mem->data % 4096 == 0,
-    };
+    return mem->bytes;
 }
 
 static fake_kernel_fn *find_kernel(const struct fake *fake, const char *name)
@@ -576,7 +568,7 @@ static const char *op_instance_may_write(struct cox__backend *backend, const str
 #define FAKE_OPS                                                                                                  \
     .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                        \
     .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_link = op_mem_link, .mem_data = op_mem_data, \
-    .mem_info = op_mem_info, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,              \
+    .mem_bytes = op_mem_bytes, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,            \
     .instance_isolate = op_instance_isolate, .instance_create = op_instance_create,                               \
     .instance_destroy = op_instance_destroy, .job_submit = op_job_submit, .instance_flush = op_instance_flush,    \
     .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns,                                  \

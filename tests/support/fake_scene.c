@@ -115,7 +115,7 @@ const struct rig_report *scene_report(struct scene *scene, uint32_t frame)
 uint64_t scene_took(struct scene *scene, uint32_t frame)
 {
     const struct rig_report *report = scene_report(scene, frame);
-    return report ? report->frame.end_ns - report->frame.start_ns : UINT64_MAX;
+    return report ? report->frame.total.end_ns - report->frame.total.start_ns : UINT64_MAX;
 }
 
 uint32_t scene_failed(const struct scene *scene, uint32_t first, uint32_t end)

@@ -101,11 +101,11 @@ static uint32_t curve_add(uint32_t add, const uint32_t *bins)
     return 3 * add + bins[17] + 2 * bins[200] + 1;
 }
 
-static void make_curve(void *user, const struct cox_pass_result *end)
+static void make_curve(void *user, void *const *buffers, void *constants)
 {
-    struct rig_params *params = end->constants;
+    struct rig_params *params = constants;
     (void)user;
-    params->add = curve_add(params->add, end->buffers[1]);
+    params->add = curve_add(params->add, buffers[1]);
 }
 
 static const struct cox__pass_spec count_pass = RIG_PASS(uses_count, count_there, .done = make_curve);

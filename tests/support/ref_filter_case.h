@@ -31,7 +31,7 @@ extern const uint32_t filter_case_count;
 struct filter_test {
     const struct filter_case *about;
     struct cox_filter_shape shape;
-    struct cox_filter_constants params;
+    struct cox_constants params;
     struct cox__pipeline_storage storage;
     struct cox__session_spec session; /* rows, bindings, passes, params_bytes */
     struct bits_frame frame;

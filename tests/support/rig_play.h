@@ -94,7 +94,7 @@ static inline void play_was_told(const struct play *play, uint32_t count, cox_st
 
 static inline double play_frame_ns(const struct rig_report *report)
 {
-    return (double)(report->frame.end_ns - report->frame.start_ns);
+    return (double)(report->frame.total.end_ns - report->frame.total.start_ns);
 }
 
 /* Check the results of frames `from` to `to` - 1. */

@@ -93,11 +93,11 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                  "-D VECTOR=%d -D ITEM=%d -D STEPS=%u", shapes[v][0], shapes[v][1],
                  multiply_adds * 4 / 3);
 
-    ceiling->variants[0] = (struct cox_variant){.devices = "cpu",
-                                                .source = source,
-                                                .options = ceiling->options[0],
-                                                .local_columns = CPU_LOCAL,
-                                                .item_columns = CPU_ITEM};
+    ceiling->variants[0] = (struct cox_pass){.devices = "cpu",
+                                             .source = source,
+                                             .options = ceiling->options[0],
+                                             .local_columns = CPU_LOCAL,
+                                             .item_columns = CPU_ITEM};
     ceiling->passes[0] = (struct cox_pass){.source = source,
                                            .options = ceiling->options[1],
                                            .local_columns = GPU_LOCAL,

@@ -11,7 +11,7 @@
 struct bench_ceiling {
     uint64_t bytes; /* read and written for a frame */
     struct cox_buffer_layout buffers[3];
-    struct cox_variant variants[2];
+    struct cox_pass variants[2];
     struct cox_pass passes[2];
     char options[2][64];
 };

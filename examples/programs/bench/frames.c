@@ -47,7 +47,7 @@ struct world {
     cox_runtime *runtime;
     uint32_t width, height;
     struct pictures pictures[FORMS];
-    struct cox_video_constants constants;
+    struct cox_constants constants;
     cox_session *session;
     cox_video_stream *streams[FORMS];
     double fps[FORMS][ROUNDS];
@@ -178,14 +178,12 @@ static bool make_session(struct world *world)
 
 static bool make_streams(struct world *world)
 {
-    static const struct cox_video_settings settings = {.peak_nits = 1000};
-
     for (enum form form = FORM_POOL; form < FORMS; form++) {
         const cox_status status =
             cox_video_stream_create(world->runtime,
                                     &(const struct cox_session_params){.in_flight = IN_FLIGHT},
                                     &(const struct cox_tonemap_options){.peak = COX_PEAK_FIXED,
-                                                                        .settings = &settings},
+                                                                        .settings.peak_nits = 1000},
                                     &world->streams[form]);
         if (!bench_good(status, NULL))
             return false;
@@ -208,10 +206,8 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 static cox_status submit(struct world *world, enum form form, uint32_t set, cox_status *failed)
 {
     if (form != FORM_SESSION)
-        return cox_video_stream_send(world->streams[form],
-                                     &(const struct cox_video_frame){
-                                         .in = &world->pictures[form].in[set],
-                                         .out = &world->pictures[form].out[set]});
+        return cox_video_stream_send(world->streams[form], &world->pictures[form].in[set],
+                                     &world->pictures[form].out[set], NULL);
 
     cox_buffer *const *in = world->pictures[FORM_POOL].in[set].memory;
     cox_buffer *const *out = world->pictures[FORM_POOL].out[set].memory;

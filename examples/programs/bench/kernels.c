@@ -111,7 +111,7 @@ static bool add_picture(struct kernels *kernels, uint32_t device,
         status = cox_tonemap_analysis(&shape, &pipeline);
 
     if (status == COX_OK)
-        status = cox_tonemap_prepare(&shape, &settings, &entrant->constants.picture);
+        status = cox_tonemap_prepare(&shape, &settings, &entrant->constants);
 
     entrant->buffers[0] = single ? frames->single : frames->half;
     entrant->buffers[1] = frames->picture_counts;
@@ -155,7 +155,7 @@ static bool add_video(struct kernels *kernels, uint32_t device, const struct ker
         status = cox_video_analysis(&shape, &pipeline);
 
     if (status == COX_OK)
-        status = cox_video_prepare(&shape, &settings, &entrant->constants.video);
+        status = cox_video_prepare(&shape, &settings, &entrant->constants);
 
     add_planes(&shape.in, frames, frames->video[kernel->transfer == COX_TRANSFER_HLG], entrant);
     if (kernel->kind == KERNELS_VIDEO)
@@ -187,12 +187,12 @@ static bool add_filter(struct kernels *kernels, uint32_t device, const struct ke
         shape.radius_x = shape.radius_y = RADIUS;
         status = cox_filter_separable(&shape, &pipeline);
         if (status == COX_OK)
-            status = bench_blur_prepare(&shape, &entrant->constants.filter);
+            status = bench_blur_prepare(&shape, &entrant->constants);
     } else {
         status = cox_filter_gaussian(&shape, &pipeline);
         if (status == COX_OK)
             status = cox_filter_gaussian_prepare(&shape, RADIUS / 3.0f, RADIUS / 3.0f,
-                                                 &entrant->constants.filter);
+                                                 &entrant->constants);
     }
 
     entrant->bytes = accesses * frames->width * frames->height * sizeof(float);

@@ -51,11 +51,7 @@ struct kernels_entrant {
     cox_buffer *buffers[KERNELS_BUFFERS_MAX + 1]; /* ends with NULL */
     uint32_t buffer_count;
     uint64_t bytes; /* read and written for a frame */
-    union {
-        struct cox_tonemap_constants picture;
-        struct cox_video_constants video;
-        struct cox_filter_constants filter;
-    } constants;
+    struct cox_constants constants;
     uint64_t kernel_ns; /* of the current frame */
     bool unprofiled;    /* the device does not report kernel times */
     double *ns;         /* one for each frame */

@@ -135,8 +135,8 @@ static void on_report(void *user, const struct cox_frame_report *report)
 
     if (report->warmup || report->shadow)
         return;
-    atomic_store(&stand->start_ns, report->start_ns);
-    atomic_store(&stand->end_ns, report->end_ns);
+    atomic_store(&stand->start_ns, report->total.start_ns);
+    atomic_store(&stand->end_ns, report->total.end_ns);
     atomic_store(&stand->noticed_ns, report->bands[0].noticed_ns);
 
     const uint64_t error_ns = report->bands[0].clock_error_ns;

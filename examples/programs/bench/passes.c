@@ -284,7 +284,7 @@ static void make_blur(const struct bench *bench, uint32_t radius, bool fused,
 }
 
 static bool make_guided(const struct bench *bench, cox_pipeline **pipeline,
-                        struct cox_filter_constants *constants)
+                        struct cox_constants *constants)
 {
     const size_t pitch_bytes = cox_runtime_pitch_bytes(bench->runtime, bench->width);
     const struct cox_filter_shape shape = {.width = bench->width,
@@ -530,7 +530,7 @@ struct parts {
     struct bench_blur blurs[2][2]; /* by radius; overlap, exchange */
     struct bench_blur placed;
     cox_pipeline *guided;
-    struct cox_filter_constants guided_constants;
+    struct cox_constants guided_constants;
 };
 
 static bool measure(struct bench *bench, struct parts *parts)

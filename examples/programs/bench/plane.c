@@ -7,8 +7,7 @@ void bench_plane_fill(float *samples, size_t count)
         samples[i] = (float)((i * 2654435761u >> 16 & 1023) + 1) / 1024;
 }
 
-cox_status bench_blur_prepare(const struct cox_filter_shape *shape,
-                              struct cox_filter_constants *params)
+cox_status bench_blur_prepare(const struct cox_filter_shape *shape, struct cox_constants *params)
 {
     float weights[64];
 

@@ -11,7 +11,6 @@ void bench_plane_fill(float *samples, size_t count);
 
 /* Parameters of a box blur with the same radius across and down, at most 31. Errors as
  * cox_filter_separable_prepare. */
-cox_status bench_blur_prepare(const struct cox_filter_shape *shape,
-                              struct cox_filter_constants *params);
+cox_status bench_blur_prepare(const struct cox_filter_shape *shape, struct cox_constants *params);
 
 #endif

@@ -60,7 +60,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
 struct size {
     struct stream_frames frames;
     cox_pipeline *pipeline;
-    struct cox_video_constants constants;
+    struct cox_constants constants;
 };
 
 static cox_status create_session(cox_runtime *runtime, const struct size *size,
@@ -175,9 +175,7 @@ static void *send_frames(void *user)
     for (uint32_t n = 0; n < (CHANGES + 1) * sending->frames && sending->status == COX_OK; n++) {
         const uint64_t began = now_ns();
         describe_images(&sending->sizes[n / sending->frames % SIZES].frames, n % SETS, images);
-        sending->status = cox_video_stream_send(sending->stream,
-                                                &(const struct cox_video_frame){.in = &images[0],
-                                                                                .out = &images[1]});
+        sending->status = cox_video_stream_send(sending->stream, &images[0], &images[1], NULL);
         if (n >= sending->frames && n % sending->frames == 0)
             sending->form->create_ms[n / sending->frames - 1] = (double)(now_ns() - began) / 1e6;
     }
@@ -189,7 +187,6 @@ static void *send_frames(void *user)
 static cox_status as_stream(cox_runtime *runtime, struct size *sizes, uint32_t frames,
                             struct deliveries *deliveries, struct form *form)
 {
-    static const struct cox_video_settings settings = {.peak_nits = 1000, .desaturate = -1};
     struct sending sending = {.sizes = sizes, .frames = frames, .form = form};
     struct cox_video_result result;
     pthread_t thread;
@@ -197,9 +194,10 @@ static cox_status as_stream(cox_runtime *runtime, struct size *sizes, uint32_t f
     *deliveries = (struct deliveries){0};
     cox_status status =
         cox_video_stream_create(runtime, &(const struct cox_session_params){.in_flight = IN_FLIGHT},
-                                &(const struct cox_tonemap_options){.op = COX_OPERATOR_BT2390,
-                                                                    .peak = COX_PEAK_FIXED,
-                                                                    .settings = &settings},
+                                &(const struct cox_tonemap_options){
+                                    .op = COX_OPERATOR_BT2390,
+                                    .peak = COX_PEAK_FIXED,
+                                    .settings = {.peak_nits = 1000, .desaturate = -1}},
                                 &sending.stream);
     if (status)
         return status;
@@ -308,7 +306,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
     static struct form forms[FORMS];
     const uint32_t frames = bench_value(options->frames, FRAMES);
     cox_runtime *runtime = NULL;
-    double create_ms;
+    double create_ms = 0;
 
     if (frames > FRAMES_MAX)
         return bench_fail("--frames: at most %d here", FRAMES_MAX);

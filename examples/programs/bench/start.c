@@ -40,7 +40,7 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
     static struct stream_frames frames;
     const struct bench_options of = {.width = bench_value(options->width, 1920),
                                      .height = bench_value(options->height, 1080)};
-    struct cox_video_constants constants;
+    struct cox_constants constants;
     cox_pipeline *pipeline = NULL;
     cox_session *session = NULL;
 

@@ -106,7 +106,7 @@ void stream_frames_free(struct stream_frames *frames)
 }
 
 cox_status stream_frames_mapping(const struct stream_frames *frames, cox_pipeline **pipeline,
-                                 struct cox_video_constants *constants)
+                                 struct cox_constants *constants)
 {
     const struct cox_video_settings settings = {.peak_nits = 1000};
     const cox_status status = cox_video_prepare(&frames->video, &settings, constants);

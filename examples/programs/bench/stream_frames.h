@@ -35,7 +35,7 @@ void stream_frames_free(struct stream_frames *frames);
 
 /* Make the library's pipeline that maps this video, and its constants. */
 cox_status stream_frames_mapping(const struct stream_frames *frames, cox_pipeline **pipeline,
-                                 struct cox_video_constants *constants);
+                                 struct cox_constants *constants);
 
 /* Clear the outputs of the first `sets` sets; hash them without their padding. */
 void stream_frames_clear(struct stream_frames *frames, uint32_t sets);

@@ -37,7 +37,7 @@ static const struct format {
 struct contest {
     cox_buffer *buffers[3]; /* the last one ends the list */
     cox_session *sessions[VARIANTS];
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     double best_ns[VARIANTS];
 };
 

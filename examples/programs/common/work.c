@@ -39,10 +39,10 @@ void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape 
     if (factor_device >= 0) {
         snprintf(pipeline->factor_devices, sizeof pipeline->factor_devices, "#%d", factor_device);
         snprintf(pipeline->factor_options, sizeof pipeline->factor_options, "-D FACTOR=%d", factor);
-        pipeline->variants[0] = (struct cox_variant){.devices = pipeline->factor_devices,
-                                                     .source = work_source,
-                                                     .options = pipeline->factor_options,
-                                                     .local_columns = WORK_LOCAL_COLUMNS};
+        pipeline->variants[0] = (struct cox_pass){.devices = pipeline->factor_devices,
+                                                  .source = work_source,
+                                                  .options = pipeline->factor_options,
+                                                  .local_columns = WORK_LOCAL_COLUMNS};
         pipeline->passes[0].variants = pipeline->variants;
     }
 

@@ -28,7 +28,7 @@ struct work_constants {
  * `factor_device`: the runtime's device that does the work `factor` times; < 0 = none. */
 struct work_pipeline {
     struct cox_buffer_layout buffers[3];
-    struct cox_variant variants[2];
+    struct cox_pass variants[2];
     struct cox_pass passes[2];
     char factor_devices[16];
     char factor_options[32];

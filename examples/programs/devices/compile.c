@@ -47,7 +47,7 @@ static cox_status compile_one(cox_runtime *runtime, const struct cox_video_shape
 {
     cox_pipeline *pipeline = NULL;
     const struct cox_video_settings settings = {0};
-    struct cox_video_constants constants;
+    struct cox_constants constants;
     cox_session *session = NULL;
 
     cox_status status = cox_video_prepare(shape, &settings, &constants);

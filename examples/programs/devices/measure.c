@@ -39,7 +39,8 @@ static void on_report(void *user, const struct cox_frame_report *report)
     if (stand->told && band->clock_error_ns > stand->clock_error_ns)
         stand->clock_error_ns = band->clock_error_ns;
 
-    stand->least_ns = fmin(stand->least_ns, (double)(report->end_ns - report->start_ns));
+    stand->least_ns = fmin(stand->least_ns,
+                           (double)(report->total.end_ns - report->total.start_ns));
     stand->late_ns[stand->count++] = (double)(band->noticed_ns - band->end_ns);
 }
 

@@ -80,7 +80,7 @@ static cox_status use_shape(GstCoxConvolve *self, struct plane *plane,
 }
 
 static cox_status convolve(GstCoxConvolve *self, struct plane *plane,
-                           const struct cox_filter_constants *constants, void *in, void *out)
+                           const struct cox_constants *constants, void *in, void *out)
 {
     const struct cox_filter_shape *shape = &plane->shape;
     cox_runtime *runtime = shared_runtime_of(self->shared);
@@ -113,7 +113,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
 {
     GstCoxConvolve *self = (GstCoxConvolve *)filter;
     int32_t numbers[WEIGHTS_MAX];
-    struct cox_filter_constants constants;
+    struct cox_constants constants;
     cox_status status = COX_OK;
 
     GST_OBJECT_LOCK(self);

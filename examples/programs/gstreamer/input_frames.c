@@ -7,7 +7,6 @@
 static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *frame, guint plane,
                              gsize bytes)
 {
-    struct cox_buffer_info info;
     const guint8 *data = frame->data[plane];
     const GstMapInfo *map = &frame->map[plane];
     if (!map->memory)
@@ -19,8 +18,7 @@ static cox_buffer *memory_of(const GstCoxTonemap *self, const GstVideoFrame *fra
         return NULL;
 
     const guint8 *first = cox_buffer_data(buffer);
-    cox_buffer_info(buffer, &info);
-    if (data < first || data + bytes > first + info.bytes)
+    if (data < first || data + bytes > first + cox_buffer_bytes(buffer))
         return NULL;
     return buffer;
 }
@@ -81,9 +79,9 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
     GST_LOG_OBJECT(self, "frame of %ux%u in %s memory, to %s", in.width, in.height,
                    in.memory[0] ? "the library's" : "other",
                    out.memory[0] ? "the library's" : "other");
-    const cox_status status =
-        cox_video_stream_send(self->stream, &(struct cox_video_frame){
-                                                .in = &in, .out = &out, .restart = self->restart});
+    if (self->restart)
+        cox_video_stream_restart(self->stream);
+    const cox_status status = cox_video_stream_send(self->stream, &in, &out, NULL);
     if (status == COX_OK) {
         self->restart = false;
         tonemap_append(self, item);

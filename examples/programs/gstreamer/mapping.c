@@ -41,27 +41,27 @@ void tonemap_close_stream(GstCoxTonemap *self)
 
 /* The look that the properties ask for. The local operator is not for scaled frames, as is agreed
  * on with the caps: these keep the operator before. True if that was so. With the lock held. */
-static bool look_now(GstCoxTonemap *self, struct look *look)
+static bool look_now(GstCoxTonemap *self, struct cox_tonemap_options *look)
 {
     GST_OBJECT_LOCK(self);
     properties_look(&self->properties, look);
     GST_OBJECT_UNLOCK(self);
-    const bool keeps = self->scales && look->look.op == COX_OPERATOR_LOCAL;
+    const bool keeps = self->scales && look->op == COX_OPERATOR_LOCAL;
 
     if (keeps)
-        look->look.op = self->op;
-    else if (look->look.op != COX_OPERATOR_LOCAL)
-        self->op = look->look.op;
+        look->op = self->op;
+    else if (look->op != COX_OPERATOR_LOCAL)
+        self->op = look->op;
     return keeps;
 }
 
 void tonemap_apply_look(GstCoxTonemap *self)
 {
-    struct look look;
+    struct cox_tonemap_options look;
     g_mutex_lock(&self->lock);
     const bool keeps = look_now(self, &look) && self->stream;
 
-    if (self->stream && cox_video_stream_set(self->stream, &look.look) != COX_OK)
+    if (self->stream && cox_video_stream_set(self->stream, &look) != COX_OK)
         GST_WARNING_OBJECT(self,
                            "the look stays as it was"); /* properties are within their range */
     g_mutex_unlock(&self->lock);
@@ -74,7 +74,7 @@ void tonemap_apply_look(GstCoxTonemap *self)
 bool tonemap_open_stream(GstCoxTonemap *self)
 {
     char *why = NULL;
-    struct look look;
+    struct cox_tonemap_options look;
 
     GST_OBJECT_LOCK(self);
     const struct properties *from = &self->properties;
@@ -104,7 +104,7 @@ bool tonemap_open_stream(GstCoxTonemap *self)
     g_mutex_lock(&self->lock); /* take the look now: making the runtime takes a while */
     look_now(self, &look);
     const cox_status status = cox_video_stream_create(shared_runtime_of(self->shared), &session,
-                                                      &look.look, &self->stream);
+                                                      &look, &self->stream);
     g_mutex_unlock(&self->lock);
     if (status == COX_OK)
         return true;

@@ -37,15 +37,12 @@ static cox_buffer *take(GstCoxAllocator *self, guint i)
 /* Take out a kept buffer of exactly this size, or NULL. */
 static cox_buffer *take_of_size(GstCoxAllocator *self, gsize bytes)
 {
-    struct cox_buffer_info info;
     cox_buffer *buffer = NULL;
 
     g_mutex_lock(&self->lock);
-    for (guint i = self->kept_count; i > 0 && !buffer; i--) {
-        cox_buffer_info(self->kept[i - 1], &info);
-        if (info.bytes == bytes)
+    for (guint i = self->kept_count; i > 0 && !buffer; i--)
+        if (cox_buffer_bytes(self->kept[i - 1]) == bytes)
             buffer = take(self, i - 1);
-    }
     g_mutex_unlock(&self->lock);
     return buffer;
 }

@@ -254,7 +254,7 @@ bool properties_get(const struct properties *properties, guint number, GValue *v
     return true;
 }
 
-void properties_look(const struct properties *properties, struct look *out)
+void properties_look(const struct properties *properties, struct cox_tonemap_options *out)
 {
     /* The library's 0 means its default: -1 is 0, and 0.9 is not a float. */
     float peak_nits = 0, desaturate = -1, gamut_knee = 0;
@@ -265,21 +265,21 @@ void properties_look(const struct properties *properties, struct look *out)
     if (properties->gamut_knee != 0.9)
         gamut_knee = (float)properties->gamut_knee;
 
-    *out = (struct look){.settings = {.sdr_white_nits = (float)properties->sdr_white_nits,
-                                      .peak_nits = peak_nits,
-                                      .gain = (float)exp2(properties->exposure_stops),
-                                      .desaturate = desaturate,
-                                      .detail = (float)properties->detail,
-                                      .gamut_knee = gamut_knee},
-                         .look = {.op = properties->op,
-                                  .dither = properties->dither,
-                                  .compress = properties->compress,
-                                  .settings = &out->settings,
-                                  .trust_peak = properties->trust_metadata}};
+    *out = (struct cox_tonemap_options){
+        .op = properties->op,
+        .dither = properties->dither,
+        .compress = properties->compress,
+        .settings = {.sdr_white_nits = (float)properties->sdr_white_nits,
+                     .peak_nits = peak_nits,
+                     .gain = (float)exp2(properties->exposure_stops),
+                     .desaturate = desaturate,
+                     .detail = (float)properties->detail,
+                     .gamut_knee = gamut_knee},
+        .trust_peak = properties->trust_metadata};
 
-    out->look.peak = COX_PEAK_PREVIOUS;
+    out->peak = COX_PEAK_PREVIOUS;
     if (properties->peak_nits > 0)
-        out->look.peak = COX_PEAK_FIXED;
+        out->peak = COX_PEAK_FIXED;
     else if (properties->lookahead)
-        out->look.peak = COX_PEAK_CURRENT;
+        out->peak = COX_PEAK_CURRENT;
 }

@@ -64,11 +64,7 @@ void properties_clear(struct properties *properties);
 bool properties_set(struct properties *properties, guint number, const GValue *value);
 bool properties_get(const struct properties *properties, guint number, GValue *value);
 
-/* The library's look and settings from the properties. */
-struct look {
-    struct cox_tonemap_options look;
-    struct cox_video_settings settings; /* `look` points to it */
-};
-void properties_look(const struct properties *properties, struct look *out);
+/* The library's options from the properties. */
+void properties_look(const struct properties *properties, struct cox_tonemap_options *out);
 
 #endif

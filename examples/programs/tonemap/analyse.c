@@ -34,7 +34,7 @@ struct analysis {
     struct part_writer part;
     uint64_t counted, began_ns;
     cox_session *session;
-    struct cox_video_constants constants;
+    struct cox_constants constants;
     struct film_side in;
     struct slot slots[SLOTS];
     pthread_mutex_t lock;

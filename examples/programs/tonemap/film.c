@@ -186,8 +186,8 @@ static void note_scene(struct film *film, const struct cox_video_result *result)
 {
     struct report_scene *kept = scene_of(film, result->frame);
     if (kept)
-        *kept = (struct report_scene){.peak_nits = result->scene.peak_nits,
-                                      .average_nits = result->scene.average_nits,
+        *kept = (struct report_scene){.peak_nits = result->scene_peak_nits,
+                                      .average_nits = result->scene_average_nits,
                                       .cut = result->cut,
                                       .curve_peak_nits = result->peak_nits,
                                       .curve_gain = result->gain};
@@ -287,17 +287,16 @@ static enum cox_tristate choice(bool yes)
 }
 
 /* The look of frame `n`. With scenes its settings are its own. */
-static struct cox_tonemap_options look_of(const struct film *film, uint64_t n,
-                                          struct cox_video_settings *settings)
+static struct cox_tonemap_options look_of(const struct film *film, uint64_t n)
 {
     const struct film_plan *plan = &film->plan;
     const struct scenes_light *light = NULL;
-    *settings = plan->settings;
+    struct cox_video_settings settings = plan->settings;
     if (plan->scenes)
         light = scenes_of(plan->scenes, plan->start + n);
     if (light) {
-        settings->peak_nits = light->peak_nits;
-        settings->gain = light->gain;
+        settings.peak_nits = light->peak_nits;
+        settings.gain = light->gain;
     }
 
     return (struct cox_tonemap_options){.op = plan->shape.op,
@@ -312,11 +311,10 @@ static struct cox_tonemap_options look_of(const struct film *film, uint64_t n,
 /* With a file of scenes: set the light of frame `n`. */
 static bool set_light(struct film *film, uint64_t n)
 {
-    struct cox_video_settings settings;
     if (!film->plan.scenes)
         return true;
 
-    const struct cox_tonemap_options look = look_of(film, n, &settings);
+    const struct cox_tonemap_options look = look_of(film, n);
     const cox_status status = cox_video_stream_set(film->stream, &look);
     return status == COX_OK || fail(film, "its peak or gain was refused", status, n);
 }
@@ -339,8 +337,7 @@ static bool map_one(struct film *film)
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
 
-    status = cox_video_stream_send(film->stream,
-                                   &(const struct cox_video_frame){.in = &in, .out = &out});
+    status = cox_video_stream_send(film->stream, &in, &out, NULL);
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     return status == COX_OK || fail(film, "a frame was refused", status, n);
 }
@@ -497,11 +494,10 @@ static void plan_slots(struct film *film)
 /* Create the stream, and prepare it for the first frame. */
 static cox_status make_stream(struct film *film)
 {
-    struct cox_video_settings settings;
     const struct film_plan *plan = &film->plan;
     const struct cox_video_image in = image_of(film, &film->in, NULL);
     const struct cox_video_image out = image_of(film, &film->out, NULL);
-    const struct cox_tonemap_options look = look_of(film, 0, &settings);
+    const struct cox_tonemap_options look = look_of(film, 0);
 
     const cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look,
                                                       &film->stream);

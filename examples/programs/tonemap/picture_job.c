@@ -38,7 +38,7 @@ struct job {
     const struct picture_format *format;
     struct devices devices;
     struct cox_tonemap_shape shape;
-    struct cox_tonemap_constants constants;
+    struct cox_constants constants;
     uint32_t slot_count; /* copies of the picture: one for each frame in flight */
     cox_buffer *in[COX_IN_FLIGHT_MAX];
     cox_buffer *out[COX_IN_FLIGHT_MAX];

@@ -110,21 +110,22 @@ static void add_frame(struct report *report, const struct cox_frame_report *from
         return;
     }
 
-    report->frames[report->frame_count] = (struct report_frame){.index = from->index,
-                                                                .submit_ns = from->submit_ns,
-                                                                .start_ns = from->start_ns,
-                                                                .end_ns = from->end_ns,
-                                                                .delivered_ns = from->delivered_ns,
-                                                                .deadline_ns = from->deadline_ns,
-                                                                .predicted_ns = from->predicted_ns,
-                                                                .rejected_ns = from->rejected_ns,
-                                                                .status = from->status,
-                                                                .reason = from->reason,
-                                                                .warmup = from->warmup,
-                                                                .shadow = from->shadow,
-                                                                .pool_rows = from->pool_rows,
-                                                                .band_count = from->band_count,
-                                                                .first_band = report->band_count};
+    report->frames[report->frame_count] = (struct report_frame){
+        .index = from->index,
+        .submit_ns = from->submit_ns,
+        .start_ns = from->total.start_ns,
+        .end_ns = from->total.end_ns,
+        .delivered_ns = from->delivered_ns,
+        .deadline_ns = from->deadline_ns,
+        .predicted_ns = from->total.predicted_ns,
+        .rejected_ns = from->total.rejected_ns,
+        .status = from->status,
+        .reason = from->total.reason,
+        .warmup = from->warmup,
+        .shadow = from->shadow,
+        .pool_rows = from->total.pool_rows,
+        .band_count = from->band_count,
+        .first_band = report->band_count};
     if (from->band_count)
         memcpy(report->bands + report->band_count, from->bands,
                from->band_count * sizeof *from->bands);

@@ -33,7 +33,7 @@ static bool check_parts(const struct part *parts, uint32_t count)
 /* How the curve follows the film. */
 struct steering {
     struct cox_adaptation_state state;
-    struct cox_adaptation_options options;
+    float prior_nits, most_nits; /* see cox_video_settings */
     struct scenes_light now;
 };
 
@@ -45,9 +45,10 @@ static bool follow(struct steering *steering, const struct profile *profile,
     float gain = 1;
     if (settings.gain > 0)
         gain = settings.gain;
+    settings.prior_nits = steering->prior_nits;
+    settings.most_nits = steering->most_nits;
 
-    const bool begins = cox_video_adapt(&steering->state, &steering->options, &profile->shape,
-                                        histogram, &settings);
+    const bool begins = cox_video_adapt(&steering->state, &profile->shape, histogram, &settings);
     scenes_light_set(&steering->now, settings.peak_nits * gain, settings.gain * gain);
     return begins;
 }
@@ -85,10 +86,10 @@ static bool steer_part(struct part *part, struct steering *steering, struct scen
 static void begin(struct steering *steering, const struct profile *profile)
 {
     const struct film_steering *about = &profile->steering;
-    *steering = (struct steering){.options.prior_nits = about->known_peak_nits,
+    *steering = (struct steering){.prior_nits = about->known_peak_nits,
                                   .now = {.peak_nits = 1000, .gain = 1}};
     if (about->trusts)
-        steering->options.most_nits = about->known_peak_nits;
+        steering->most_nits = about->known_peak_nits;
     if (profile->settings.peak_nits > 0)
         steering->now.peak_nits = profile->settings.peak_nits;
     if (profile->settings.gain > 0)

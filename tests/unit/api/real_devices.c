@@ -157,7 +157,7 @@ Test(api, the_log_reports_no_more_than_it_was_asked_for)
     cr_assert_str_empty(logged);
 }
 
-Test(api, buffers_are_page_aligned_zeroed_and_described)
+Test(api, buffers_are_page_aligned_and_zeroed)
 {
     open_runtime(NULL);
     cox_buffer *buffer = NULL;
@@ -166,11 +166,7 @@ Test(api, buffers_are_page_aligned_zeroed_and_described)
     cr_assert_eq((uintptr_t)data % 4096, 0);
     for (size_t i = 0; i < 12345; i++)
         cr_assert_eq(data[i], 0);
-    struct cox_buffer_info info;
-    cox_buffer_info(buffer, &info);
-    cr_assert_eq(info.bytes, 12345);
-    cr_assert_not(info.wrapped);
-    cr_assert(info.zero_copy);
+    cr_assert_eq(cox_buffer_bytes(buffer), 12345);
     cox_buffer_destroy(&buffer);
     cr_assert_null(buffer);
     cr_assert_eq(cox_buffer_create(runtime, 0, &buffer), COX_E_INVALID);
@@ -196,7 +192,6 @@ Test(api, frames_come_back_in_order_complete_and_right)
             run_frames(scene, POOL);
         struct cox_session_info info;
         cox_session_info(scene->session, &info);
-        cr_assert_eq(info.in_flight, in_flight);
         cr_assert_eq(info.frames_done, 40);
         cr_assert_str_eq(info.policy, cox_policy_at(0)->name);
         cr_assert_eq(info.devices[0].single_device_ns > 0, info.device_count > 1, "one device alone is not timed");
@@ -355,8 +350,8 @@ Test(api, reports_hold_plausible_times)
     for (uint32_t i = 0; i < report_count; i++) {
         const struct cox_frame_report *report = &reports[i];
         cr_assert_eq(report->status, COX_OK);
-        cr_assert_leq(report->submit_ns, report->start_ns);
-        cr_assert_lt(report->start_ns, report->end_ns);
+        cr_assert_leq(report->submit_ns, report->total.start_ns);
+        cr_assert_lt(report->total.start_ns, report->total.end_ns);
         if (report->shadow)
             continue;
         uint32_t row = 0;
@@ -364,8 +359,8 @@ Test(api, reports_hold_plausible_times)
             const struct cox_band_report *band = &report->bands[b];
             cr_assert_eq(band->first_row, row);
             row += band->rows;
-            cr_assert_geq(band->submit_ns, report->start_ns);
-            cr_assert_leq(band->end_ns, report->end_ns);
+            cr_assert_geq(band->submit_ns, report->total.start_ns);
+            cr_assert_leq(band->end_ns, report->total.end_ns);
             cr_assert_gt(band->wall_ns, 0);
             cr_assert_leq(band->wall_ns + band->queue_ns, band->end_ns - band->submit_ns + 1);
             cr_assert_leq(band->kernel_ns, band->end_ns - band->submit_ns);

@@ -86,7 +86,7 @@ static void shows_both_attempts(const struct rig_report *report, uint32_t device
 {
     bool found = false;
     cr_assert_eq(report->frame.status, COX_OK);
-    cr_assert_eq(report->frame.reason, COX_REASON_RERUN);
+    cr_assert_eq(report->frame.total.reason, COX_REASON_RERUN);
     for (uint32_t b = 0; b < report->frame.band_count; b++) {
         const struct cox_band_report *failed = &report->bands[b - 1], *again = &report->bands[b];
         if (again->attempt != 1)
@@ -264,7 +264,7 @@ Test(engine_failure, finds_out_by_asking_when_nothing_is_posted)
         play_frames(&play, 0, 12, 4);
         for (uint32_t i = 0; i < rig_report_count(play.rig); i++) {
             const struct cox_frame_report *frame = &rig_report_at(play.rig, i)->frame;
-            cr_assert_leq(frame->end_ns - frame->start_ns, 1000000000u, "more than a second");
+            cr_assert_leq(frame->total.end_ns - frame->total.start_ns, 1000000000u, "more than a second");
         }
         cr_assert_eq(usable(&play), 7);
         play_end(&play);

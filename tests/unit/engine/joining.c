@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/rig_play.h"
+#include "engine/state.h"
 
 TestSuite(engine_joining, .timeout = 600);
 
@@ -295,7 +296,7 @@ Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
     cr_assert_eq(cox_session_wait(before), COX_OK);
     join_with((const struct cox__session_spec){.warm_start = before});
     cox_session_destroy(&before);
-    cr_assert(rig_info(party.play.session).profile_loaded);
+    cr_assert(party.play.session->profile.is_loaded);
     cr_assert_gt(device_of(1).single_device_ns, 0);
     play_until(1, COX_DEVICE_ACTIVE);
     nothing_was_lost();

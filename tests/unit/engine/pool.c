@@ -235,7 +235,7 @@ static void cue_end(struct play *play)
             on_demand += report->bands[b].on_demand ? report->bands[b].rows : 0;
         }
         cr_assert_eq(next, play->frames->rows, "frame %u", frame);
-        cr_assert_leq(on_demand, report->frame.pool_rows);
+        cr_assert_leq(on_demand, report->frame.total.pool_rows);
     }
     play_end(play);
 }
@@ -279,7 +279,7 @@ Test(engine_pool, a_frame_may_be_all_pool)
     struct play play = cue_play(split_all_pool, rows_each(10), &play_trio, 100, 1, 6);
     for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));) {
         uint32_t devices = 0;
-        cr_assert_eq(report->frame.pool_rows, 100);
+        cr_assert_eq(report->frame.total.pool_rows, 100);
         cr_assert_eq(report->frame.band_count, 10);
         for (uint32_t b = 0; b < 10; b++) {
             cr_assert(report->bands[b].on_demand);
@@ -422,7 +422,7 @@ Test(engine_pool, a_refused_split_is_replaced_by_the_last_good_one_with_its_pool
 {
     struct play play = cue_play(split_overlapping, rows_each(10), &play_trio, 90, 1, 102);
     for (const struct rig_report *report = NULL; (report = rig_next_report(play.rig, report));)
-        cr_assert_eq(report->frame.pool_rows, 30, "frame %u", (unsigned)report->frame.index);
+        cr_assert_eq(report->frame.total.pool_rows, 30, "frame %u", (unsigned)report->frame.index);
     cr_assert_eq(rig_logged_times(play.rig, "split refused"), 7);
     cr_assert(rig_logged(play.rig, "policy cue, frame 2: split refused"), "%s", rig_log(play.rig));
     cr_assert(rig_logged(play.rig, "it is: 0+50 on 0, 40+50 on 1, pool 10+20"), "%s", rig_log(play.rig));
@@ -489,7 +489,7 @@ Test(engine_pool, who_has_declined_goes_on_with_the_next_frame)
     const struct rig_report *pool = rig_report_at(play.rig, 0), *after = rig_report_at(play.rig, 1);
     for (uint32_t b = 0; b < pool->frame.band_count; b++)
         cr_assert_eq(pool->bands[b].device, 0);
-    cr_assert_lt(after->bands[1].end_ns, pool->frame.end_ns);
+    cr_assert_lt(after->bands[1].end_ns, pool->frame.total.end_ns);
     play_check(&play, 0, 2);
     cue_end(&play);
 }
@@ -683,12 +683,12 @@ Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_
                 continue;
             }
             const struct cox_frame_measurement *measured = &cue.frames[f++];
-            const uint64_t begin = report->start_ns > before ? report->start_ns : before;
-            cr_assert_eq(measured->wall_ns, report->end_ns - report->start_ns);
-            cr_assert_eq(measured->period_ns, report->end_ns - begin);
+            const uint64_t begin = report->total.start_ns > before ? report->total.start_ns : before;
+            cr_assert_eq(measured->wall_ns, report->total.end_ns - report->total.start_ns);
+            cr_assert_eq(measured->period_ns, report->total.end_ns - begin);
             cr_assert_float_eq(measured->joules, (double)measured->period_ns * 1e-8, 1e-9);
             cr_assert_float_eq(report->joules, measured->joules, 0);
-            before = report->end_ns;
+            before = report->total.end_ns;
         }
         if (in_flight > 1)
             cr_assert_lt(cue.frames[1].period_ns, cue.frames[1].wall_ns);
@@ -731,9 +731,9 @@ Test(engine_pool, reports_hold_what_was_expected_and_what_was_handed_out)
 {
     struct play play = cue_play(split_with_predictions, rows_each(10), &play_trio, 240, 1, 3);
     const struct rig_report *report = rig_report_at(play.rig, 1);
-    cr_assert_eq(report->frame.predicted_ns, 700);
-    cr_assert_eq(report->frame.rejected_ns, 900);
-    cr_assert_eq(report->frame.pool_rows, 80);
+    cr_assert_eq(report->frame.total.predicted_ns, 700);
+    cr_assert_eq(report->frame.total.rejected_ns, 900);
+    cr_assert_eq(report->frame.total.pool_rows, 80);
     cr_assert_eq(report->bands[0].predicted_ns, 100);
     cr_assert_eq(report->bands[1].predicted_ns, 0);
     cr_assert_eq(report->bands[2].predicted_ns, 0);

@@ -43,12 +43,12 @@ Test(engine_report, every_frame_is_reported_with_consistent_times)
             cr_assert_eq(frame->index, i);
             cr_assert_not(frame->warmup);
             cr_assert_eq(frame->status, COX_OK);
-            cr_assert_eq(frame->reason, COX_REASON_GIVEN);
+            cr_assert_eq(frame->total.reason, COX_REASON_GIVEN);
             cr_assert_gt(frame->submit_ns, 0);
-            cr_assert_leq(frame->submit_ns, frame->start_ns);
-            cr_assert_lt(frame->start_ns, frame->end_ns);
-            cr_assert_gt(frame->end_ns, previous_end);
-            previous_end = frame->end_ns;
+            cr_assert_leq(frame->submit_ns, frame->total.start_ns);
+            cr_assert_lt(frame->total.start_ns, frame->total.end_ns);
+            cr_assert_gt(frame->total.end_ns, previous_end);
+            previous_end = frame->total.end_ns;
             cr_assert_eq(frame->band_count, 3);
             uint32_t row = 0;
             uint64_t last_end = 0;
@@ -60,12 +60,12 @@ Test(engine_report, every_frame_is_reported_with_consistent_times)
                 row += band->rows;
                 cr_assert_eq(band->attempt, 0);
                 cr_assert_eq(band->status, COX_OK);
-                cr_assert_geq(band->submit_ns, frame->start_ns);
-                cr_assert_leq(band->end_ns, frame->end_ns);
+                cr_assert_geq(band->submit_ns, frame->total.start_ns);
+                cr_assert_leq(band->end_ns, frame->total.end_ns);
                 cr_assert_eq(band->submit_ns + band->queue_ns + band->wall_ns, band->end_ns);
                 last_end = band->end_ns > last_end ? band->end_ns : last_end;
             }
-            cr_assert_eq(last_end, frame->end_ns);
+            cr_assert_eq(last_end, frame->total.end_ns);
             /* A band's wall is the device's own time for it: what it waited behind the band before is not in it. */
             cr_assert_eq(frame->bands[1].wall_ns, 10000u + 20 * 2000);
             cr_assert_eq(frame->bands[1].kernel_ns, 10000u + 20 * 2000);
@@ -124,7 +124,7 @@ Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tell
         }
         cr_assert_eq(delivered, 0, "a warm-up run after a frame");
         cr_assert_eq(frame->index, 0);
-        cr_assert_eq(frame->reason, COX_REASON_WARMUP);
+        cr_assert_eq(frame->total.reason, COX_REASON_WARMUP);
         cr_assert_eq(frame->band_count, 1);
         cr_assert_eq(frame->bands[0].rows, 90);
         runs[frame->bands[0].device]++;
@@ -238,9 +238,9 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
             uint32_t devices = 0;
             for (uint32_t b = 0; b < last->band_count; b++)
                 devices |= 1u << last->bands[b].device;
-            cr_assert_eq(devices, 3, "%s: %s", policy->name, cox_reason_text(last->reason));
-            cr_assert_lt(last->end_ns - last->start_ns, last->pool_rows == 400 ? 850000u : 650000u, "%s: %llu ns",
-                         policy->name, (unsigned long long)(last->end_ns - last->start_ns));
+            cr_assert_eq(devices, 3, "%s: %s", policy->name, cox_reason_text(last->total.reason));
+            cr_assert_lt(last->total.end_ns - last->total.start_ns, last->total.pool_rows == 400 ? 850000u : 650000u,
+                         "%s: %llu ns", policy->name, (unsigned long long)(last->total.end_ns - last->total.start_ns));
         }
         close_rig();
     }

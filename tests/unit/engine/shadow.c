@@ -202,7 +202,7 @@ Test(engine_shadow, never_delays_a_frame)
             for (uint32_t i = 0, n = 0; i < rig_report_count(rig); i++) {
                 const struct cox_frame_report *frame = reported(i);
                 if (!frame->shadow)
-                    took[with][10 * in_flight - 10 + n++] = frame->end_ns - frame->start_ns;
+                    took[with][10 * in_flight - 10 + n++] = frame->total.end_ns - frame->total.start_ns;
                 else
                     cr_assert_eq(i, in_flight, "the frames come before the shadow");
             }

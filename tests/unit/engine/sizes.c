@@ -99,7 +99,7 @@ Test(sizes, of_pictures_are_refused_or_sound, .timeout = 600)
         shape.out_pitch_bytes = pitch_of((uint64_t)shape.width * 8);
         struct cox__session_spec session = {0};
         const struct cox_tonemap_settings settings = {.op = (enum cox_operator)(random_below(&state, 12) - 2)};
-        struct cox_tonemap_constants params;
+        struct cox_constants params;
         cox_status status = cox__tonemap_mapping(&shape, &storage, &session);
         cr_assert(status == COX_OK || status == COX_E_INVALID);
         if (cox_tonemap_prepare(&shape, &settings, &params) == COX_OK)
@@ -149,7 +149,7 @@ Test(sizes, of_films_are_refused_or_sound, .timeout = 600)
             shape.out_pitch_bytes[p] = pitch_of((uint64_t)shape.width * 8);
         }
         struct cox__session_spec session = {0};
-        struct cox_video_constants params;
+        struct cox_constants params;
         cox_status status = cox__video_mapping(&shape, true, &storage, &session);
         cr_assert(status == COX_OK || status == COX_E_INVALID);
         cr_assert_eq(cox_video_prepare(&shape, &(struct cox_video_settings){0}, &params), status);

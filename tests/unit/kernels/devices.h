@@ -140,7 +140,7 @@ static inline cox_session *picture_session(const struct ref_picture *picture, en
 static inline void picture_run_in(cox_session *session, struct ref_picture *picture,
                                   const struct cox_tonemap_settings *settings)
 {
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     cr_assert_eq(cox_tonemap_prepare(&picture->shape, settings, &params), COX_OK);
     bits_frame_spoil(&picture->frame, NULL);
     session_run(session, picture->frame.buffers, picture->frame.count, &params, cox_operator_name(settings->op));
@@ -182,7 +182,7 @@ static inline void film_run_in(cox_session *session, struct ref_film *film, enum
     const char *text = ref_shape_text(&film->shape);
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     uint32_t count = 0;
-    struct cox_video_constants params;
+    struct cox_constants params;
     cr_assert_eq(cox_video_prepare(&film->shape, settings, &params), COX_OK, "%s", text);
     for (uint32_t p = 0; p < film->frame.count; p++) {
         const struct bits_plane *plane = &film->frame.planes[p];

@@ -15,7 +15,7 @@ static void open_cpu(void)
 #define CPU_TEST(name) Test(filters, name, .init = open_cpu, .fini = close_devices)
 
 /* One frame; the output's memory is the caller's to free. NULL: the device cannot do it. */
-static void *filter(struct cox__session_spec *pipeline, const struct cox_filter_constants *params, const void *in,
+static void *filter(struct cox__session_spec *pipeline, const struct cox_constants *params, const void *in,
                     size_t in_bytes, size_t out_bytes)
 {
     cox_session *session = NULL;
@@ -39,7 +39,7 @@ static void *filter(struct cox__session_spec *pipeline, const struct cox_filter_
 }
 
 /* A frame that must come out as it went in. */
-static void expect_kept(struct cox__session_spec *pipeline, const struct cox_filter_constants *params, const void *in,
+static void expect_kept(struct cox__session_spec *pipeline, const struct cox_constants *params, const void *in,
                         size_t bytes, const char *what)
 {
     void *out = filter(pipeline, params, in, bytes, bytes);
@@ -116,7 +116,7 @@ Test(filters, refuse_shapes_that_they_cannot_do)
 
 Test(filters, refuse_parameters_that_they_cannot_do)
 {
-    static struct cox_filter_constants params;
+    static struct cox_constants params;
     struct cox_filter_shape shape = good_shape(0);
     int32_t ints[15 * 15] = {1 << 11};
     float floats[15 * 15] = {1};
@@ -158,7 +158,7 @@ CPU_TEST(keep_a_constant_plane_to_the_bit)
 {
     enum { WIDTH = 70, HEIGHT = 45, PIXELS = WIDTH * HEIGHT };
     static struct cox__pipeline_storage storage;
-    struct cox_filter_constants params;
+    struct cox_constants params;
     float floats[PIXELS];
     uint16_t words[PIXELS];
     for (int i = 0; i < PIXELS; i++) {
@@ -210,7 +210,7 @@ static uint32_t *scan(const char *kernel, uint32_t group, const uint8_t *in)
 {
     static struct cox__pipeline_storage storage;
     struct cox__session_spec session = {0};
-    struct cox_filter_constants params;
+    struct cox_constants params;
     const struct cox_filter_shape shape = {.width = SCAN_WIDTH,
                                            .height = SCAN_HEIGHT,
                                            .sample = COX_FILTER_8,
@@ -271,7 +271,7 @@ CPU_TEST(transpose_in_groups_of_any_size)
                                                .out_pitch_bytes = HEIGHT * 4,
                                                .group = group};
         struct cox__session_spec session = {0};
-        struct cox_filter_constants params;
+        struct cox_constants params;
         cr_assert_eq(cox__lines_transposition(&shape, &storage, &session), COX_OK);
         cr_assert_eq(cox__lines_transposition_prepare(&shape, &params), COX_OK);
         uint32_t *out = filter(&session, &params, in, sizeof in, sizeof in);

@@ -231,7 +231,7 @@ DEVICE_TEST(local, does_not_flicker_on_a_constant_scene_with_noise)
                                                         part / PARTS * HEIGHT / PARTS, WIDTH / PARTS, HEIGHT / PARTS);
             for (int part = 0; part <= PARTS * PARTS && i > 1; part++)
                 worst = fmax(worst, fabs(means[0][part] - means[1][part]));
-            cox_video_adapt(&steer, NULL, &film.shape, ref_film_histogram(&film), &settings);
+            cox_video_adapt(&steer, &film.shape, ref_film_histogram(&film), &settings);
         }
         cr_expect_leq(worst, 0.5, "%s: a mean changes by %g codes", texts[n], worst);
         cox_session_destroy(&session);
@@ -244,7 +244,7 @@ DEVICE_TEST(local, does_not_flicker_on_a_constant_scene_with_noise)
 Test(local, takes_a_session_and_a_detail_of_its_own)
 {
     struct cox_tonemap_shape shape = {.width = 7, .height = 3, .in_pitch_bytes = 56, .out_pitch_bytes = 28};
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     struct cox_tonemap_settings settings = {.op = COX_OPERATOR_LOCAL};
     cr_expect_eq(cox_tonemap_prepare(&shape, &settings, &params), COX_E_INVALID, "the session is for curves");
     shape.local = true;
@@ -256,7 +256,7 @@ Test(local, takes_a_session_and_a_detail_of_its_own)
     struct cox_video_shape film = ref_shape(ref_local_films[0]);
     film.in_pitch_bytes[0] = film.in_pitch_bytes[1] = film.in_pitch_bytes[2] = 2048;
     film.out_pitch_bytes[0] = film.out_pitch_bytes[1] = film.out_pitch_bytes[2] = 2048;
-    struct cox_video_constants film_params;
+    struct cox_constants film_params;
     settings.op = COX_OPERATOR_LOCAL;
     for (size_t i = 0; i < 8; i++) {
         const cox_status status = i < 3 ? COX_OK : COX_E_INVALID;

@@ -362,7 +362,6 @@ DEVICE_TEST(kernels, expose_a_grey_picture_to_middle_grey_under_every_operator)
             ref_picture_put_grey(&picture, i % 64, i / 64, lights[l]);
         analyse(&counts, VARIANT_OWN, 0);
         cox_tonemap_read_analysis(histogram_of(&counts), &analysis);
-        cr_expect_eq(analysis.pixels, 64 * 48);
         cr_expect_float_eq(analysis.log_average / lights[l], 1, 0.02);
         cr_expect_float_eq(analysis.peak / lights[l], 1, 0.02);
         for (int op = 0; op < CURVES; op++) {
@@ -399,7 +398,6 @@ Test(kernels, keep_a_night_scene_dark_and_a_few_lamps_out_of_the_peak)
     count(night, 5000, 30);
     struct cox_tonemap_analysis analysis;
     cox_tonemap_read_analysis(night, &analysis);
-    cr_expect_eq(analysis.pixels, 1000000);
     cr_expect_float_eq(analysis.highlight, 0.5, 0.02);
     cr_expect_float_eq(analysis.peak, 0.5, 0.02, "50 of a million are left out, so the lamps are");
     count(night, 100, 1);
@@ -417,7 +415,6 @@ Test(kernels, leave_the_settings_alone_for_a_black_picture)
     uint32_t black[HISTOGRAM_WORDS] = {[COX_TONEMAP_HISTOGRAM_BINS] = 1000};
     struct cox_tonemap_analysis analysis;
     cox_tonemap_read_analysis(black, &analysis);
-    cr_expect_eq(analysis.pixels, 1000);
     cr_expect_eq(analysis.log_average, 0.0f);
     cr_expect_eq(analysis.peak, 0.0f);
     struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE, .exposure_stops = 2, .peak = 7};
@@ -459,11 +456,11 @@ Test(kernels, refuse_shapes_that_are_none)
     };
     struct cox__pipeline_storage storage;
     struct cox__session_spec session = {0};
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     const struct cox_tonemap_settings settings = {0};
     cr_expect_eq(cox__tonemap_mapping(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.rows, 3);
-    cr_expect_eq(session.params_bytes, sizeof(params));
+    cr_expect_eq(session.params_bytes, 256);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         cr_expect_eq(cox__tonemap_mapping(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
         cr_expect_eq(cox__tonemap_analysis_spec(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
@@ -485,7 +482,7 @@ Test(kernels, refuse_shapes_that_are_none)
 Test(kernels, refuse_settings_that_are_none)
 {
     const struct cox_tonemap_shape shape = {.width = 7, .height = 3, .in_pitch_bytes = 56, .out_pitch_bytes = 28};
-    struct cox_tonemap_constants params;
+    struct cox_constants params;
     const struct cox_tonemap_settings bad[] = {
         {.op = COX_OPERATOR_COUNT},
         {.exposure_stops = NAN},

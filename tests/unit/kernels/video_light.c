@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "devices.h"
+#include "video/scene.h"
 #include <math.h>
 
 TestSuite(video_light, .timeout = 1200);
@@ -245,9 +246,9 @@ DEVICE_TEST(video_light, reads_the_light_of_a_grey_frame_from_its_histogram)
             const double signal = linear ? exp2(i * 0.6 - 6) : i / 20.0;
             const double next = linear ? signal * 1.05 : signal + 1.5 / COX_VIDEO_BINS;
             double light[3], above[3];
-            struct cox_video_scene scene;
+            struct cox__scene scene;
             run_grey(&show, signal, &settings);
-            cox_video_read_scene(&shape, &settings, ref_film_histogram(&show.film), &scene);
+            cox__scene_read(&shape, &settings, ref_film_histogram(&show.film), &scene);
             ref_video_light(&ref, (double[]){signal, signal, signal}, light);
             ref_video_light(&ref, (double[]){next, next, next}, above);
             const double nits = 100 * light[0], step = 100 * (above[0] - light[0]) + 1e-3;
@@ -266,21 +267,21 @@ Test(video_light, leaves_a_few_bright_blocks_out_of_the_peak)
     static uint32_t histogram[COX_VIDEO_BINS];
     const struct cox_video_shape shape = ref_shape("2000x2000 yuv420p10 to yuv420p8 hable");
     const struct cox_video_settings settings = {0};
-    struct cox_video_scene scene;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    struct cox__scene scene;
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_eq(scene.blocks, 0);
     histogram[0] = 1000000;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_eq(scene.blocks, 1000000);
     cr_expect_eq(scene.peak_nits, 0.0f, "black has no peak: %g", (double)scene.peak_nits);
     histogram[0] = 700000;
     histogram[256] = 299950;
     histogram[500] = 50;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, ref_pq_light(0.5), 3, "50 of a million are left out: %g",
                        (double)scene.peak_nits);
     histogram[500]++;
-    cox_video_read_scene(&shape, &settings, histogram, &scene);
+    cox__scene_read(&shape, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, ref_pq_light(500.5 / 512), 200, "51 are one too many: %g",
                        (double)scene.peak_nits);
 }
@@ -312,7 +313,6 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
     struct cox_video_shape shape = ref_shape("320x180 yuv420p10 to yuv420p8 hable");
     struct cox_video_settings settings = {0};
     struct cox_adaptation_state steer = {0};
-    const struct cox_adaptation_options options = {0};
     struct show show;
     uint32_t seed = 77;
     int cuts = 0;
@@ -322,7 +322,7 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
         fill_scene(&show.film, levels[i >= FILM_CUT], lamps[i >= FILM_CUT], &seed);
         film_run_in(show.session, &show.film, REF_MAPPING_AND_ANALYSIS, &settings);
         means[i] = ref_film_mean_luma(&show.film, 0, 0, shape.width, shape.height);
-        const bool cut = cox_video_adapt(&steer, &options, &shape, ref_film_histogram(&show.film), &settings);
+        const bool cut = cox_video_adapt(&steer, &shape, ref_film_histogram(&show.film), &settings);
         cr_expect(i == 0 || cut == (i == FILM_CUT && levels[0] != levels[1]), "frame %d: a cut: %d", i, cut);
         cuts += cut;
     }
@@ -457,7 +457,7 @@ static void expect_refused(const struct cox_video_shape *shape, const char *what
 {
     struct cox__pipeline_storage storage;
     struct cox__session_spec session = {0};
-    struct cox_video_constants params;
+    struct cox_constants params;
     const struct cox_video_settings settings = {0};
     cr_expect_eq(cox__video_mapping(shape, false, &storage, &session), COX_E_INVALID, "%s", what);
     cr_expect_eq(cox__video_mapping(shape, true, &storage, &session), COX_E_INVALID, "%s", what);
@@ -475,7 +475,7 @@ Test(video_light, refuses_shapes_that_are_none)
 {
     const struct cox_video_shape good = good_shape();
     struct cox__pipeline_storage storage;
-    struct cox_video_constants params;
+    struct cox_constants params;
     const struct cox_video_settings settings = {0};
     struct cox__session_spec session = {0};
     for (uint32_t analyse = 0; analyse < 2; analyse++) {
@@ -483,7 +483,7 @@ Test(video_light, refuses_shapes_that_are_none)
         cr_expect_eq(cox__video_mapping(&good, analyse, &storage, &session), COX_OK);
         cr_expect_eq(session.rows, 18);
         cr_expect_eq(session.binding_count, 6 + analyse);
-        cr_expect_eq(session.params_bytes, sizeof(params));
+        cr_expect_eq(session.params_bytes, 512);
         cr_expect_eq(session.in_flight, 7, "the other fields are left alone");
     }
     session = (struct cox__session_spec){0};
@@ -546,7 +546,7 @@ Test(video_light, refuses_settings_that_are_none)
         {.desaturate = NAN},    {.gamut_knee = 0.24f},   {.gamut_knee = 1},
         {.gamut_knee = NAN},
     };
-    struct cox_video_constants params;
+    struct cox_constants params;
     for (int op = 0; op < OPERATORS; op++) {
         shape.op = operators[op];
         for (size_t i = 0; i < COUNT_OF(bad); i++)

@@ -1,6 +1,7 @@
 /* Reading a frame's histogram, and steering the curve by it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/curve.h"
+#include "video/scene.h"
 #include <coxswain/video.h>
 #include <criterion/criterion.h>
 #include <math.h>
@@ -77,11 +78,11 @@ static double mean_code(const uint32_t *histogram, enum cox_operator op, const s
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static struct cox_video_scene scene_of(const struct cox_video_shape *shape, const uint32_t *histogram)
+static struct cox__scene scene_of(const struct cox_video_shape *shape, const uint32_t *histogram)
 {
     const struct cox_video_settings settings = {0};
-    struct cox_video_scene scene;
-    cox_video_read_scene(shape, &settings, histogram, &scene);
+    struct cox__scene scene;
+    cox__scene_read(shape, &settings, histogram, &scene);
     return scene;
 }
 
@@ -106,7 +107,7 @@ Test(video_scene, light_is_told_from_each_transfer)
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint32_t histogram[BINS];
         constant(known[i].place - 0.5 / BINS, 100000, histogram);
-        const struct cox_video_scene scene = scene_of(known[i].shape, histogram);
+        const struct cox__scene scene = scene_of(known[i].shape, histogram);
         cr_expect_eq(scene.blocks, 100000);
         cr_expect_float_eq((double)scene.peak_nits / known[i].nits, 1, 0.045, "%zu: %g", i, (double)scene.peak_nits);
         cr_expect_float_eq((double)scene.average_nits / (double)scene.peak_nits, 1, 0.045);
@@ -118,19 +119,19 @@ Test(video_scene, settings_scale_the_light_that_is_relative)
 {
     const struct cox_video_settings settings = {.sdr_white_nits = 100, .hlg_peak_nits = 2000};
     uint32_t histogram[BINS];
-    struct cox_video_scene scene;
+    struct cox__scene scene;
     constant(0.999, 1000, histogram);
-    cox_video_read_scene(&hlg, &settings, histogram, &scene);
+    cox__scene_read(&hlg, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, 2000, 1e-2);
     constant(0.499, 1000, histogram);
-    cox_video_read_scene(&linear, &settings, histogram, &scene);
+    cox__scene_read(&linear, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, 100, 1e-3);
 }
 
 Test(video_scene, the_peak_leaves_out_one_block_in_20000)
 {
     uint32_t histogram[BINS];
-    struct cox_video_scene scene;
+    struct cox__scene scene;
     constant(0.4, 999950, histogram);
     add(histogram, 1, 50);
     scene = scene_of(&pq, histogram);
@@ -177,8 +178,8 @@ Test(video_scene, black_frames_and_empty_ones_have_no_light)
     for (int s = 0; s < 3; s++) {
         for (uint32_t blocks = 0; blocks < 2; blocks++) {
             uint32_t histogram[BINS] = {blocks * 5000};
-            struct cox_video_scene scene = {.peak_nits = 1, .average_nits = 1, .blocks = 1};
-            cox_video_read_scene(shapes[s], &settings, histogram, &scene);
+            struct cox__scene scene = {.peak_nits = 1, .average_nits = 1, .blocks = 1};
+            cox__scene_read(shapes[s], &settings, histogram, &scene);
             cr_expect_eq(scene.peak_nits, 0);
             cr_expect_eq(scene.average_nits, 0);
             cr_expect_eq(scene.blocks, blocks * 5000);
@@ -188,13 +189,11 @@ Test(video_scene, black_frames_and_empty_ones_have_no_light)
 
 /* --- Steering ----------------------------------------------------------------------------------------------------- */
 
-static const struct cox_adaptation_options no_options = {0};
 static const struct cox_video_settings no_settings = {0};
 
 /* A film that is steered. All zeros: PQ, before the first frame. */
 struct film {
     const struct cox_video_shape *shape;
-    const struct cox_adaptation_options *options;
     struct cox_adaptation_state steer;
     struct cox_video_settings settings;
 };
@@ -202,15 +201,13 @@ struct film {
 /* Take a frame; returns whether it begins a scene. */
 static bool show(struct film *film, const uint32_t *histogram)
 {
-    return cox_video_adapt(&film->steer, film->options ? film->options : &no_options, film->shape ? film->shape : &pq,
-                           histogram, &film->settings);
+    return cox_video_adapt(&film->steer, film->shape ? film->shape : &pq, histogram, &film->settings);
 }
 
 /* The settings after the first frame of a film in PQ, of `settings` what is not steered. */
-static struct cox_video_settings after_first(const struct cox_adaptation_options *options, const uint32_t *histogram,
-                                             struct cox_video_settings settings)
+static struct cox_video_settings after_first(const uint32_t *histogram, struct cox_video_settings settings)
 {
-    cox_video_adapt(&(struct cox_adaptation_state){0}, options, &pq, histogram, &settings);
+    cox_video_adapt(&(struct cox_adaptation_state){0}, &pq, histogram, &settings);
     return settings;
 }
 
@@ -233,7 +230,7 @@ Test(video_scene, any_histogram_gives_sane_settings)
     for (int s = 0; s < 3; s++) {
         struct film film = {.shape = shapes[s]};
         uint32_t histogram[BINS] = {0};
-        struct cox_video_scene scene;
+        struct cox__scene scene;
         show(&film, histogram);
         expect_sane(&film.settings, "no blocks");
         for (int bin = 0; bin < BINS; bin++) {
@@ -336,7 +333,7 @@ Test(video_scene, a_slow_change_is_followed_without_a_cut)
     cr_expect_eq(film.steer.cuts, 0);
     for (int i = 0; i < 120; i++)
         show(&film, to);
-    const struct cox_video_settings own = after_first(&no_options, to, no_settings);
+    const struct cox_video_settings own = after_first(to, no_settings);
     cr_expect_float_eq(film.settings.peak_nits / own.peak_nits, 1, 0.03);
     cr_expect_float_eq(film.settings.gain / own.gain, 1, 0.03);
 }
@@ -412,23 +409,19 @@ Test(video_scene, a_cut_settles_at_once)
     }
 }
 
-/* Blocks trade places; their number in each bin is the same. What a cut needs is a share of the blocks. */
-Test(video_scene, what_a_cut_takes_is_a_share_of_the_blocks)
+/* Blocks trade places; their number in each bin is the same. What a cut needs is a fifth of the blocks. */
+Test(video_scene, what_a_cut_takes_is_a_fifth_of_the_blocks)
 {
-    for (int share = 10; share <= 90; share += 10) {
+    for (int share = 12; share <= 92; share += 10) {
         uint32_t before[BINS] = {0}, now[BINS] = {0};
         add(before, 0.2, 100);
         add(before, 0.5, 900);
         add(now, 0.2, 100);
         add(now, 0.5, 900 - (uint32_t)share * 5);
         add(now, 0.7, (uint32_t)share * 5);
-        for (int option = 7; option <= 47; option += 10) {
-            const struct cox_adaptation_options options = {.cut = (float)option / 100};
-            struct film film = {.options = &options};
-            show(&film, before);
-            cr_expect_eq(show(&film, now), share * 5 > option * 10, "%d blocks in a thousand move, option %d %%",
-                         share * 5, option);
-        }
+        struct film film = {0};
+        show(&film, before);
+        cr_expect_eq(show(&film, now), share * 5 > 200, "%d blocks in a thousand move", share * 5);
     }
 }
 
@@ -468,8 +461,8 @@ Test(video_scene, black_frames_change_nothing)
     cr_expect_not(show(&film, shot), "the same shot again");
     cr_expect_eq(film.settings.peak_nits, peak);
     cr_expect_eq(film.steer.cuts, 0);
-    const struct cox_adaptation_options options = {.most_nits = 600};
-    cr_expect_eq(after_first(&options, black, film.settings).peak_nits, 600);
+    film.settings.most_nits = 600;
+    cr_expect_eq(after_first(black, film.settings).peak_nits, 600);
 }
 
 /* The share of the way to another shot's peak that the peak has gone after so many frames of it. */
@@ -497,15 +490,7 @@ Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_th
     cr_expect_lt(way(low, higher, 6), 0.4, "noise");
     cr_expect_gt(way(low, higher, 6), 0.25);
 
-    const struct cox_adaptation_options quick = {.frames = 2};
-    struct film film = {.options = &quick}, dark = {0};
-    show(&film, low);
-    const double before = film.steer.peak_signal;
-    show(&film, lamp);
-    cr_expect_float_eq(film.settings.peak_nits, 3950, 100, "at once, and no further");
-    show(&film, low);
-    cr_expect_float_eq(film.steer.peak_signal, (before + cox__curve_pq_signal(0.395)) / 2, 1e-3);
-
+    struct film dark = {0};
     constant(0.3, 1000, low);
     show(&dark, low);
     cr_expect_eq(dark.steer.peak_signal, cox__curve_pq_signal(203 / 10000.0),
@@ -528,71 +513,48 @@ Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
     static const struct {
         const char *what;
         int shot;
-        struct cox_adaptation_options options;
-        float white_nits;
+        struct cox_video_settings settings;
         double peak_nits, peak_within, gain, gain_within; /* ANY: is not looked at */
     } rows[] = {
-        {"a white page is not darkened", WHITE_PAGE, {0}, 0, 203, 6, 1, 0.01},
-        {"a bright scene is", BRIGHT, {0}, 0, 205, 5, 0.52, 0.02},
-        {"glare is darkened most", GLARE, {0}, 0, 2300, 100, 0.25, 0},
-        {"never darkened", GLARE, {.bright_average = -1}, 0, ANY, 0, 1, 0},
-        {"darkened early", WHITE_PAGE, {.bright_average = 0.25f}, 0, ANY, 0, 0.25, 0.01},
-        {"the peak is never below SDR white", DARK, {0}, 0, 203, 0.2, ANY, 0},
-        {"nor below another white", DARK, {0}, 100, 100, 0.1, ANY, 0},
-        {"it is bounded", LAMP, {.most_nits = 1000}, 0, 1000, 1, ANY, 0},
-        {"but by no bound below white", LAMP, {.most_nits = 50}, 0, 203, 0.2, ANY, 0},
-        {"nothing is known", BLACK, {0}, 0, 1000, 1, ANY, 0},
-        {"before a frame has told a peak", BLACK, {.prior_nits = 4000}, 0, 4000, 1, ANY, 0},
-        {"both", BLACK, {.prior_nits = 4000, .most_nits = 600}, 0, 600, 1, ANY, 0},
+        {"a white page is not darkened", WHITE_PAGE, {0}, 203, 6, 1, 0.01},
+        {"a bright scene is", BRIGHT, {0}, 205, 5, 0.52, 0.02},
+        {"glare is darkened most", GLARE, {0}, 2300, 100, 0.25, 0},
+        {"the peak is never below SDR white", DARK, {0}, 203, 0.2, ANY, 0},
+        {"nor below another white", DARK, {.sdr_white_nits = 100}, 100, 0.1, ANY, 0},
+        {"it is bounded", LAMP, {.most_nits = 1000}, 1000, 1, ANY, 0},
+        {"but by no bound below white", LAMP, {.most_nits = 50}, 203, 0.2, ANY, 0},
+        {"nothing is known", BLACK, {0}, 1000, 1, ANY, 0},
+        {"before a frame has told a peak", BLACK, {.prior_nits = 4000}, 4000, 1, ANY, 0},
+        {"both", BLACK, {.prior_nits = 4000, .most_nits = 600}, 600, 1, ANY, 0},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        for (int defaults = 0; defaults < 2; defaults++) {
-            const struct cox_adaptation_options *options = &rows[i].options;
-            if (memcmp(options, &no_options, sizeof no_options) == 0 && defaults)
-                options = NULL;
-            const struct cox_video_settings settings =
-                after_first(options, shots[rows[i].shot],
-                            (struct cox_video_settings){.sdr_white_nits = rows[i].white_nits});
-            const double peak = (double)settings.peak_nits, gain = (double)settings.gain;
-            if (rows[i].peak_nits > ANY)
-                cr_expect(fabs(peak - rows[i].peak_nits) <= rows[i].peak_within, "%s: peak %g", rows[i].what, peak);
-            if (rows[i].gain > ANY)
-                cr_expect(fabs(gain - rows[i].gain) <= rows[i].gain_within, "%s: gain %g", rows[i].what, gain);
-        }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct cox_video_settings settings = after_first(shots[rows[i].shot], rows[i].settings);
+        const double peak = (double)settings.peak_nits, gain = (double)settings.gain;
+        if (rows[i].peak_nits > ANY)
+            cr_expect(fabs(peak - rows[i].peak_nits) <= rows[i].peak_within, "%s: peak %g", rows[i].what, peak);
+        if (rows[i].gain > ANY)
+            cr_expect(fabs(gain - rows[i].gain) <= rows[i].gain_within, "%s: gain %g", rows[i].what, gain);
+    }
 
-    const struct cox_adaptation_options prior = {.prior_nits = 4000};
-    struct film told = {.options = &prior};
+    struct film told = {.settings.prior_nits = 4000};
     show(&told, shots[BLACK]);
     show(&told, shots[DARK]);
     cr_expect_float_eq(told.settings.peak_nits, 203, 0.2, "a frame has told a peak");
 }
 
-Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)
+Test(video_scene, senseless_settings_are_defaults)
 {
     uint32_t low[BINS], high[BINS], shot[BINS];
     constant(0.3, 14400, low);
     shoot(room, 4, 0, high);
     add(high, 0.9, 100);
     shoot(room, 4, 0, shot);
-    const struct cox_adaptation_options at_once = {.frames = 1}, never = {.cut = 1.5f};
-    struct film fast = {.options = &at_once}, uncut = {.options = &never};
-    show(&fast, high);
-    cr_expect_not(show(&fast, shot), "a lamp that goes out is no cut");
-    cr_expect_eq(fast.settings.peak_nits, after_first(&at_once, shot, no_settings).peak_nits);
-
-    shoot(beach, 3, 0, shot);
-    show(&uncut, low);
-    cr_expect_not(show(&uncut, shot));
-    cr_expect_eq(uncut.steer.cuts, 0);
-
-    const struct cox_adaptation_options odd[] = {
-        {.frames = NAN, .cut = NAN, .most_nits = NAN, .bright_average = NAN, .prior_nits = NAN},
-        {.frames = -1, .cut = -1, .most_nits = -1, .prior_nits = -1}};
+    static const float odd[] = {NAN, -1};
     for (int i = 0; i < 2; i++) {
-        struct film a = {.options = &odd[i]}, b = {0};
+        struct film a = {.settings = {.most_nits = odd[i], .prior_nits = odd[i]}}, b = {0};
         for (int frame = 0; frame < 20; frame++) {
             const uint32_t *histogram = frame % 7 == 0 ? low : frame % 3 == 0 ? high : shot;
-            cr_expect_eq(show(&a, histogram), cox_video_adapt(&b.steer, NULL, &pq, histogram, &b.settings));
+            cr_expect_eq(show(&a, histogram), show(&b, histogram));
             expect_equal(&a.settings, &b.settings);
         }
     }
@@ -600,7 +562,7 @@ Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)
     for (int i = 0; i < 4; i++) {
         struct cox_video_settings settings = {.sdr_white_nits = odd_whites[i]};
         for (int s = 0; s < 3; s++) {
-            cox_video_adapt(&(struct cox_adaptation_state){0}, NULL, shapes[s], high, &settings);
+            cox_video_adapt(&(struct cox_adaptation_state){0}, shapes[s], high, &settings);
             cr_expect(settings.peak_nits > 0 && settings.peak_nits <= 10000 && settings.gain >= 0.25f, "white %d", i);
         }
     }

@@ -62,14 +62,14 @@ static void report(struct lab_session *session, uint64_t index, uint64_t start_n
     };
     lab_session_frame(session, &(struct cox_frame_report){.index = index,
                                                           .submit_ns = start_ns,
-                                                          .start_ns = start_ns,
-                                                          .end_ns = start_ns + wall_ns,
+                                                          .total.start_ns = start_ns,
+                                                          .total.end_ns = start_ns + wall_ns,
                                                           .delivered_ns = start_ns + wall_ns + index,
                                                           .deadline_ns = wall_ns + 4,
-                                                          .reason = COX_REASON_BALANCED,
-                                                          .predicted_ns = 990,
-                                                          .rejected_ns = 1100,
-                                                          .pool_rows = 60,
+                                                          .total.reason = COX_REASON_BALANCED,
+                                                          .total.predicted_ns = 990,
+                                                          .total.rejected_ns = 1100,
+                                                          .total.pool_rows = 60,
                                                           .joules = index % 2 ? 0.25 : -1,
                                                           .band_count = 2,
                                                           .bands = bands});
@@ -268,8 +268,8 @@ Test(lab_store, keeps_the_passes_of_a_frame)
     const struct cox_pass_report passes[2] = {
         {.start_ns = 5000, .end_ns = 5400, .reason = COX_REASON_KEPT, .predicted_ns = 390, .rejected_ns = 410},
         {.start_ns = 5500, .end_ns = 6000, .reason = COX_REASON_BALANCED, .predicted_ns = 480, .pool_rows = 32}};
-    const struct cox_frame_report frame = {.start_ns = 5000,
-                                           .end_ns = 6000,
+    const struct cox_frame_report frame = {.total.start_ns = 5000,
+                                           .total.end_ns = 6000,
                                            .joules = -1,
                                            .band_count = 3,
                                            .bands = bands,

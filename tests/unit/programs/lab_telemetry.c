@@ -688,10 +688,10 @@ Test(lab_telemetry, the_sampler_records_values_that_frames_are_found_by)
     begin_session();
     await(1, "platform profile", "1");
     const struct cox_band_report band = {.rows = 8};
-    struct cox_frame_report frame = {.start_ns = now_ns(), .joules = -1, .band_count = 1, .bands = &band};
+    struct cox_frame_report frame = {.total.start_ns = now_ns(), .joules = -1, .band_count = 1, .bands = &band};
     put("class/thermal/thermal_zone9/temp", "90000\n");
     await(1, "temperature: zone x86_pkg_temp", "value = 90");
-    frame.end_ns = now_ns();
+    frame.total.end_ns = now_ns();
     lab_session_frame(session, &frame);
     put("firmware/acpi/platform_profile", "performance\n");
     await(2, "platform profile", "1");

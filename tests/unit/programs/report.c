@@ -233,14 +233,14 @@ static void add_frame(uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32
                                          .warmup = warmup,
                                          .status = status,
                                          .submit_ns = start_ns - 10,
-                                         .start_ns = start_ns,
-                                         .end_ns = end_ns,
+                                         .total.start_ns = start_ns,
+                                         .total.end_ns = end_ns,
                                          .delivered_ns = end_ns + 3490,
                                          .deadline_ns = warmup ? 0 : 12000,
-                                         .reason = COX_REASON_BALANCED,
-                                         .predicted_ns = 12345,
-                                         .rejected_ns = index ? 13000 : 0,
-                                         .pool_rows = index ? 100 - cut : 0,
+                                         .total.reason = COX_REASON_BALANCED,
+                                         .total.predicted_ns = 12345,
+                                         .total.rejected_ns = index ? 13000 : 0,
+                                         .total.pool_rows = index ? 100 - cut : 0,
                                          .band_count = 2,
                                          .bands = bands};
     report_on_frame(report, &one);
@@ -258,9 +258,9 @@ static void add_shadow(uint64_t index, uint64_t start_ns, uint64_t end_ns, cox_s
     const struct cox_frame_report one = {.index = index,
                                          .shadow = true,
                                          .status = status,
-                                         .start_ns = start_ns,
-                                         .end_ns = end_ns,
-                                         .reason = COX_REASON_PROBE,
+                                         .total.start_ns = start_ns,
+                                         .total.end_ns = end_ns,
+                                         .total.reason = COX_REASON_PROBE,
                                          .joules = -1,
                                          .band_count = 1,
                                          .bands = &band};
@@ -362,8 +362,9 @@ static void add_troubled_frame(void)
                                             .submit_ns = 1000,
                                             .end_ns = 5000 + 1000 * b,
                                             .wall_ns = 1000};
-    report_on_frame(report, &(const struct cox_frame_report){
-                                .index = 0, .start_ns = 1000, .end_ns = 20000, .band_count = 7, .bands = bands});
+    report_on_frame(report,
+                    &(const struct cox_frame_report){
+                        .index = 0, .total.start_ns = 1000, .total.end_ns = 20000, .band_count = 7, .bands = bands});
 }
 
 Test(report, bands_that_do_not_count_are_told_from_those_that_do)
@@ -461,9 +462,11 @@ Test(report, splits_in_a_trace_come_one_after_the_other)
         const struct cox_band_report bands[2] = {
             {.rows = 50, .submit_ns = start_ns + 500, .end_ns = 9000 + n, .wall_ns = 100},
             {.device = 1, .first_row = 50, .rows = 50, .submit_ns = 6000 + n, .end_ns = 9000 + n, .wall_ns = 100}};
-        report_on_frame(report,
-                        &(const struct cox_frame_report){
-                            .index = n, .start_ns = start_ns, .end_ns = 10000, .band_count = 2, .bands = bands});
+        report_on_frame(report, &(const struct cox_frame_report){.index = n,
+                                                                 .total.start_ns = start_ns,
+                                                                 .total.end_ns = 10000,
+                                                                 .band_count = 2,
+                                                                 .bands = bands});
     }
     write_trace();
     const char *first = strstr(text, "\"name\": \"split 0\""), *second = strstr(text, "\"name\": \"split 1\"");

@@ -224,7 +224,7 @@ static struct outcome run_session(void)
     cox_session *session;
     cr_assert_eq(cox__session_create(rig_runtime(rig), &params, &session), COX_OK, "%s", rig_log(rig));
     struct cox_session_info info = rig_info(session);
-    outcome.loaded = info.profile_loaded;
+    outcome.loaded = session->profile.is_loaded;
     for (uint32_t i = 0; i < (way.frames ? way.frames : 40); i++)
         cr_assert_eq(submit(frames, session, i, params.binding_count), COX_OK);
     cox_session_wait(session);
@@ -238,7 +238,7 @@ static struct outcome run_session(void)
         if (report->warmup || report->shadow)
             continue;
         if (report->index == 0)
-            outcome.first_reason = report->reason;
+            outcome.first_reason = report->total.reason;
         memset(outcome.last, 0, sizeof outcome.last);
         for (uint32_t b = 0; b < report->band_count; b++)
             outcome.last[report->bands[b].device] += report->bands[b].rows;
@@ -693,7 +693,7 @@ static void run_frames(struct rig_frames *frames, cox_session *session, uint32_t
 
 static bool begins_with_profile(cox_session *session)
 {
-    return rig_info(session).profile_loaded;
+    return session->profile.is_loaded;
 }
 
 /* Rows by device of the last report, and its reason. */
@@ -703,7 +703,7 @@ static enum cox_reason last_split(struct rig *rig, uint32_t *rows)
     memset(rows, 0, FAKE_DEVICES_MAX * sizeof *rows);
     for (uint32_t b = 0; b < report->band_count; b++)
         rows[report->bands[b].device] += report->bands[b].rows;
-    return report->reason;
+    return report->total.reason;
 }
 
 /* Twice the rows: the first frame is split as the warm_start's last one, without a warm-up. */

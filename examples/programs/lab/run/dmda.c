@@ -40,7 +40,7 @@ struct parameter {
 struct built {
     cl_program program;
     cl_kernel kernel;
-    struct cox_variant form; /* source, options and sizes */
+    struct cox_pass form; /* source, options and sizes */
     size_t local[2];
     cl_uint parameter_count;
     struct parameter parameters[COX_ARGUMENTS_MAX];
@@ -316,21 +316,16 @@ static bool start_on_devices(struct lab_dmda *dmda, char *why, size_t why_bytes)
 
 /* The pass's variant for the device, or the pass's own kernel. The lab's variants name one device
  * each, as "#N". */
-static struct cox_variant form_for(const struct cox_pass *pass, uint32_t device)
+static struct cox_pass form_for(const struct cox_pass *pass, uint32_t device)
 {
     char name[16];
 
     snprintf(name, sizeof name, "#%u", device);
-    for (const struct cox_variant *v = pass->variants; v && v->source; v++)
+    for (const struct cox_pass *v = pass->variants; v && v->source; v++)
         if (strcmp(v->devices, name) == 0)
             return *v;
 
-    return (struct cox_variant){.source = pass->source,
-                                .options = pass->options,
-                                .local_columns = pass->local_columns,
-                                .local_rows = pass->local_rows,
-                                .item_columns = pass->item_columns,
-                                .item_rows = pass->item_rows};
+    return *pass;
 }
 
 /* As the library does it: halve the group's longer side until the device accepts the size. */

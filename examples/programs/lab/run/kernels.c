@@ -42,8 +42,6 @@ static const char delay_source[] =
 struct frame_constants {
     union {
         unsigned char user[LAB_USER_CONSTANTS_BYTES];
-        struct cox_tonemap_constants tonemap;
-        struct cox_video_constants video;
         struct work_constants work;
     } base;
     int32_t steps;
@@ -51,7 +49,7 @@ struct frame_constants {
 
 struct delay {
     char devices[16];
-    struct cox_variant variants[2];
+    struct cox_pass variants[2];
     struct cox_pass passes[LAB_PASSES_MAX + COX_PASSES_MAX + 1];
     struct cox_field fields[LAB_CONSTANTS_MAX + 2];
 };
@@ -72,7 +70,7 @@ struct lab_kernel {
     struct delay delay;
     union {
         struct frame_constants constants;
-        struct cox_filter_constants blur_constants;
+        struct cox_constants of_library;
     };
     uint32_t in_count, buffer_count; /* read buffers come first, except in a user's kernel */
     bool in_place;
@@ -129,7 +127,7 @@ static cox_status describe_tonemap(struct lab_kernel *kernel)
     cox_status status = cox_tonemap_mapping(&shape, &kernel->pipeline);
     if (status)
         return status;
-    return cox_tonemap_prepare(&shape, &settings, &kernel->constants.base.tonemap);
+    return cox_tonemap_prepare(&shape, &settings, &kernel->of_library);
 }
 
 /* HDR10 in, 8 bits out, both 4:2:0. */
@@ -162,7 +160,7 @@ static cox_status describe_video(struct lab_kernel *kernel)
     cox_status status = cox_video_mapping(&shape, false, &kernel->pipeline);
     if (status)
         return status;
-    return cox_video_prepare(&shape, &settings, &kernel->constants.base.video);
+    return cox_video_prepare(&shape, &settings, &kernel->of_library);
 }
 
 static cox_status describe_work(struct lab_kernel *kernel)
@@ -228,7 +226,7 @@ static cox_status describe_blur(struct lab_kernel *kernel)
                                         &(struct cox_filter_weights){.across_int = weights,
                                                                      .down_int = weights,
                                                                      .shift = BLUR_SHIFT},
-                                        &kernel->blur_constants);
+                                        &kernel->of_library);
 }
 
 static cox_status describe_user(struct lab_kernel *kernel)
@@ -354,10 +352,10 @@ static bool add_delay(struct lab_kernel *kernel, char *why, size_t why_bytes)
                               name);
 
     snprintf(delay->devices, sizeof delay->devices, "#%" PRIu32, kernel->params.delay_device);
-    delay->variants[0] = (struct cox_variant){.devices = delay->devices,
-                                              .source = delay_source,
-                                              .options = "-D DELAYED=1",
-                                              .local_rows = 64};
+    delay->variants[0] = (struct cox_pass){.devices = delay->devices,
+                                           .source = delay_source,
+                                           .options = "-D DELAYED=1",
+                                           .local_rows = 64};
 
     delay_passes(delay, &kernel->session);
     delay_fields(delay, &kernel->session);

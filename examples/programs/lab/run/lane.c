@@ -35,13 +35,13 @@ void lab__run_report(void *user, const struct cox_frame_report *report)
 
     uint64_t from = lane->last_end_ns;
     double ns = 0;
-    if (report->start_ns > from)
-        from = report->start_ns;
-    if (report->end_ns > from)
-        ns = (double)(report->end_ns - from);
+    if (report->total.start_ns > from)
+        from = report->total.start_ns;
+    if (report->total.end_ns > from)
+        ns = (double)(report->total.end_ns - from);
     const double latency_ns = (double)(report->delivered_ns - report->submit_ns);
 
-    lane->last_end_ns = report->end_ns;
+    lane->last_end_ns = report->total.end_ns;
     memset(lane->rows, 0, sizeof lane->rows);
     memset(lane->wall_ns, 0, sizeof lane->wall_ns);
 

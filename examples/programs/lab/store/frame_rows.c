@@ -27,8 +27,8 @@ static void write_pass(struct lab_store *store, const struct lab_session *sessio
                        const struct cox_pass_report *pass)
 {
     lab__store_put(store, LAB_SQL_FRAME_PASS, "iiiiiiiii", session->number, (int64_t)frame->index,
-                   (int64_t)number, (int64_t)(pass->start_ns - frame->start_ns),
-                   (int64_t)(pass->end_ns - frame->start_ns), (int64_t)pass->reason,
+                   (int64_t)number, (int64_t)(pass->start_ns - frame->total.start_ns),
+                   (int64_t)(pass->end_ns - frame->total.start_ns), (int64_t)pass->reason,
                    (int64_t)pass->predicted_ns, (int64_t)pass->rejected_ns,
                    (int64_t)pass->pool_rows);
 }
@@ -38,12 +38,12 @@ static void write_pass(struct lab_store *store, const struct lab_session *sessio
 static void write_passes(struct lab_store *store, const struct lab_session *session,
                          const struct cox_frame_report *frame)
 {
-    const struct cox_pass_report whole = {.start_ns = frame->start_ns,
-                                          .end_ns = frame->end_ns,
-                                          .reason = frame->reason,
-                                          .predicted_ns = frame->predicted_ns,
-                                          .rejected_ns = frame->rejected_ns,
-                                          .pool_rows = frame->pool_rows};
+    const struct cox_pass_report whole = {.start_ns = frame->total.start_ns,
+                                          .end_ns = frame->total.end_ns,
+                                          .reason = frame->total.reason,
+                                          .predicted_ns = frame->total.predicted_ns,
+                                          .rejected_ns = frame->total.rejected_ns,
+                                          .pool_rows = frame->total.pool_rows};
 
     if (!frame->passes && frame->pass_count <= 1)
         write_pass(store, session, frame, 0, &whole);
@@ -59,8 +59,8 @@ static void write_band(struct lab_store *store, const struct lab_session *sessio
     lab__store_put(store, LAB_SQL_BAND, "iiiiiiiiiiiiiiii", session->number, (int64_t)frame->index,
                    (int64_t)number, (int64_t)band->pass, (int64_t)band->device,
                    (int64_t)band->first_row, (int64_t)band->rows,
-                   (int64_t)(band->submit_ns - frame->start_ns),
-                   (int64_t)(band->end_ns - frame->start_ns), (int64_t)band->wall_ns,
+                   (int64_t)(band->submit_ns - frame->total.start_ns),
+                   (int64_t)(band->end_ns - frame->total.start_ns), (int64_t)band->wall_ns,
                    (int64_t)band->queue_ns, (int64_t)band->kernel_ns, (int64_t)band->predicted_ns,
                    (int64_t)band->on_demand, (int64_t)band->attempt, (int64_t)band->status);
     if (!band->noticed_ns) /* of a simulated frame */
@@ -68,7 +68,7 @@ static void write_band(struct lab_store *store, const struct lab_session *sessio
 
     /* An unknown error of the clock is UINT64_MAX: negative, NULL. */
     lab__store_put(store, LAB_SQL_NOTICE, "iiiik", session->number, (int64_t)frame->index,
-                   (int64_t)number, (int64_t)(band->noticed_ns - frame->start_ns),
+                   (int64_t)number, (int64_t)(band->noticed_ns - frame->total.start_ns),
                    (int64_t)band->clock_error_ns);
 }
 
@@ -101,16 +101,16 @@ static void start_session(struct lab_store *store, struct lab_session *session, 
 /* The part of the frame's time after the end of all earlier frames. */
 static uint64_t take_period(struct lab_session *session, const struct cox_frame_report *frame)
 {
-    uint64_t from_ns = frame->start_ns;
+    uint64_t from_ns = frame->total.start_ns;
 
     if (from_ns < session->before_ns)
         from_ns = session->before_ns;
-    if (frame->end_ns > session->before_ns)
-        session->before_ns = frame->end_ns;
-    if (frame->end_ns <= from_ns)
+    if (frame->total.end_ns > session->before_ns)
+        session->before_ns = frame->total.end_ns;
+    if (frame->total.end_ns <= from_ns)
         return 0;
 
-    return frame->end_ns - from_ns;
+    return frame->total.end_ns - from_ns;
 }
 
 static uint32_t rows_of_first_pass(const struct cox_frame_report *frame)
@@ -138,16 +138,17 @@ static void write_frame(struct lab_store *store, struct lab_session *session,
     }
 
     if (!session->started)
-        start_session(store, session, frame->start_ns);
+        start_session(store, session, frame->total.start_ns);
     if (joules < 0) /* there is no meter */
         joules = NAN;
 
     lab__store_put(store, LAB_SQL_FRAME, "iiiiiiiiiiiiiir", session->number, (int64_t)frame->index,
                    (int64_t)phase_of(session, frame->index), (int64_t)rows_of_first_pass(frame),
-                   (int64_t)(frame->start_ns - session->origin_ns),
-                   (int64_t)(frame->end_ns - frame->start_ns), (int64_t)take_period(session, frame),
-                   (int64_t)frame->predicted_ns, (int64_t)frame->rejected_ns,
-                   (int64_t)frame->reason, (int64_t)frame->pool_rows, (int64_t)frame->status,
+                   (int64_t)(frame->total.start_ns - session->origin_ns),
+                   (int64_t)(frame->total.end_ns - frame->total.start_ns),
+                   (int64_t)take_period(session, frame), (int64_t)frame->total.predicted_ns,
+                   (int64_t)frame->total.rejected_ns, (int64_t)frame->total.reason,
+                   (int64_t)frame->total.pool_rows, (int64_t)frame->status,
                    (int64_t)(frame->delivered_ns - frame->submit_ns), (int64_t)frame->deadline_ns,
                    joules);
     write_passes(store, session, frame);
