@@ -31,7 +31,7 @@ Test(engine_warm, the_devices_are_known_before_the_first_frame)
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_gt(device_now(d).single_device_ns, 0);
     const uint32_t runs = runs_of(0);
-    cr_assert_eq(cox_session_warm(scene.session, NULL), COX_OK, "it is warm");
+    cr_assert_eq(cox_session_warm(scene.session, NULL), COX_OK, "the session is warm");
     cr_assert_eq(runs_of(0), runs);
     const uint32_t before = rig_report_count(scene.rig);
     scene_play(&scene, 30);
@@ -104,7 +104,7 @@ static void *destroy(void *ctx)
     return NULL;
 }
 
-/* Runs on the scheduler thread while another one waits in cox_session_warm. */
+/* Runs on the scheduler thread while another thread waits in cox_session_warm. */
 static void destroy_elsewhere(void *user, const struct cox_frame_report *report)
 {
     pthread_t thread;
