@@ -1,4 +1,5 @@
-/* The parts of `adaptive`, and `inter-frame`: what a launch costs, trials of other plans, whole frames in turn.
+/* The parts of `adaptive`, and the policy `inter-frame`: the cost of a launch, trials of other plans, and whole
+ * frames for one device at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/speed.h"
 #include "adaptive/trials.h"
@@ -69,7 +70,8 @@ static void begin_trials(void)
 
 TestSuite(trials, .init = begin_trials);
 
-/* Frames that take `own` with the plan in use at the start, and `other` with another; up to a verdict or `end`. */
+/* Frames take `own` with the plan that is in use at the start, and `other` with another plan. Ends with a verdict
+ * or at frame `end`. */
 static enum cox__trial_verdict play(uint64_t end, double own, double other)
 {
     const struct cox__trial_plan in_use = trials.in_use;
@@ -88,7 +90,7 @@ Test(trials, adopt_a_plan_that_is_faster)
 {
     cr_expect_not(cox__trials_due(&trials, one, 0), "the first frames are for learning");
     cr_expect(cox__trials_due(&trials, one, 100));
-    cr_expect_not(cox__trials_due(&trials, both, 100), "it is in use");
+    cr_expect_not(cox__trials_due(&trials, both, 100), "the other plan is in use");
     cox__trials_begin(&trials, one, 4, 0);
     cr_expect_eq(play(100, 10, 8), COX__TRIAL_WON);
     cr_expect_eq(trials.in_use.devices, one.devices);
@@ -103,7 +105,7 @@ Test(trials, end_before_they_begin_where_the_plan_in_use_is_good_enough)
     cr_expect_eq(trials.in_use.devices, both.devices);
     cr_expect(cox__trials_due(&trials, one, frame), "nothing was held against it");
 
-    cox__trials_begin(&trials, one, 4, 10); /* the other plan could be as good, and no better */
+    cox__trials_begin(&trials, one, 4, 10); /* the other plan could be as good as this one, but not better */
     for (uint64_t end = frame + 12; frame < end; frame++) {
         cox__trials_plan(&trials, frame, 0, 0);
         cr_expect_eq(cox__trials_tell(&trials, frame, 10), COX__TRIAL_GOES_ON);
