@@ -154,8 +154,8 @@ Test(residency, two_devices_are_given_the_rows_that_they_have_not)
     close_bench();
 }
 
-/* From the second frame on, each device hands over at once what the other one needed before: a row of `a`, one more
- * in case the split moves, and all of `b`. */
+/* From the second frame on, each device hands over at once what the other one needed before: a row of `a` and all of
+ * `b`. It adds a row of `a` in case the split moves. */
 Test(residency, what_was_handed_over_before_is_handed_over_at_once)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
