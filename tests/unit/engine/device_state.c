@@ -50,7 +50,7 @@ Test(engine_device_state, a_device_that_fails_is_tried_again_does_rows_on_probat
                 check_lost(device, 1, "a device that failed");
                 check_probation(device);
                 const char *lost = strstr(rig_log(scene.rig), trio.devices[device].name);
-                cr_assert(lost && strstr(lost + 1, trio.devices[device].name), "the log says who is lost and back");
+                cr_assert(lost && strstr(lost + 1, trio.devices[device].name), "the log says both lost and back");
                 end();
             }
 }
@@ -344,7 +344,7 @@ Test(engine_device_state, memory_that_an_abandoned_device_may_touch_is_not_freed
     for (uint32_t f = 0; f < scene.frames->count; f++)
         for (uint32_t i = 0; i < 2; i++)
             cox_buffer_destroy(&scene.frames->buffers[f][i]);
-    cr_assert_eq(fake_alive(scene.fake), 2, "the input of one frame, and what its output was in at first");
+    cr_assert_eq(fake_alive(scene.fake), 2, "the input of one frame, and the first memory of its output");
     end();
 }
 

@@ -791,7 +791,7 @@ Test(engine_misuse, wrapped_memory_is_released_after_its_destroy_and_not_before)
     world_works(&w);
     cr_assert_eq(atomic_load(&release.count), 0, "the application has not destroyed it");
     cox_session_destroy(&w.session);
-    cr_assert_eq(atomic_load(&release.count), 0, "nor with its session");
+    cr_assert_eq(atomic_load(&release.count), 0, "not released with its session");
     cox_buffer_destroy(&w.frames->buffers[0][0]);
     cr_assert_null(w.frames->buffers[0][0]);
     cr_assert(await(&release.happened), "it is not released");

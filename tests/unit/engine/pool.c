@@ -361,7 +361,7 @@ Test(engine_pool, who_declines_is_not_asked_again_for_the_frame)
     uint32_t declined[3] = {0};
     for (uint32_t i = 0; i < cue.asked_count; i++)
         if (cue.asked[i].answer == 0) {
-            cr_assert_not(cue.asked[i].offer.last, "it must not be asked to take all while device 1 takes some");
+            cr_assert_not(cue.asked[i].offer.last, "it must not have to take all rows while device 1 takes some");
             declined[cue.asked[i].frame] += 1;
         }
     for (uint32_t f = 0; f < 3; f++)
@@ -485,7 +485,7 @@ Test(engine_pool, who_has_declined_goes_on_with_the_next_frame)
     struct play play = cue_play(split_pool_then_bands, answer_not_device_1, &params, 100, 2, 0);
     fake_hold(play.fake);
     play_submit(&play, 0, 2);
-    cr_assert(fake_await_running(play.fake, 2), "device 1 stands still");
+    cr_assert(fake_await_running(play.fake, 2), "device 1 does not work");
     fake_release(play.fake);
     cox_session_wait(play.session);
     const struct rig_report *pool = rig_report_at(play.rig, 0), *after = rig_report_at(play.rig, 1);
@@ -652,7 +652,7 @@ Test(engine_pool, a_chunk_is_cut_to_what_the_device_can_hold)
     const struct fake_params params = {.device_count = 1, .devices = {{.ns_per_row = 1e3, .max_rows = 17}}};
     struct play play = cue_play(split_all_pool, rows_each(UINT32_MAX), &params, 100, 1, 3);
     cr_assert_eq(rig_report_at(play.rig, 0)->frame.band_count, 6);
-    cr_assert_eq(cue.asked_count, 3, "it is asked once for all of them");
+    cr_assert_eq(cue.asked_count, 3, "the policy is asked once for all pieces");
     cue_end(&play);
 }
 

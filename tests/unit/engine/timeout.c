@@ -53,7 +53,7 @@ Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_me
         cr_assert_eq(device_now(device).lost, 0);
         hang(device, 5000 * ms);
         scene_play(&scene, LEARN);
-        cr_assert_eq(device_now(device).lost, 1, "it is known now");
+        cr_assert_eq(device_now(device).lost, 1, "the device's time is known now");
         end();
     }
 }
@@ -97,7 +97,7 @@ Test(engine_timeout, one_device_alone_is_waited_for)
     play_good(8);
     cr_assert_gt(scene_took(&scene, LEARN), 500 * ms);
     cr_assert_eq(device_now(0).state, COX_DEVICE_ACTIVE);
-    cr_assert_eq(fake_alive(scene.fake), 1 + 2 * scene.frames->count, "copies were made for nobody");
+    cr_assert_eq(fake_alive(scene.fake), 1 + 2 * scene.frames->count, "copies were made without need");
     end();
 }
 

@@ -156,7 +156,7 @@ Test(engine_watchdog, a_thread_in_run_is_kept_alone)
         cr_assert_eq(pthread_create(&threads[1], NULL, run, &free_one), 0);
         pthread_join(threads[1], NULL);
         cr_assert_eq(free_one.status, COX_OK, "%s", rig_log(scene.rig));
-        cr_assert_eq(fake_blocked(scene.fake), 1, "the others waited for it");
+        cr_assert_eq(fake_blocked(scene.fake), 1, "the other threads waited for it");
         fake_unblock(scene.fake);
         pthread_join(threads[0], NULL);
         cr_assert_eq(kept.status, COX_OK, "%s", rig_log(scene.rig));

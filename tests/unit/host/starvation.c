@@ -76,7 +76,7 @@ Test(host_starvation, is_what_the_thread_has_waited_that_waited_most)
         passed = cox__clock_ns() - since;
     } while (waited <= passed / 3 && cox__clock_ns() - begin < MOST_NS);
     end_busy(threads);
-    cr_assert_gt(waited, passed / 3, "of %" PRIu64 " ns, in no look of a minute's", passed);
+    cr_assert_gt(waited, passed / 3, "of %" PRIu64 " ns, in every look during a minute", passed);
     cox__starvation_destroy(starvation);
 }
 
@@ -107,8 +107,8 @@ Test(host_starvation, is_counted_while_it_is_asked_for)
         usleep(20000);
         starved = cox__watchdog_starved_ns(watchdog);
     }
-    cr_assert_geq(starved, 100000000u, "no 0.1 s in a minute");
-    cr_assert_leq(starved, cox__clock_ns() - begin, "no more than has passed");
+    cr_assert_geq(starved, 100000000u, "less than 0.1 s in a minute");
+    cr_assert_leq(starved, cox__clock_ns() - begin, "more than the time that has passed");
     end_busy(threads);
     cr_assert(cox__watchdog_stop(watchdog));
     cox__watchdog_destroy(&watchdog);

@@ -400,10 +400,10 @@ Test(kernels, keep_a_night_scene_dark_and_a_few_lamps_out_of_the_peak)
     cox_tonemap_read_analysis(night, &analysis);
     cr_expect_eq(analysis.pixels, 1000000);
     cr_expect_float_eq(analysis.highlight, 0.5, 0.02);
-    cr_expect_float_eq(analysis.peak, 0.5, 0.02, "50 of a million are left out, so the lamps are");
+    cr_expect_float_eq(analysis.peak, 0.5, 0.02, "50 pixels of a million are ignored, so the lamps are");
     count(night, 100, 1);
     cox_tonemap_read_analysis(night, &analysis);
-    cr_expect_float_eq(analysis.peak, 100, 3, "51 are one too many");
+    cr_expect_float_eq(analysis.peak, 100, 3, "51 pixels of a million count");
 
     struct cox_tonemap_settings settings = {.op = COX_OPERATOR_CLIP, .exposure_stops = 0.5f};
     cox_tonemap_auto_exposure(&analysis, &settings);

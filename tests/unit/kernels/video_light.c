@@ -277,11 +277,11 @@ Test(video_light, leaves_a_few_bright_blocks_out_of_the_peak)
     histogram[256] = 299950;
     histogram[500] = 50;
     cox_video_read_scene(&shape, &settings, histogram, &scene);
-    cr_expect_float_eq(scene.peak_nits, ref_pq_light(0.5), 3, "50 of a million are left out: %g",
+    cr_expect_float_eq(scene.peak_nits, ref_pq_light(0.5), 3, "50 blocks of a million are ignored: %g",
                        (double)scene.peak_nits);
     histogram[500]++;
     cox_video_read_scene(&shape, &settings, histogram, &scene);
-    cr_expect_float_eq(scene.peak_nits, ref_pq_light(500.5 / 512), 200, "51 are one too many: %g",
+    cr_expect_float_eq(scene.peak_nits, ref_pq_light(500.5 / 512), 200, "51 blocks of a million count: %g",
                        (double)scene.peak_nits);
 }
 

@@ -502,7 +502,7 @@ Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_th
     show(&film, low);
     const double before = film.steer.peak_signal;
     show(&film, lamp);
-    cr_expect_float_eq(film.settings.peak_nits, 3950, 100, "at once, and no further");
+    cr_expect_float_eq(film.settings.peak_nits, 3950, 100, "the peak moves at once, and not too far");
     show(&film, low);
     cr_expect_float_eq(film.steer.peak_signal, (before + cox__curve_pq_signal(0.395)) / 2, 1e-3);
 
@@ -564,7 +564,7 @@ Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
     struct film told = {.options = &prior};
     show(&told, shots[BLACK]);
     show(&told, shots[DARK]);
-    cr_expect_float_eq(told.settings.peak_nits, 203, 0.2, "a frame has told a peak");
+    cr_expect_float_eq(told.settings.peak_nits, 203, 0.2, "a frame has set the peak");
 }
 
 Test(video_scene, options_bound_the_speed_and_senseless_ones_are_defaults)

@@ -354,6 +354,6 @@ Test(lab_bindings, a_wrong_byte_is_found_and_padding_is_not_compared)
     lab_user_spoil(&pipeline, OUT, data);
     cr_assert_not(lab_user_compare(&pipeline, OUT, data, why, sizeof why));
     cr_assert_not_null(strstr(why, "in 20 of 20 rows, first in row 0, byte 0"), "%s", why);
-    cr_assert(lab_user_compare(&pipeline, 0, data, why, sizeof why), "what is only read is not compared");
+    cr_assert(lab_user_compare(&pipeline, 0, data, why, sizeof why), "bindings that are only read are not compared");
     lab_user_pipeline_free(&pipeline);
 }

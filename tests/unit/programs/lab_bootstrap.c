@@ -89,7 +89,7 @@ Test(lab_bootstrap, frames_that_are_alike_count_as_what_they_are)
     cr_assert(lab_bootstrap(&blocks, NULL, &together));
     cr_assert(lab_bootstrap(&others, NULL, &alone));
     double ratio = (together.mean.high - together.mean.low) / (alone.mean.high - alone.mean.low);
-    cr_assert(ratio > 2.2 && ratio < 3.5, "%g instead of the root of 8", ratio);
+    cr_assert(ratio > 2.2 && ratio < 3.5, "%g, expected the square root of 8", ratio);
 }
 
 Test(lab_bootstrap, the_same_values_give_the_same_intervals)

@@ -456,7 +456,7 @@ Test(lab_run, quantiles_are_times_of_frames)
     cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten frames are no longer slower */
     ASSERT_VALUES(NEAR(figures.spread.p90_ns, 900, 1e-9), NEAR(figures.spread.p99_ns, 1000, 1e-9));
     take_figures(4, 10, &reference);
-    cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
+    cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has a predecessor");
 }
 
 Test(lab_run, means_are_held_against_the_least_mean)
@@ -503,7 +503,7 @@ Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)
     oracle.p90_ns = 104;
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), LAB_RUN_NEVER);
     all_take(100);
-    cr_assert_eq(lab_run_settled(frames, 0, 3, &oracle), LAB_RUN_NEVER, "three frames show nothing");
+    cr_assert_eq(lab_run_settled(frames, 0, 3, &oracle), LAB_RUN_NEVER, "three frames are too few");
     frames[0].disturbed = frames[1].disturbed = true;
     frames[0].ns = frames[1].ns = 900;
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 2);
@@ -525,7 +525,7 @@ Test(lab_run, bars_hold_in_every_phase)
     struct lab_run_verdict verdict = judged(both, 454);
     cr_assert(verdict.met);
     ASSERT_VALUES(NEAR(verdict.over_single, 454 / 450.0, 1e-9), NEAR(verdict.over_oracle, 1.03, 1e-9));
-    cr_assert_eq(verdict.settled, 3, "the start is no change");
+    cr_assert_eq(verdict.settled, 3, "the start does not count as a change");
     cr_assert_not(judged(both, 455).met);
     both[1].settled = 4;
     cr_assert_not(judged(both, 440).met);

@@ -199,7 +199,7 @@ Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
     cr_assert(lab_sweep_wanted(&sweep, 0, spreads), "a device alone always is");
     cr_assert(lab_sweep_wanted(&sweep, 3, spreads), "near enough");
     cr_assert_not(lab_sweep_wanted(&sweep, 4, spreads));
-    cr_assert(lab_sweep_wanted(&sweep, 5, spreads), "one sample says little");
+    cr_assert(lab_sweep_wanted(&sweep, 5, spreads), "one sample is not enough");
     for (int i = 0; i < 20; i++) /* with ten times the noise it may be as good */
         lab_sweep_add(&sweep, 2, 1000 + 20 * (i % 10 - 4.5));
     cr_assert(lab_sweep_spreads(&sweep, spreads));

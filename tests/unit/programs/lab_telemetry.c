@@ -551,7 +551,7 @@ Test(lab_telemetry, reads_nvidias_processors_by_their_library)
 Test(lab_telemetry, a_missing_nvidia_library_is_noted_where_its_driver_runs)
 {
     open_with(&(struct lab_telemetry_params){.sysfs = root, .nvml = "/nonexistent/libnvidia-ml.so.1"});
-    cr_assert_not(note("NVIDIA"), "nobody misses it");
+    cr_assert_not(note("NVIDIA"), "its absence is not noted");
     in_tree("mkdir -p module/nvidia");
     put("module/nvidia/refcnt", "31\n");
     open_with(&(struct lab_telemetry_params){.sysfs = root, .nvml = "/nonexistent/libnvidia-ml.so.1"});

@@ -428,7 +428,7 @@ Test(report, shadows_do_not_count)
     report_keep_newest(report);
     add_frame(2, 3000000, 3010000, 50, false, COX_OK);
     add_shadow(2, 3000000, 3900000, COX_OK);
-    cr_expect(report_frame(report, 2, &frame, frame_bands, 2), "it does not take the newest frame's place");
+    cr_expect(report_frame(report, 2, &frame, frame_bands, 2), "it replaces the newest frame");
     cr_expect_eq(frame.index, 2u);
 }
 
@@ -568,7 +568,7 @@ Test(report, the_newest_frame_can_be_all_that_is_kept)
         cr_assert(report_frame(report, n, &frame, frame_bands, 2));
         cr_assert_eq(frame.index, n);
         cr_assert_eq(frame_bands[0].rows, n % 100);
-        cr_assert_not(n && report_frame(report, n - 1, &frame, frame_bands, 2), "an older one");
+        cr_assert_not(n && report_frame(report, n - 1, &frame, frame_bands, 2), "an older frame is still there");
     }
     add_frame(5000, 0, 1, 30, true, COX_OK); /* a warm-up run has no scene */
     cr_expect_eq(report_frame_count(report), 5000);

@@ -66,7 +66,7 @@ Test(hguided, powers_are_those_of_the_beginning)
     see(1080, 8, 3);
     devices[0].hint = 2;
     make("hguided", 0);
-    cr_assert_eq(grant(0, 1080), 272, "hints where there is no warm-up");
+    cr_assert_eq(grant(0, 1080), 272, "hints are used without a warm-up");
 }
 
 static const char *const names[] = {"chunks", "hguided"};
@@ -83,7 +83,7 @@ Test(chunks, and_hguided_hand_out_the_whole_frame_or_split_it)
         begin(names[i % 2], NULL);
         split_frame();
         ASSERT_VALUES(IS(split.pool_rows, view.pool ? view.rows : 0), IS(split.band_count, view.pool ? 0 : 3));
-        cr_assert(view.pool || (rows_of(2) > rows_of(1) && rows_of(1) > rows_of(0)), "by the speeds of warm-up");
+        cr_assert(view.pool || (rows_of(2) > rows_of(1) && rows_of(1) > rows_of(0)), "rows do not follow speeds");
     }
 }
 

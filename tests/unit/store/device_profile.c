@@ -286,14 +286,14 @@ Test(device_profile, of_nonsense_is_implausible)
     cr_assert_not(cox__device_profiles_plausible(profiles, 2));
     memcpy(profiles, known, sizeof known);
     profiles[1].frames = 0;
-    cr_assert(cox__device_profiles_plausible(profiles, 2), "the others say nothing");
+    cr_assert(cox__device_profiles_plausible(profiles, 2), "fields of a device without frames do not count");
     profiles[1].single_device_ns = NAN;
-    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "yet the session takes the time alone from it");
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "but the session uses this device's time alone");
     memcpy(profiles, known, sizeof known);
     profiles[0].share = 0.1;
     cr_assert(cox__device_profiles_plausible(profiles, 2), "the rest is handed out on demand");
     profiles[0].share = 0.4;
-    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "shares are of one whole");
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "shares add up to more than 1");
     profiles[0].share = profiles[1].share = 0;
     cr_assert(cox__device_profiles_plausible(profiles, 2), "everything is");
     memcpy(profiles, known, sizeof known);
@@ -587,7 +587,7 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
         only_file();
         cr_assert_eq(lstat(path, &st), 0);
         cr_assert(S_ISREG(st.st_mode), "%s", cases[c].what);
-        cr_assert(run_session().loaded, "%s: written anew", cases[c].what);
+        cr_assert(run_session().loaded, "%s: written again", cases[c].what);
     }
 }
 
