@@ -52,7 +52,7 @@ for head in 'YUV4MPEG2' 'YUV4MPEG2 W0 H48 C420p10' 'YUV4MPEG2 W64 H48 C411' 'YUV
 done
 refuses 1 'nothing.y4m: cannot be opened: No such file' 'a missing file' nothing.y4m -o a.y4m
 refuses 1 'nothing.yuv: cannot be opened: No such file' 'a missing raw file' nothing.yuv --size 64x48 -o a.y4m
-# If a file does not exist, no option is refused because of its name's ending.
+# If a file does not exist, the error says so. Options are not checked against the kind of file that its name suggests.
 for missing in y4m mkv exr yuv; do
     for option in '--frame 3' '--start 2 --frames 4' '--repeat 3' '--depth 10' --verify; do
         refuses 1 "nothing.$missing: cannot be opened: No such file" "a missing $missing with $option" nothing.$missing $option -o a.png

@@ -618,7 +618,7 @@ Test(front_door, a_pipeline_of_the_library_stands_for_passes)
     cr_expect_eq(cox_filter_convolution(&shape, NULL), COX_E_INVALID);
 }
 
-/* All data types of a kernel give the same bits. */
+/* All variants of a pipeline's kernels give the same bits. */
 Test(front_door, a_pipeline_runs_in_the_form_of_any_type)
 {
     const struct cox_tonemap_shape shape = {

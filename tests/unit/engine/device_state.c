@@ -209,8 +209,8 @@ static uint32_t attempts(uint32_t frame)
     return most;
 }
 
-/* Devices below `hanging` hang at every band that they get from now on; the first of them already hung at whole
- * frames. No device can be on probation while a frame runs: the session has found no memory for the copies. */
+/* Devices below `hanging` hang at every band that they get from now on. Device 0 gets whole frames. No device can
+ * be on probation while a frame runs: the session has found no memory for the copies. */
 static void play_hanging(uint32_t hanging, cox_status status, uint32_t most_attempts)
 {
     for (uint64_t timeout_ns = 0; timeout_ns <= 300 * ms; timeout_ns += 300 * ms) {

@@ -216,8 +216,8 @@ static void world_plan(struct world *w, int place, void (*misuse)(struct world *
     w->misuse = misuse;
 }
 
-/* Let the callback make the wrong call, and check that it has no bad effect. Frames are under way, or come only
- * after it. */
+/* Let the callback make the wrong call, and check that it has no bad effect. Frames are under way, or wait for this
+ * call. */
 static void world_fire(struct world *w)
 {
     sem_post(&w->may_fire);

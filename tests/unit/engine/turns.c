@@ -142,7 +142,7 @@ Test(engine_turns, what_reads_the_rows_of_a_frame_that_failed_fails_too)
     cr_assert(fake_await_running(fake, 1));
     submit(0, 0, 1, 1); /* is cancelled */
     cr_assert_eq(cox_session_cancel(sessions[0]), COX_OK);
-    submit(1, 1, 2, 2); /* reads what frame 1 was to write */
+    submit(1, 1, 2, 2); /* reads what the cancelled frame was to write */
     submit(1, 2, 3, 3); /* reads what the previous frame was to write */
     submit(1, 0, 4, 4); /* reads neither */
     fake_release(fake);

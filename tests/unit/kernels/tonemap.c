@@ -267,7 +267,7 @@ DEVICE_TEST(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
         picture_run_in(session, &picture, &(struct cox_tonemap_settings){.op = op, .peak = 400});
         for (uint32_t i = 0; i < 3; i++) {
             paint[i] = ref_picture_code(&picture, 1, 0, i);
-            if (op != COX_OPERATOR_LINEAR) /* whose curve leaves half of the peak below the limit */
+            if (op != COX_OPERATOR_LINEAR) /* to LINEAR, half of the peak is not a hot spot */
                 cr_expect_geq(ref_picture_code(&picture, 0, 0, i), 230, "%s: channel %u of the flame", name, i);
         }
         cr_expect_lt(ref_picture_code(&picture, 2, 0, 0) * 2, ref_picture_code(&picture, 2, 0, 2),

@@ -29,7 +29,7 @@ static inline void pause_until(time_t wait_ends, const char *what)
     nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* A wait for a marker that never comes passes at once, because the clock jumps ahead. */
+/* Each query of the event `endless` moves the clock ahead by a second, so that waits for it pass at once. */
 static _Atomic time_t seconds_ahead;
 
 int clock_gettime(clockid_t clock, struct timespec *now)
